@@ -2,7 +2,15 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import type { Host } from './context.ts'
 import { CliError, describeFileError, usageError } from './errors.ts'
-import { detectEarlyExit, exitAfter, interceptInterrupt, interrupt, onCrash, onSignal } from './signals.ts'
+import {
+  detectEarlyExit,
+  exitAfter,
+  interceptInterrupt,
+  interrupt,
+  onCrash,
+  onSignal,
+  suspend,
+} from './signals.ts'
 import { createStdStream, findFilePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
@@ -29,6 +37,7 @@ export function createProcessHost(): Host {
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),
       interrupt,
+      suspend,
     },
     stdout: createStdStream(1, () => process.stdout),
     stderr,

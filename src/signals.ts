@@ -65,6 +65,14 @@ export function interceptInterrupt(act: () => void): Interrupt {
 export const interrupt = (): void => raise('SIGINT')
 
 /**
+ * Has the effect of Ctrl-Z on all processes of the pipeline. The system ignores it if no shell could resume
+ * them. Windows cannot suspend processes.
+ */
+export function suspend(): void {
+  if (process.platform !== 'win32') process.kill(0, 'SIGTSTP')
+}
+
+/**
  * Sends a signal to this process. Windows has no signals, and `kill` would end the process at once with exit
  * code 1. The first process of a container does not die by a signal that it sends to itself.
  */

@@ -20,6 +20,8 @@ export interface Stdin {
   setRaw?(isRaw: boolean): void
   /** Has the effect of Ctrl-C while the terminal is raw. */
   interrupt?(): void
+  /** Has the effect of Ctrl-Z while the terminal is raw. Returns after the user has resumed the process. */
+  suspend?(): void
 }
 
 export interface InputOptions {

@@ -8,8 +8,8 @@ import type { StdStream } from './output.ts'
 /** Prompts a person on a terminal, one question at a time. */
 export interface Prompter {
   /**
-   * Resolves with the typed line. Of pasted lines only the first counts. Keys typed before the question are
-   * dropped. Throws `InputEnded` if the input ends (Ctrl-D).
+   * Resolves with the typed line. Keys typed before the question are dropped. Throws `InputEnded` if the
+   * input ends (Ctrl-D).
    */
   prompt(question: string, options?: QuestionOptions): Promise<string>
   /** Withdraws an open question and prompts no more. Later output begins on a new line. */
@@ -19,6 +19,10 @@ export interface Prompter {
 interface QuestionOptions {
   /** Hides the typed answer. */
   isHidden?: boolean
+  /**
+   * A paste may have several lines, and Enter ends the answer. Otherwise only the first pasted line counts.
+   */
+  takesLines?: boolean
   /**
    * Withdraws the question: `prompt` rejects with the signal's reason and drops the typed part of the answer.
    */
@@ -37,7 +41,11 @@ export interface PrompterOptions {
   stderr: StdStream
   /** While a question is open, one of these functions restores the terminal. */
   cleanups: ActiveSet<() => unknown>
+  env: Readonly<Record<string, string | undefined>>
 }
+
+/** Bracketed paste: the terminal marks the start and the end of pasted text. */
+const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 
 /** Runs work that prompts the person. At its end no question stays open. */
 export function withPrompter<T>(
@@ -48,26 +56,36 @@ export function withPrompter<T>(
   return work(questioner).finally(questioner.close)
 }
 
-export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Prompter {
+export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions): Prompter {
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)
   let keys: Readable | undefined
 
-  async function ask(question: string, { isHidden = false, signal }: QuestionOptions = {}): Promise<string> {
+  async function ask(
+    question: string,
+    { isHidden = false, takesLines = false, signal }: QuestionOptions = {},
+  ): Promise<string> {
     const { createInterface } = await import('node:readline')
     keys ??= stdin.open()
     const input = keys
     const withdrawal = AbortSignal.any(signal ? [closing.signal, signal] : [closing.signal])
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
+    const marksPastes = isEdited && takesLines && env.TERM !== 'dumb'
     let editor: Interface | undefined
     let isOpen = true
     let isLineOpen = false
+    let isMarking = false
+    const setEdited = (isOn: boolean) => {
+      if (marksPastes && isOn !== isMarking) write(isOn ? pasteMarksOn : pasteMarksOff)
+      isMarking = isOn
+      stdin.setRaw?.(isOn && isEdited)
+    }
     const release = (): boolean => {
       if (!isOpen) return false
       isOpen = false
       cleanups.delete(release)
       editor?.close()
-      stdin.setRaw?.(false)
+      setEdited(false)
       if (isLineOpen) write('\n')
       return isLineOpen
     }
@@ -79,7 +97,7 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
       if (stdin.setRaw) await dropTyped(input, stdin)
       withdrawal.throwIfAborted()
       if (input.readableEnded) throw new InputEnded()
-      stdin.setRaw?.(isEdited)
+      setEdited(true)
       return await new Promise<string>((resolve, reject) => {
         const end = () => reject(new InputEnded())
         // Node accepts an unfinished line as an answer at the end of the input. This listener runs before
@@ -90,29 +108,57 @@ export function createPrompter({ stdin, stderr, cleanups }: PrompterOptions): Pr
           release()
         })
         const output = isHidden ? new Writable({ write: (_, _encoding, done) => done() }) : stderr.open()
-        editor = createInterface({
+        const lines: string[] = []
+        let isInPaste = false
+        const readMark = (_: unknown, { name }: { name?: string }) => {
+          if (name === 'paste-start' || name === 'paste-end')
+            isInPaste = marksPastes && name === 'paste-start'
+        }
+        input.on('keypress', readMark)
+        const prompted = createInterface({
           input,
           output,
           prompt: question,
           terminal: isEdited,
           historySize: 0,
         })
-        editor.once('line', (line) => {
-          // Node's line editor has ended the line that it showed.
+        editor = prompted
+        const show = () => {
+          isLineOpen = true
+          if (isHidden) write(question)
+          else prompted.prompt()
+        }
+        prompted.on('line', (line) => {
+          lines.push(line)
+          if (isInPaste) {
+            // Without this, a change of the row would show the question again.
+            prompted.setPrompt('    ')
+            prompted.prompt()
+            return
+          }
+          // Node's line editor ends the line that it shows.
           if (isEdited && !isHidden) isLineOpen = false
-          resolve(line.trim())
+          resolve(lines.join('\n').trim())
         })
-        editor.once('close', () => {
+        prompted.once('close', () => {
+          input.off('keypress', readMark)
           input.off('end', end)
           end()
         })
-        editor.on('SIGINT', () => stdin.interrupt?.())
-        // Node would suspend only this process and not the other processes of the pipeline, so Ctrl-Z has no
-        // effect.
-        editor.on('SIGTSTP', () => {})
-        isLineOpen = true
-        if (isHidden) write(question)
-        else editor.prompt()
+        prompted.on('SIGINT', () => stdin.interrupt?.())
+        // Node would suspend only this process and not the other processes of the pipeline.
+        prompted.on('SIGTSTP', () => {
+          if (!stdin.suspend) return
+          lines.length = 0
+          prompted.setPrompt(question)
+          for (const name of ['e', 'u']) prompted.write(null, { ctrl: true, name })
+          setEdited(false)
+          write('\n')
+          stdin.suspend()
+          setEdited(true)
+          show()
+        })
+        show()
       })
     } finally {
       release()

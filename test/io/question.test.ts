@@ -4,7 +4,7 @@ import { ActiveSet } from '../../src/active-set.ts'
 import { createPrompter, InputEnded } from '../../src/io/question.ts'
 
 /** Creates a terminal with its typed keys, its output and its raw state. */
-function createTerminal() {
+function createTerminal(suspend?: () => void) {
   const keys = new PassThrough()
   const screen = { text: '', isRaw: false }
   const stream = new Writable({
@@ -21,9 +21,11 @@ function createTerminal() {
       setRaw(isRaw) {
         screen.isRaw = isRaw
       },
+      suspend: () => suspend?.(),
     },
     stderr: { isTerminal: true, columns: 80, open: () => stream, writeSync: () => 0 },
     cleanups,
+    env: {},
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
   return { keys, screen, cleanups, questioner, shows }
@@ -77,4 +79,49 @@ test('an unfinished line at the end of the input is not an answer', async () => 
   keys.end('y')
   await expect(answer).rejects.toBeInstanceOf(InputEnded)
   await expect(questioner.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
+})
+
+test('pasted lines are one answer, which Enter ends, and typed lines are one answer each', async () => {
+  const { keys, screen, questioner, shows } = createTerminal()
+  const answer = questioner.prompt('one? ', { takesLines: true })
+  await shows('one? ')
+  keys.write('n \x1b[200~a\rb\r\nc\r\x1b[201~')
+  await shows('c\r\n')
+  keys.write('d\re\r')
+  expect(await answer).toBe('n a\nb\nc\nd')
+  expect(screen.text).toMatch(/^\x1b\[\?2004h.*\x1b\[\?2004l$/s)
+  expect(keys.listenerCount('keypress')).toBe(0)
+
+  const next = questioner.prompt('two? ', { takesLines: true })
+  await shows('two? ')
+  keys.write('f\rg\r')
+  expect(await next).toBe('f')
+})
+
+test('of pasted lines only the first is the answer to a question about one line', async () => {
+  const { keys, screen, questioner, shows } = createTerminal()
+  const answer = questioner.prompt('one? ')
+  await shows('one? ')
+  keys.write('\x1b[200~a\rb\x1b[201~')
+  expect(await answer).toBe('a')
+  expect(screen.text).not.toContain('\x1b[?2004')
+})
+
+test('Ctrl-Z suspends in the normal mode, drops the typed text, and then shows the question again', async () => {
+  const suspended: boolean[] = []
+  const { keys, screen, questioner, shows } = createTerminal(() => {
+    suspended.push(screen.isRaw)
+    screen.text += '[suspended]'
+  })
+  const answer = questioner.prompt('one? ', { takesLines: true })
+  await shows('one? ')
+  keys.write('\x1b[200~n a\rb\x1b[201~c\x1a')
+  await shows('[suspended]')
+  expect(suspended).toEqual([false])
+  expect(screen.isRaw).toBe(true)
+  const [before = '', after = ''] = screen.text.split('[suspended]')
+  expect(before.endsWith('\x1b[?2004l\n')).toBe(true)
+  expect(after).toMatch(/^\x1b\[\?2004h.*one\? /s)
+  keys.write('yes\r')
+  expect(await answer).toBe('yes')
 })

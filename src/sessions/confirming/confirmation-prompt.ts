@@ -14,6 +14,8 @@ export interface PromptedToolUse {
   text: string
   /** Why no rule allowed the tool use. */
   why?: string | undefined
+  /** Identifies calls with the same tool and input. If omitted, `a` is not offered. */
+  call?: string | undefined
 }
 
 interface ShownToolUse extends PromptedToolUse {
@@ -37,6 +39,8 @@ export class ConfirmationPrompt {
   /** Command that shows the session. */
   readonly #inspectCommand: string
   #questioner: Prompter | undefined
+  /** Calls that the person always allows. */
+  readonly #alwaysAllowed = new Set<string>()
   /** Decisions of this round, by id. */
   #verdicts = new Map<string, Verdict>()
   /** Reasons of withdrawn questions that the person has not seen yet. */
@@ -59,14 +63,20 @@ export class ConfirmationPrompt {
     this.#verdicts = verdicts
     this.#withdrawn.clear()
     const shown = uses.flatMap((use) => this.#show(use) ?? [])
-    const lost = () =>
-      verdicts.size > 0 ? `your answer to ${verdicts.size} of ${shown.length} tool uses is lost` : undefined
+    const describeLost = () =>
+      verdicts.size > 0
+        ? `your answer to ${verdicts.size} of ${shown.length} tool uses was not sent`
+        : undefined
+    const describeInterrupted = () => {
+      const lost = describeLost()
+      return lost && `${lost} (q sends the answers so far)`
+    }
     try {
-      await this.#context.calls.withInterruptPrefix(lost, () => this.#askEach(shown))
+      await this.#context.calls.withInterruptPrefix(describeInterrupted, () => this.#askEach(shown))
     } catch (error) {
       // The next message must not begin next to an open question, so the question is closed.
       this.#questioner?.close()
-      const words = lost()
+      const words = describeLost()
       throw error instanceof CliError && words !== undefined
         ? new CliError(error.kind, `${error.message}; ${words}`, error.details)
         : error
@@ -109,27 +119,37 @@ export class ConfirmationPrompt {
   async #askEach(uses: readonly ShownToolUse[]): Promise<void> {
     for (const [index, use] of uses.entries()) {
       if (this.#withdrawn.has(use.id)) continue
+      if (use.call !== undefined && this.#alwaysAllowed.has(use.call)) {
+        this.#context.note(`${use.id} is the same call as before: allowed`)
+        this.#verdicts.set(use.id, { decision: 'allow' })
+        continue
+      }
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
       if (use.why !== undefined) this.#say(`  ${oneLine(use.why)}`)
-      if (!this.#questioner) this.#say(legend)
+      if (!this.#questioner) this.#say(formatLegend(use))
       const said = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
       this.#tellWithdrawn()
       if (said === 'quit') return
-      if (said !== 'open' && !this.#withdrawn.has(use.id)) this.#verdicts.set(use.id, said)
+      if (said === 'open' || this.#withdrawn.has(use.id)) continue
+      if (said === 'always' && use.call !== undefined) this.#alwaysAllowed.add(use.call)
+      this.#verdicts.set(use.id, said === 'always' ? { decision: 'allow' } : said)
     }
   }
 
-  async #ask(use: PromptedToolUse): Promise<Verdict | 'open' | 'quit'> {
+  async #ask(use: PromptedToolUse): Promise<Answer> {
     const { host, cleanups, style } = this.#context
     this.#questioner ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
     this.#open = { id: use.id, end }
-    const question = `  allow ${style.bold(nameBriefly(use, this.#columns))}? ${keys} `
+    const question = `  allow ${style.bold(nameBriefly(use, this.#columns))}? ${getKeys(use)} `
     try {
       for (;;) {
-        const said = readVerdict(await this.#questioner.prompt(question, { signal: end.signal }))
+        const said = readVerdict(
+          await this.#questioner.prompt(question, { takesLines: true, signal: end.signal }),
+        )
         if (said === 'too long') this.#say(`  the reason has more than ${maxDenyMessageLength} characters`)
-        else if (said === undefined) this.#say(legend)
+        else if (said === undefined || (said === 'always' && use.call === undefined))
+          this.#say(formatLegend(use))
         else return said
       }
     } catch (error) {
@@ -162,12 +182,18 @@ export class ConfirmationPrompt {
   }
 }
 
-const keys = '[y/n/s/q]'
+/** `open`: the tool use stays open. `quit`: so do all later ones. `always`: allows all equal calls. */
+type Answer = Verdict | 'always' | 'open' | 'quit'
 
-const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking'
+const getKeys = ({ call }: PromptedToolUse) => (call === undefined ? '[y/n/s/q]' : '[y/n/a/s/q]')
+
+function formatLegend({ call }: PromptedToolUse): string {
+  const always = call === undefined ? '' : ' a allow this same call from now on,'
+  return `  y allow, n deny, n REASON deny and say why,${always} s leave it open, q stop asking`
+}
 
 /** Returns `undefined` for text that is not an answer. */
-function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | undefined {
+function readVerdict(typed: string): Answer | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {
     if (!DenyMessage().safeParse(reason).success) return 'too long'
@@ -175,6 +201,7 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
   }
   if (reason !== '') return undefined
   if (/^(y|yes)$/i.test(word)) return { decision: 'allow' }
+  if (/^(a|always)$/i.test(word)) return 'always'
   if (/^(s|skip)$/i.test(word)) return 'open'
   return /^(q|quit)$/i.test(word) ? 'quit' : undefined
 }
@@ -183,8 +210,9 @@ function readVerdict(typed: string): Verdict | 'open' | 'quit' | 'too long' | un
  * Returns the name of a tool use in its question. The name is short, because a wrapped row would begin with
  * the service's text.
  */
-function nameBriefly({ id, name }: PromptedToolUse, columns: number): string {
-  const room = columns - `  allow  ()? ${keys} yes`.length
+function nameBriefly(use: PromptedToolUse, columns: number): string {
+  const { id, name } = use
+  const room = columns - `  allow  ()? ${getKeys(use)} yes`.length
   // Both names need space for one character and the ellipsis, so a narrow terminal shows neither.
   if (room < 8) return 'it'
   const shownId = formatBriefName(id, room >> 1)

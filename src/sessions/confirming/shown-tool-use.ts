@@ -44,7 +44,14 @@ export function showToolUse(id: string, event: string, columns: number): string 
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isDeeperThan(json, maxDepth)) throw usageError(`it is nested more than ${maxDepth} deep`)
-    for (const spans of formatJsonLines(json)) {
+    const main = inputs.length === 1 ? findMainText(json) : undefined
+    if (main) {
+      const lines = main.text.split('\n')
+      if (lines.length === 1) show(`${main.name}: ${main.text}`)
+      else for (const line of [`${main.name}:`, ...lines.map((line) => `  ${line}`)]) show(line)
+    }
+    const rest = main ? main.rest : json
+    for (const spans of rest === undefined ? [] : formatJsonLines(rest)) {
       const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
       show(first)
       for (const part of more) show(part, marks.more)
@@ -56,6 +63,32 @@ export function showToolUse(id: string, event: string, columns: number): string 
     rows.push(`${marks.row}${truncateToColumns(summary, width)}\n`)
   }
   return rows.join('')
+}
+
+/** Fields of an input that a person decides by, the most important first. */
+const mainNames = ['command', 'path', 'query', 'url']
+
+interface MainText {
+  name: string
+  text: string
+  /** Source text of the input's other fields, as an object. `undefined` if there are none. */
+  rest: string | undefined
+}
+
+/**
+ * Finds the text that a person decides by. Returns `undefined` for a text with invisible characters, because
+ * only JSON shows them without doubt, and for an input that repeats the field.
+ */
+function findMainText(input: string): MainText | undefined {
+  if (!input.startsWith('{')) return undefined
+  const fields = readFields(input)
+  const [main, ...more] = mainNames.flatMap((wanted) => fields.filter(({ name }) => name === wanted))
+  if (!main?.json.startsWith('"') || more.some(({ name }) => name === main.name)) return undefined
+  const text = JSON.parse(main.json) as string
+  if (text === '' || text.split('\n').some((line) => escapeInvisible(line) !== line)) return undefined
+  const others = fields.filter((field) => field !== main)
+  const rest = others.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')
+  return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
 }
 
 /** Maximum length of a field in a summary, in characters. */
@@ -105,18 +138,35 @@ function breakTexts(line: string): string[] {
     .map((part, index) => (index === 0 ? part : indent + part))
 }
 
+/** Yields the rows of a text. A row ends after a blank, except before a word that is longer than a row. */
 function* wrap(text: string, width: number): Generator<string> {
   let start = 0
   let at = 0
-  let room = width
+  let columns = 0
+  /** The end of the last blank of the row that is not indentation, and the columns up to there. */
+  let blankEnd = 0
+  let blankColumns = 0
+  let hasWord = false
   for (const char of text) {
-    room -= estimateColumns(char)
-    if (room < 0) {
-      yield text.slice(start, at)
-      start = at
-      room = width - estimateColumns(char)
+    const more = estimateColumns(char)
+    if (columns + more > width) {
+      const isAtBlank = blankEnd > start && fitsWord(text, blankEnd, width)
+      const end = isAtBlank ? blankEnd : at
+      yield text.slice(start, end)
+      columns = isAtBlank ? columns - blankColumns : 0
+      start = end
+      hasWord = at > start
     }
     at += char.length
+    columns += more
+    if (char !== ' ') hasWord = true
+    else if (hasWord) [blankEnd, blankColumns] = [at, columns]
   }
   yield text.slice(start)
+}
+
+/** Returns whether the word at this place fits in a row. */
+function fitsWord(text: string, place: number, width: number): boolean {
+  const [word = ''] = text.slice(place, place + width + 1).split(' ', 1)
+  return estimateColumns(word) <= width
 }

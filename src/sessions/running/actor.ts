@@ -200,7 +200,9 @@ export class Actor {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
     this.#openQuestions = questions.map(({ use }) => use)
     try {
-      return await this.#rules.prompt.ask(questions.map(({ use, why }) => ({ ...use, why })))
+      return await this.#rules.prompt.ask(
+        questions.map(({ use, why }) => ({ ...use, why, call: identifyCall(use) })),
+      )
     } finally {
       this.#openQuestions = []
     }
@@ -307,6 +309,13 @@ const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
  */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
+
+/**
+ * Returns the same text for calls with the same tool and the same source text of the input. Returns
+ * `undefined` if it is unclear what the call does, so each one needs an answer.
+ */
+const identifyCall = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
+  isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 /** Maximum number of printed stderr lines. */
 const maxStderrLines = 20

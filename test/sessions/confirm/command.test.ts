@@ -80,7 +80,7 @@ describe('events confirm', () => {
       env: { ...world.env, NO_COLOR: '1' },
     })
     const id = parseEvents(ended)[0].tool_use_id
-    const shown = `  | id: ${id}\n  | tool: bash\n  | {\n  |   "command": "ls -l"\n  | }\n`
+    const shown = `  | id: ${id}\n  | tool: bash\n  | command: ls -l\n`
     const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
     const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
@@ -188,7 +188,7 @@ describe('events confirm', () => {
           ],
         ],
       })
-      expect(err).toContain('  | id: t2\n  | tool: bash\n  | {\n  |   "command": "ls"\n  | }\n')
+      expect(err).toContain('  | id: t2\n  | tool: bash\n  | command: ls\n')
       expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
     })
 
@@ -328,7 +328,7 @@ describe('events confirm', () => {
       writeFileSync(join(cwd, 'record.json'), JSON.stringify(shown))
       const { code, sent, err } = await prompt(['-i', 'record.json'], 'n\n', [other, waits('t1')], { cwd })
       expect({ code, sent }).toEqual({ code: 0, sent: [[['t1', 'deny']]] })
-      expect(err).toContain('"command": "rm -rf /"')
+      expect(err).toContain('command: rm -rf /\n')
       expect(err).not.toContain('git status')
       const gone = await prompt(['-i', 'record.json'], 'y\n', [usesTool('t2'), waits('t2')], { cwd })
       expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: shows no tool use t1\n' })
@@ -367,7 +367,7 @@ describe('events confirm', () => {
       writeFileSync(join(cwd, 'idle.json'), JSON.stringify(waits('t1')))
       const { code, err } = await prompt(['-i', 'idle.json'], 'y\n', three, { cwd })
       expect(code).toBe(0)
-      expect(err).toContain('  |   "command": "ls"\n')
+      expect(err).toContain('  | command: ls\n')
       const unknown = await prompt(['-i', 'idle.json'], 'y\n', [], { cwd })
       expect(unknown).toMatchObject({ code: 2, sent: [] })
       expect(await prompt(['t1', '--dry-run'], 'y\n')).toMatchObject({ code: 2, requests: [] })

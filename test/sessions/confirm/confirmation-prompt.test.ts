@@ -48,27 +48,88 @@ test('V23: a prompt shows the whole input, however long', async () => {
   const { code, err, verdicts } = await prompt([{ id: 't1', input: { command } }], 'y\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow'] })
   const shown = shownIn(err)
-  expect(JSON.parse(shown.slice(2, -1).join(''))).toEqual({ command })
+  expect(shown.slice(2, -1).join('')).toBe(`command: ${command}`)
   expect(shown.at(-1)).toBe('bash "command": "safe safe safe safe safe safe safe safe…')
   const columns = shown.map((line = '') => [...line].reduce((sum, char) => sum + (char > '~' ? 2 : 1), 4))
   expect(Math.max(...columns)).toBeLessThan(80)
   expect(err).toMatch(
-    /\n {2}\| \}\n {2}\| bash .*\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /,
+    /\n {2}: .*字\n {2}\| bash .*\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /,
   )
+})
+
+test('a prompt shows a command as indented text, then the other fields as JSON', async () => {
+  const command = 'git log |\n\n  head -n "3"'
+  const { err } = await prompt([{ id: 't1', input: { n: 1.5, command, path: 'C:\\new' } }], 'n\n')
+  expect(shownIn(err).slice(2)).toEqual([
+    'command:',
+    '  git log |',
+    '  ',
+    '    head -n "3"',
+    '{',
+    '  "n": 1.5,',
+    '  "path": "C:\\\\new"',
+    '}',
+  ])
+})
+
+test.each([
+  ['command', { url: 'u', query: 'q', path: 'p', command: 'ls' }],
+  ['path', { content: 'x', url: 'u', path: '/etc/hosts' }],
+  ['query', { url: 'u', query: 'cats' }],
+  ['url', { method: 'GET', url: 'https://a.example/?q=1' }],
+])('a prompt shows the field %s as text before fields that matter less', async (name, input) => {
+  const { err } = await prompt([{ id: 't1', input }], 'n\n')
+  const { [name]: value, ...others } = input as Record<string, unknown>
+  const [line, ...more] = shownIn(err).slice(2)
+  expect(line).toBe(`${name}: ${value}`)
+  expect(JSON.parse(more.join(''))).toEqual(others)
+})
+
+test.each([
+  ['has invisible characters', '{"command":"ls\\t\\u001b[2J"}', '  "command": "ls\\t\\u001b[2J"'],
+  ['is in the input twice', '{"command":"ls","command":"rm"}', '  "command": "ls",'],
+  ['is not a string', '{"command":["ls"]}', '  "command": ['],
+  ['is empty', '{"command":""}', '  "command": ""'],
+])('a prompt shows a command as JSON if it %s', async (_, input, row) => {
+  const page = JSON.stringify({
+    data: [{ id: 't1', type: 'agent.tool_use', name: 'bash', input: 'INPUT' }, idleFor(['t1'])],
+  }).replace('"INPUT"', input)
+  const { err } = await run(['events', 'confirm', '-s', 's', '--pending'], {
+    typed: 'n\n',
+    env: { NO_COLOR: '1' },
+    tty: ['stdout', 'stderr'],
+    exchange: listing(page),
+  })
+  expect(shownIn(err).slice(2, 4)).toEqual(['{', row])
+})
+
+test('a prompt breaks long rows after blanks, except before words that are longer than a row', async () => {
+  const command = `curl -sS ${'a'.repeat(20)} ${'b'.repeat(20)} ${'c'.repeat(40)}`
+  const { err } = await prompt([{ id: 't1', input: { command, token: `${'x'.repeat(30)} y` } }], 'n\n', 41)
+  expect(shownIn(err).slice(2)).toEqual([
+    `command: curl -sS `,
+    `${'a'.repeat(20)} `,
+    `${'b'.repeat(20)} ${'c'.repeat(15)}`,
+    'c'.repeat(25),
+    '{',
+    '  "token": ',
+    `"${'x'.repeat(30)} y"`,
+    '}',
+  ])
 })
 
 test('V23: shows a line break of a text as an indented new line', async () => {
   const input = {
-    command: 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n',
-    path: 'C:\\new\\n',
+    script: 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n',
+    folder: 'C:\\new\\n',
     n: [1, { a: null }],
   }
   const { err } = await prompt([{ id: 't1', input }], 'n\n')
   expect(shownIn(err).slice(2)).toEqual([
     '{',
-    '  "command": "echo 1\\n',
+    '  "script": "echo 1\\n',
     '        allow bash (t9)? [y/n/s/q] y\\n",',
-    '  "path": "C:\\\\new\\\\n",',
+    '  "folder": "C:\\\\new\\\\n",',
     '  "n": [',
     '    1,',
     '    {',
@@ -220,12 +281,21 @@ async function confirmTwo(
   return { code, screen, events: JSON.parse(posted).events }
 }
 
-test('Q12: the first pasted line answers the prompt, and no pasted line answers the next one (needs script)', async () => {
+test('a is not an answer to a prompt of events confirm', async () => {
+  const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
+  expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['deny'] })
+  expect(err).not.toContain('same call')
+})
+
+test('Q12: a pasted reason of several lines is sent whole, and no pasted line answers a prompt (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', '\x1b[200~n not here\rnor there\ry\r\x1b[201~'],
-    ['(t2)? [y/n/s/q] ', 'y\r'],
+    ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
+    ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
   ])
-  expect(events).toMatchObject([{ result: 'deny', deny_message: 'not here' }, { result: 'allow' }])
+  expect(events).toMatchObject([
+    { result: 'deny', deny_message: 'not here\nnor there\ny' },
+    { result: 'allow' },
+  ])
 })
 
 test('V26: Ctrl-D answers no prompt, and earlier replies are sent (needs script)', async () => {
@@ -236,12 +306,24 @@ test('V26: Ctrl-D answers no prompt, and earlier replies are sent (needs script)
   expect(events).toMatchObject([{ tool_use_id: 't1', result: 'allow' }])
 })
 
-test('V40: ignores Ctrl-Z at a prompt (needs script)', async () => {
+test('V40: Ctrl-Z at a prompt suspends, and after fg the prompt is empty (needs bash, script)', async () => {
+  const { events, screen } = await confirmTwo('PS1=[shell] exec bash --norc --noprofile -i', () => [
+    ['[shell]', 'sh confirm\r'],
+    ['(t1)? [y/n/s/q] ', 'n no\x1a'],
+    ['Stopped', 'fg\r'],
+    ['(t1)? [y/n/s/q] ', 'n way\r'],
+    ['(t2)? [y/n/s/q] ', 'y\r'],
+    ['[shell]', 'exit\r'],
+  ])
+  expect(events, screen).toMatchObject([{ result: 'deny', deny_message: 'way' }, { result: 'allow' }])
+})
+
+test('Ctrl-Z empties the prompt if no shell could resume the process (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'n no\x1a way\r'],
+    ['(t1)? [y/n/s/q] ', 'n no\x1ay\r'],
     ['(t2)? [y/n/s/q] ', 'y\r'],
   ])
-  expect(events).toMatchObject([{ result: 'deny', deny_message: 'no way' }, { result: 'allow' }])
+  expect(events).toMatchObject([{ result: 'allow' }, { result: 'allow' }])
 })
 
 test('edits a reason on several rows (needs script)', async () => {
@@ -290,7 +372,7 @@ test.each([
 
 describe('G34: a run that ends at the second of two prompts', () => {
   const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
-  const lost = 'your answer to 1 of 2 tool uses is lost'
+  const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
 
   /** Returns what a signal prints at the second prompt, and another run whose input ends there. */
   async function endAtSecond(argv: string[], waits: boolean) {
@@ -334,7 +416,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
       said: `parley: interrupted: ${lost}; the task was accepted; the session waits for an answer; to resume:\n  parley events run -s s1\n`,
     })
     expect(err).toContain('✗ bash denied: not today\n')
-    expect(err).not.toContain('lost')
+    expect(err).not.toContain('was not sent')
   })
 
   test("a signal reports that confirm's given reply is lost; the end of the input sends it", async () => {
@@ -344,7 +426,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
       posted: 1,
       said: `parley: interrupted: ${lost}; nothing was sent\n`,
     })
-    expect(err).not.toContain('lost')
+    expect(err).not.toContain('was not sent')
   })
 })
 
@@ -362,13 +444,13 @@ test("Q13: another client's reply withdraws the open prompt and an unsent reply"
   })
   const shows = (question: string) => expect.poll(() => err, { timeout: 60_000 }).toContain(question)
   async function* typed() {
-    await shows('(t1)? [y/n/s/q] ')
+    await shows('(t1)? [y/n/a/s/q] ')
     yield 'y\n'
-    await shows('(t2)? [y/n/s/q] ')
+    await shows('(t2)? [y/n/a/s/q] ')
     answerElsewhere('t1')
     answerElsewhere('t2')
     // The second prompt got no input.
-    await shows('(t3)? [y/n/s/q] ')
+    await shows('(t3)? [y/n/a/s/q] ')
     yield 'y\n'
   }
   const { code } = await run(['events', 'run', 'go', '-s', 's1'], {
@@ -414,7 +496,7 @@ test.each([
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
   })
-  expect(err).toMatch(/\[y\/n\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
+  expect(err).toMatch(/\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
 })
 
 describe('text that looks like a row of a prompt', () => {

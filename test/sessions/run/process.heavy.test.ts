@@ -125,8 +125,8 @@ test('each prompt waits for its own answer in two turns (needs script)', async (
     command,
     cwd,
     [
-      ['(t1)? [y/n/s/q] ', 'y\ny\n'],
-      ['(t2)? [y/n/s/q] ', 'n\n'],
+      ['(t1)? [y/n/a/s/q] ', 'y\ny\n'],
+      ['(t2)? [y/n/a/s/q] ', 'n\n'],
     ],
     { ...env, PARLEY_API_KEY: 'k' },
   )

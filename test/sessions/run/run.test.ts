@@ -234,7 +234,7 @@ test('the resume command keeps --no-stdin, and without it prompts again on a ter
     words: [],
     world: { ...(world as object), typed: '' },
   })
-  expect(ended.err).toContain('allow bash (t1)? [y/n/s/q] ')
+  expect(ended.err).toContain('allow bash (t1)? [y/n/a/s/q] ')
   expect(ended.err).toContain(resumeCommand(''))
   const unasked = await runWithPolicy({ policy: askAll, cwd, words: ['--no-stdin'], world })
   expect(unasked.code).toBe(12)
@@ -265,6 +265,107 @@ test.each([
     expect(err).toContain('· bash stays open\n')
   },
 )
+
+test('a at a prompt allows the same call for the rest of the run, but no other call', async () => {
+  const service = createAgentService({
+    rounds: [
+      [bash('t1', 'ls'), bash('t2', 'ls')],
+      [bash('t3', 'ls'), bash('t4', 'ls -a'), bash('t5', 'ls', { name: 'sh' })],
+    ],
+  })
+  const cwd = temporaryFolder()
+  const world = {
+    exchange: service.exchange,
+    stdin: undefined,
+    tty: ['stderr' as const],
+    env: { NO_COLOR: '1' },
+  }
+  const { code, err, audit } = await runWithPolicy({
+    policy: askAll,
+    cwd,
+    world: { ...world, typed: 'a\nn\nn not this\n' },
+  })
+  expect(code, err).toBe(14)
+  const results = [...service.taken].map(([id, [event]]) => [id, event?.result])
+  expect(results).toEqual([
+    ['t1', 'allow'],
+    ['t2', 'allow'],
+    ['t3', 'allow'],
+    ['t4', 'deny'],
+    ['t5', 'deny'],
+  ])
+  expect(err.match(/ allow .*\? \[/g)).toEqual([
+    ' allow bash (t1)? [',
+    ' allow bash (t4)? [',
+    ' allow sh (t5)? [',
+  ])
+  expect(err).toContain('  y allow, n deny, n REASON deny and say why, a allow this same call from now on, s')
+  expect(err).toContain('parley: t3 is the same call as before: allowed\n')
+  const decisions = audit.filter(({ event }) => event === 'decision')
+  expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
+    't1 allow person',
+    't2 allow person',
+    't3 allow person',
+    't4 deny person',
+    't5 deny person',
+  ])
+})
+
+test('a deny rule decides about a call that a person allowed with a', async () => {
+  const rm = bash('t2', 'ls; rm -r x')
+  const service = createAgentService({ rounds: [[bash('t1', 'ls')], [rm]] })
+  const { err } = await runWithPolicy({
+    policy: { rules: [rules.rules[1]] },
+    world: {
+      exchange: service.exchange,
+      stdin: undefined,
+      typed: 'a\na\n',
+      tty: ['stderr'],
+      env: { NO_COLOR: '1' },
+    },
+  })
+  expect([...service.taken.keys()]).toEqual(['t1', 't2'])
+  expect(service.taken.get('t2')).toMatchObject([{ result: 'deny', deny_message: 'no deleting' }])
+  expect(err).not.toContain('(t2)? ')
+})
+
+test('a later run prompts again about a call that a person allowed with a', async () => {
+  const cwd = temporaryFolder()
+  const world = { stdin: undefined, typed: 'a\n', tty: ['stderr' as const], env: { NO_COLOR: '1' } }
+  for (const id of ['t1', 't2']) {
+    const service = createAgentService({ rounds: [[bash(id, 'ls')]] })
+    const { code, err } = await runWithPolicy({
+      policy: askAll,
+      cwd,
+      words: [`task ${id}`],
+      world: { ...world, exchange: service.exchange },
+    })
+    expect(code, err).toBe(0)
+    expect(err).toContain(`allow bash (${id})? `)
+  }
+})
+
+test('a call whose input repeats a key cannot be allowed with a', async () => {
+  const service = createAgentService({ rounds: [[bash('t1', 'TWICE')]] })
+  const exchange: Exchange = async (request) => {
+    const response = await service.exchange(request)
+    return {
+      ...response,
+      body: replaceIn(response.body, '"command":"TWICE"', '"command":"ls","command":"rm"'),
+    }
+  }
+  const { code, err } = await runWithPolicy({
+    policy: askAll,
+    world: { exchange, stdin: undefined, typed: 'a\ns\n', tty: ['stderr'], env: { NO_COLOR: '1' } },
+  })
+  expect(code, err).toBe(12)
+  expect(err).toContain('[y/n/s/q] ')
+  expect(service.taken.size).toBe(0)
+})
+
+async function* replaceIn(body: AsyncIterable<Uint8Array>, text: string, other: string) {
+  for await (const bytes of body) yield Buffer.from(Buffer.from(bytes).toString().replaceAll(text, other))
+}
 
 test.each([
   ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
