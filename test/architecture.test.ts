@@ -109,7 +109,7 @@ test('wire imports zod only', () => {
   expect(new Set(names)).toEqual(new Set(['zod/mini']))
 })
 
-test('process appears in the host files only, and console nowhere', () => {
+test('only the host files use the global `process`, and no file uses `console`', () => {
   const withProcess = files.filter((file) => /\bprocess\.\w/.test(read(file)))
   expect(withProcess.toSorted()).toEqual(['host.ts', 'signals.ts', 'std-streams.ts'])
   expect(files.filter((file) => /\bconsole\.\w/.test(read(file)))).toEqual([])

@@ -163,7 +163,7 @@ test.each([
   ['a retried failure', ['chat', 'hi'], 500, { exit: 7, kind: 'service', sent: 'yes', attempts: 3 }],
   ['an unknown flag', ['chat', 'hi', '--bogus'], 200, { exit: 2, kind: 'usage', sent: 'no', attempts: 0 }],
   ['a missing command', [], 200, { command: null, exit: 2, kind: 'usage', sent: 'no' }],
-])('--report has the facts of %s', async (_, argv, status, expected) => {
+])('--report records the exit code, kind and attempts of %s', async (_, argv, status, expected) => {
   const cwd = temporaryFolder()
   const exchange = answering(status === 200 ? message('x') : '{"error":{"message":"no"}}', {
     status,

@@ -721,7 +721,7 @@ describe('the end of a batch', () => {
     ],
     ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
   ])(
-    'a batch with %s advises to retry only if no answer is requested twice',
+    'sets retry to later only if a rerun repeats no answered request: %s',
     async (_, flags, answers, error) => {
       const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
       const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })

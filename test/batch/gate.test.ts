@@ -478,8 +478,8 @@ describe('next step of a batch', () => {
     ['the deadline passes after the last line', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
     ['the deadline is in the future', { deadline: 7000 }, 6999, { do: 'start', line: first }],
     // Only a read can be pending here. If nothing is pending, the wait throws.
-    ['nothing is running before the end of the input', { next: 'awaited' }, 0, forOthers],
-  ])('next step if %s', (_, changes, now, expected) => {
+    ['nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
+  ])('chooses the next step if %s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
   })
 

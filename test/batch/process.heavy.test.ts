@@ -116,7 +116,7 @@ test('results beyond a file size limit exit with 11, and --resume continues afte
   expect(full.err).toMatch(/parley: r\.ndjson: .*\n {2}results that could not be written are on stdout/)
   const written = resultsIn(cwd)
   expect(written.length).toBeGreaterThan(5)
-  // Rejected results are on stdout and do not count.
+  // Results that did not fit into the file are on stdout and do not count.
   const { counts } = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
   expect(counts).toMatchObject({ ok: written.length, failed: 0, notDone: 40 - written.length })
   expect(full.err).toContain(`parley: ${written.length} ok · 0 failed · ${40 - written.length} not done`)

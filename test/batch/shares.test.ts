@@ -108,7 +108,7 @@ describe('--share', () => {
     const whole = await run([...batch, '--results', 'all.ndjson', '--resume'], { cwd })
     expect([whole.code, whole.requests]).toEqual([0, []])
     expect(whole.err).toMatch(/10 already done/)
-    // A share skips its own lines in the results of the whole file.
+    // With `--share`, parley skips the lines of this share that the results of the whole file already contain.
     const argv = [
       ...batch,
       '--share',

@@ -15,24 +15,27 @@ describe('numbers of a request', () => {
     ['--max-output-tokens', '1000000000', '"maxOutputTokens":1000000000'],
     ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
     ['--max-output-tokens', '0', '"maxOutputTokens":0'],
-  ])('%s %s is sent as typed, with words, with a body and in a batch', async (flag, value, field) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
-    writeFileSync(join(cwd, 'lines'), '"hi"\n')
-    const given = value === undefined ? [flag] : [flag, value]
-    for (const argv of [
-      ['chat', 'hi'],
-      ['image', 'hi', '-m', 'a'],
-      ['chat', '-i', 'body.json'],
-      ['chat', '--batch', 'lines'],
-    ]) {
-      const { code, requests } = await run([...argv, ...given], { cwd })
-      // With 0 tokens, the demo answers without text.
-      const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
-      expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
-      expect(requests[0]?.text).toContain(field)
-    }
-  })
+  ])(
+    'sends the number of %s %s as typed, with words, with a body and in a batch',
+    async (flag, value, field) => {
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
+      writeFileSync(join(cwd, 'lines'), '"hi"\n')
+      const given = value === undefined ? [flag] : [flag, value]
+      for (const argv of [
+        ['chat', 'hi'],
+        ['image', 'hi', '-m', 'a'],
+        ['chat', '-i', 'body.json'],
+        ['chat', '--batch', 'lines'],
+      ]) {
+        const { code, requests } = await run([...argv, ...given], { cwd })
+        // With 0 tokens, the demo answers without text.
+        const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
+        expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
+        expect(requests[0]?.text).toContain(field)
+      }
+    },
+  )
 
   test.each(['1000000', '0', long])('--max-iterations %s is sent as typed', async (value) => {
     const { code, requests } = await run(
@@ -76,7 +79,7 @@ describe('numbers of a request', () => {
     ['--max-output-tokens', '1.5', 'not a whole number'],
     ['--max-output-tokens', '007', 'not a whole number'],
     ['--max-output-tokens=-1', undefined, 'not a whole number'],
-  ])('%s %s exits with 2', async (flag, value, expectedText) => {
+  ])('rejects an invalid number with exit code 2: %s %s', async (flag, value, expectedText) => {
     const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(expectedText)
@@ -94,7 +97,7 @@ describe('numeric options of parley', () => {
     ['events list -s s --limit', '10000000000'],
     ['events list -s s --limit', long],
     ['chat x --retries', '0'],
-  ])('%s %s is accepted', async (command, value) => {
+  ])('accepts a number for an option of parley: %s %s', async (command, value) => {
     const { code, requests } = await run([...command.split(' '), value])
     expect([code, requests.length]).toEqual([0, 1])
     expect(requests[0]?.url).not.toContain('Infinity')
@@ -105,11 +108,14 @@ describe('numeric options of parley', () => {
     ['events list -s s --limit', '1.5', 'not a whole number of 1 or more'],
     ['chat x --retries', '1.5', '--retries must be a whole number'],
     ['chat x --retries', long, '--retries must be at most 100'],
-  ])('%s %s exits with 2 and the reason', async (command, value, expectedText) => {
-    const ended = await run([...command.split(' '), value])
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toContain(expectedText)
-  })
+  ])(
+    'rejects an invalid number for an option of parley with exit code 2: %s %s',
+    async (command, value, expectedText) => {
+      const ended = await run([...command.split(' '), value])
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      expect(ended.err).toContain(expectedText)
+    },
+  )
 })
 
 test.each(['send hello', 'list', 'follow', 'confirm toolu_1 --allow', 'run hello'])(

@@ -30,7 +30,7 @@ const isHelp = expect.stringContaining('parley chat')
 
 describe('long help on a terminal goes through the pager', () => {
   test.each([['help ci'], ['help chat'], ['chat --help'], ['--help'], ['events send -h'], ['help settings']])(
-    '%s',
+    'shows long help in the pager: parley %s',
     async (words) => {
       const { code, out, err, shown } = await runPaged(words.split(' '))
       expect([code, out, err]).toEqual([0, '', ''])
@@ -77,12 +77,12 @@ describe('help is printed without the pager', () => {
     ['in a pipe', 'help ci', { tty: [] }],
     ['on a terminal of unknown height', 'help ci', { rows: 0 }],
     ['if it is for programs', 'help chat --json', {}],
-  ])('%s', async (_, argv, world) => {
+  ])('prints help without the pager %s', async (_, argv, world) => {
     const { code, out, shown } = await runPaged(argv.split(' '), world)
     expect([code, shown, out.length > 500]).toEqual([0, [], true])
   })
 
-  test('if it fits on the terminal with the next prompt', async () => {
+  test('prints help without the pager if the text and the next prompt fit on the terminal', async () => {
     const rows = (await helpOnCommand('chat')).trimEnd().split('\n').length + 1
     expect((await runPaged(['chat', '--help'], { rows })).shown).toEqual([])
     expect((await runPaged(['chat', '--help'], { rows: rows - 1 })).shown).toHaveLength(1)
@@ -91,16 +91,19 @@ describe('help is printed without the pager', () => {
     expect((await runPaged(['chat', '--help', '--color', 'always'], { rows })).shown).toEqual([])
   })
 
-  test.each([1, 2, 126, 127])('after a pager that fails with %i', async (code) => {
+  test.each([1, 2, 126, 127])('prints help after the pager failed with exit code %i', async (code) => {
     const { out, shown } = await runPaged(['help', 'ci'], {}, code)
     expect([shown.length, out]).toEqual([1, isHelp])
   })
 
-  test.each([[0], [undefined], [130], [141]])('but not after the user closed the pager: %s', async (code) => {
-    const runPager = async () => code
-    const ended = await run(['help', 'ci'], { ...terminal, runPager })
-    expect([ended.code, ended.out]).toEqual([0, ''])
-  })
+  test.each([[0], [undefined], [130], [141]])(
+    'prints no help after the user closed the pager (exit code %s)',
+    async (code) => {
+      const runPager = async () => code
+      const ended = await run(['help', 'ci'], { ...terminal, runPager })
+      expect([ended.code, ended.out]).toEqual([0, ''])
+    },
+  )
 })
 
 const terminal = { tty: ['stdout' as const], columns: 80, rows: 24, env: { PAGER: 'pg' } }

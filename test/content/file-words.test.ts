@@ -24,7 +24,7 @@ describe('a word next to -f that names a file is a usage error', () => {
     [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
     [['events', 'run', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
     [['chat', '--batch', 'a.md', '-f', 'a.md', 'b.md'], 'b.md'],
-  ])('%j', async (argv, word) => {
+  ])('a word that names a file is a usage error next to -f: %j', async (argv, word) => {
     const ended = await run(argv, { cwd: folder() })
     expect(ended).toMatchObject({
       code: 2,
@@ -35,23 +35,23 @@ describe('a word next to -f that names a file is a usage error', () => {
   })
 
   test.each([
-    ['without -f', ['chat', 'Compare', 'b.md']],
-    ['of a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
-    ['of no file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
-    ['inside a longer word', ['chat', '-f', 'a.md', 'Compare b.md']],
-  ])('but not one %s', async (_, argv) => {
+    ['any word if there is no -f', ['chat', 'Compare', 'b.md']],
+    ['the name of a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
+    ['the name of a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
+    ['a longer text that contains the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
+  ])('sends words as text: %s', async (_, argv) => {
     expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
   })
 })
 
 describe('a word @FILE is sent as text', () => {
-  test('with a note that names -f if there is such a file', async () => {
+  test('sends a word @FILE as text, with a note about -f if the file exists', async () => {
     const ended = await run(['chat', 'Read', '@a.md'], { cwd: folder() })
     expect(ended).toMatchObject({ code: 0, err: 'parley: @a.md is sent as text; -f a.md adds the file\n' })
     expect(JSON.parse(ended.requests[0]?.text ?? '').contents[0].parts).toEqual([{ text: 'Read @a.md' }])
   })
 
-  test('without a note if there is no such file', async () => {
+  test('sends a word @FILE as text, without a note if the file does not exist', async () => {
     expect((await run(['chat', 'Ask', '@alice', '@src'], { cwd: folder() })).err).toBe('')
   })
 })

@@ -27,7 +27,7 @@ describe('prompt with "in 3 parts"', () => {
     },
   )
 
-  test('the demo answers "in 2 parts" too, and applies the output limit to each part', async () => {
+  test('the demo profile splits its answer to a prompt with "in 2 parts", and applies the output limit to each part', async () => {
     const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
     const { code, out, err } = await run(argv)
     expect([code, out]).toEqual([0, "Hello from parley's \n"])

@@ -9,9 +9,9 @@ import { run, temporaryFolder } from '../harness/run.ts'
 type Event = Record<string, unknown> & { type: string }
 
 /**
- * Emulates unusual behavior of recorded services. Lists are bare arrays, one read late. The receipt is empty.
- * The stream starts with the whole history, deltas and comments. Idle events have unusual stop reasons. The
- * session is listed as running before the message that started it.
+ * Emulates unusual behavior of recorded services. Lists are bare arrays and show each event one request late. The
+ * receipt is empty. The stream starts with the whole history, deltas and comments. Idle events have unusual stop
+ * reasons. The session is listed as running before the message that started it.
  */
 function createService(): Exchange {
   const events: Event[] = []

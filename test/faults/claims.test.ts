@@ -35,7 +35,7 @@ const rowsByStatus = (status: string, code: number): Row[] => {
   return [
     ...chatAndEvents({
       ...row,
-      name: `U20: exits with ${code} on a ${status} in an unknown coding`,
+      name: `U20: exits with ${code} on a ${status} with an unknown Content-Encoding`,
       script: closing(`${head('content-encoding: zst')}zz`),
     }),
     ...chatAndEvents({

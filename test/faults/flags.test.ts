@@ -382,7 +382,7 @@ faults('P: hints before anything is sent', [
   },
   {
     ...refused,
-    name: 'P60: rejects events with flags but without a subcommand',
+    name: 'P60: rejects the command `parley events` with flags but no subcommand',
     argv: ['events', '--raw'],
     err: ["no command was given: 'parley --help' lists them"],
   },

@@ -100,7 +100,7 @@ describe('warnings in the result of a batch line', () => {
   })
 
   test.each([[['-o', './']], [['--raw']]])(
-    'image --batch with %j has the warning in its result',
+    'image --batch with %j writes the warning about invalid UTF-8 into the result line',
     async (flags) => {
       const { err, results } = await runBatch(['image', '-m', 'm', ...flags], damage(picture))
       expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])

@@ -14,7 +14,7 @@ import { requireForms } from './formats.ts'
 interface World {
   /** Content of stdin, as a pipe. If omitted, stdin is a terminal. Pieces arrive one by one. */
   stdin?: string | Uint8Array | (string | Uint8Array)[]
-  /** Default: a pipe, or a terminal. */
+  /** Default: a pipe if `stdin` is set, else a terminal. */
   stdinKind?: Host['stdin']['kind']
   /** Typed text, if stdin is a terminal. */
   typed?: string | AsyncIterable<string>

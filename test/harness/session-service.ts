@@ -93,7 +93,7 @@ interface PostRule extends Rule {
 }
 
 interface ListRule extends Rule {
-  /** Page of the rule, from 1. Other pages stay as usual. */
+  /** Page that the rule applies to, starting at 1. Other pages are unchanged. */
   page?: number
   hides?(event: Event): boolean
 }

@@ -117,7 +117,7 @@ describe.each(Object.entries(locking))('lock of %s', (_, { argv, lock }) => {
     expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
   })
 
-  test('a run ignores other names next to its lock', async () => {
+  test('a run ignores files with similar names next to its lock file', async () => {
     const cwd = withBatch()
     mkdirSync(join(cwd, 'notes.lock'))
     writeFileSync(join(cwd, 'notes.lock/mine'), '')

@@ -6,7 +6,10 @@ import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 type World = NonNullable<Parameters<typeof run>[1]>
 
-/** Place where a text reaches a parser: the command that reads it, and the world with the text. */
+/**
+ * Input that reaches a parser: the command that reads it, and the files, environment and responses that contain
+ * the text.
+ */
 export type Place = (text: Buffer) => { argv: string[]; world: World }
 
 const send = ['events', 'send', '-s', 'sesn_1']

@@ -170,7 +170,7 @@ describe('consequence that an interrupted run prints', () => {
     expect(calls.describeInterrupt()).toBe(nothing)
     end('c', 'refused')
     expect(calls.describeInterrupt()).toBe(refused)
-    // Neither reading calls nor calls of a batch count. A batch prints its results itself.
+    // Read-only calls and batch calls do not change the last message. A batch prints its results itself.
     const list = calls.begin(listRules)
     list.reach('failed')
     list.end()

@@ -208,11 +208,14 @@ test.each<[FailureKind, FailureDetails, RepeatRule[]]>([
   ['refused', { status: 400 }, []],
   ['credentials', { status: 401 }, []],
   ['usage', {}, []],
-])('%s with %j is transient for requests whose repeat rule is one of %j', (kind, details, patient) => {
-  const error = new CliError(kind, 'x', details)
-  const all = ['always', 'failed', 'not-taken'] as const
-  expect(all.filter((repeat) => isTransient(error, repeat))).toEqual(patient)
-})
+])(
+  'a failure of kind %s with %j may be retried under these repeat rules only: %j',
+  (kind, details, patient) => {
+    const error = new CliError(kind, 'x', details)
+    const all = ['always', 'failed', 'not-taken'] as const
+    expect(all.filter((repeat) => isTransient(error, repeat))).toEqual(patient)
+  },
+)
 
 test('an answer that was cut off proves only that the request was sent', () => {
   expect(getDeliveryState(new CliError('response', 'x', { isCutOff: true }))).toBe('sent')

@@ -17,7 +17,7 @@ const tooLate = {
 }
 
 /**
- * Creates a reconnect policy with a deadline and a clock that only waits advance, and records waits and
+ * Creates a reconnect policy with a deadline and a clock that advances only during waits. Records waits and
  * notes.
  */
 function createPolicy(deadlineMs: number, { hasNewSecrets = false, repeat = 'always' as RepeatRule } = {}) {
@@ -140,11 +140,11 @@ test.each<[string, unknown]>([
 })
 
 test.each([
-  [start + 1, false],
-  [start, true],
-  [start - 1, true],
-  [Infinity, false],
-])('the deadline %f has passed: %j', (deadlineMs, isOver) => {
+  ['in 1 ms has not passed', start + 1, false],
+  ['now has passed', start, true],
+  ['1 ms ago has passed', start - 1, true],
+  ['of Infinity has not passed', Infinity, false],
+])('a deadline %s', (_, deadlineMs, isOver) => {
   const { deadline, policy, notes } = createPolicy(deadlineMs)
   const check = expect(() => requireTime(deadline))
   if (isOver) check.toThrow(expect.objectContaining(tooLate))

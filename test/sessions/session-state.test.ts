@@ -149,7 +149,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['gone1', { kind: 'ended', reason: 'terminated' }],
   ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
   ['gone1 done1', isDone],
-])('after "%s", the stop is %j', (words, stop) => {
+])('after the events "%s", the stop is %j', (words, stop) => {
   expect(after(words).stop).toEqual(stop)
 })
 
@@ -165,7 +165,7 @@ test.each<[words: string, reason: string | undefined]>([
   ['use1 wait1:use1', 'requires_action'],
   ['done1 gone1', 'terminated'],
   ['deleted1', 'deleted'],
-])('after "%s", the stop reason is %s', (words, reason) => {
+])('after the events "%s", the stop reason is %s', (words, reason) => {
   expect(after(words).stopReason).toBe(reason)
 })
 

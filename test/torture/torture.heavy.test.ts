@@ -86,7 +86,7 @@ afterAll(() => {
   process.stdout.write(`torture: ${what}\n`)
 })
 
-describe('keeps its promises if a write fails, or if it is killed at a write (needs strace)', () => {
+describe('loses no file content, and the next run works, if a write fails or the process is killed during a write (needs strace)', () => {
   for (const each of cases)
     test(each.name, async () => {
       const { ended, calls } = await within(each, ({ run }) => traceCalls(run(each.argv)))

@@ -424,7 +424,7 @@ function dieAt(
       random: timers.random,
       now,
       wallTime: now,
-      // A dead host wakes no timer.
+      // After the simulated crash, timers never fire.
       async wait(milliseconds: number, signal?: AbortSignal) {
         await timers.wait(milliseconds, signal)
         if (isDead) await new Promise(() => {})
