@@ -40,7 +40,9 @@ describe('audit that changes while a command runs (needs sh)', () => {
     const tool = `count=echo ran >> runs; ${command}`
     const { code, err } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
     expect(code).toBe(11)
-    expect(err).toContain(`the audit file a.ndjson: it was ${what} while this run wrote it: put it back, or `)
+    expect(err).toContain(
+      `the audit file a.ndjson: it was ${what} while this run wrote it: restore the file, or `,
+    )
     expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
   })
 
