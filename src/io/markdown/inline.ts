@@ -1,5 +1,6 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, type Span, type StyledLine, styles } from '../spans.ts'
+import { decodeReferences } from './references.ts'
 
 /** Form of a link's address: after its text, or as a hyperlink of the terminal. */
 export type LinkStyle = 'address' | 'hyperlink'
@@ -28,7 +29,7 @@ export function trimEnd(line: StyledLine): StyledLine {
 }
 
 function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Span[] {
-  return (tokens as readonly MarkedToken[]).flatMap((token): Span[] => {
+  return (tokens as readonly MarkedToken[]).flatMap((token, index): Span[] => {
     switch (token.type) {
       case 'strong':
         return readSpans(token.tokens, join(sgr, styles.bold), links)
@@ -48,8 +49,13 @@ function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Spa
       case 'escape':
         return [{ text: token.text, sgr }]
       case 'text':
-        // The library has decoded references such as &#27; in `text`, so the source text is printed.
-        return token.tokens ? readSpans(token.tokens, sgr, links) : [{ text: token.raw, sgr }]
+        return token.tokens
+          ? readSpans(token.tokens, sgr, links)
+          : [{ text: decodeReferences(token.raw), sgr }]
+      case 'html':
+        if (!/^<br\s*\/?>$/i.test(token.raw)) return [{ text: token.raw, sgr }]
+        // The line ends here anyway.
+        return tokens[index + 1]?.raw.startsWith('\n') ? [] : [{ text: '\n', sgr }]
       default:
         return [{ text: token.raw, sgr }]
     }
@@ -59,7 +65,9 @@ function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Spa
 const join = (sgr: string, added: string): string => (sgr === '' ? added : `${sgr};${added}`)
 
 function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], sgr: string, links: LinkStyle): Span[] {
-  const { href, raw, title } = token
+  const { title } = token
+  const href = decodeReferences(token.href)
+  const raw = decodeReferences(token.raw)
   const shown = getText(spans)
   const isBare = raw === shown || raw === `<${shown}>`
   const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, sgr: join(sgr, styles.address) }

@@ -13,10 +13,12 @@ export interface LayoutSpace {
 }
 
 /** Deeper levels are not indented, because each level narrows every line. */
-const maxDepth = 12
+export const maxDepth = 12
 const maxRuleColumns = 80
 const bar: Span = { text: '│ ', sgr: styles.frame }
 const bullets = ['•', '◦', '▪']
+
+export const getBullet = (depth: number): string => bullets[depth % bullets.length] as string
 
 /** Lays out blocks. Blank lines between blocks of the source become one blank line. */
 export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): StyledLine[] {
@@ -62,7 +64,10 @@ function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
     case 'table': {
       const lines = layOutTable(token, columns, links)
       if (lines) return lines
+      break
     }
+    case 'html':
+      return layOutVerbatim(token.raw).filter((line) => !/^<br\s*\/?>$/i.test(getText(line).trim()))
   }
   return layOutVerbatim(token.raw)
 }
@@ -79,7 +84,7 @@ const inside = (room: LayoutSpace, lead: StyledLine): LayoutSpace => ({
 
 function layOutItem(item: Tokens.ListItem, room: LayoutSpace): StyledLine[] {
   const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
-  const bullet = mark.length > 1 ? mark : (bullets[room.depth % bullets.length] as string)
+  const bullet = mark.length > 1 ? mark : getBullet(room.depth)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
   const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
@@ -115,18 +120,17 @@ const maxTableColumns = 500
 const minColumnWidth = 8
 
 /**
- * Returns `undefined` if the table does not fit, or if a row has more cells than columns, because the
- * additional cells would be lost.
+ * Returns `undefined` if a row has more cells than columns, because the additional cells would be lost.
  */
 function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): StyledLine[] | undefined {
   const all = [table.header, ...table.rows]
   if (wordsOf(table.raw) !== wordsOf(all.flatMap((row) => row.map(({ text }) => text)).join(' ')))
     return undefined
   const rows = all.map((row) =>
-    row.map(({ tokens, header }) => readLines(tokens.map(breakAtTag), header ? styles.bold : '', links)),
+    row.map(({ tokens, header }) => readLines(tokens, header ? styles.bold : '', links)),
   )
   const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)
-  if (!widths) return undefined
+  if (!widths) return layOutCells(rows, columns)
   const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
   return rows.flatMap((row, index) => {
     const cells = row.map((lines, column) =>
@@ -145,10 +149,6 @@ function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): St
 }
 
 const wordsOf = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '')
-
-/** In a cell, only `<br>` begins a new line. */
-const breakAtTag = (token: Tokens.Generic): Tokens.Generic =>
-  token.type === 'html' && /^<br ?\/?>$/i.test(token.raw) ? { type: 'br', raw: '\n' } : token
 
 /**
  * Returns the width of each column: its widest line if there is room, otherwise at least its longest word.
@@ -178,6 +178,23 @@ function findWidths(
   while (sum(limited()) > room) most--
   return limited()
 }
+
+/** Lays out a table without room for its columns: each cell after its column's header, row after row. */
+function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
+  const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
+  if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
+  return rows.flatMap((row, index) => {
+    const lines = row.flatMap((cell, column) => {
+      const name = names[column] ?? []
+      const start: StyledLine = name.length > 0 ? [...name, { text: ': ', sgr: styles.bold }] : []
+      const [first = [], ...others] = cell
+      return [trimEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
+    })
+    return index === 0 ? lines : [[], ...lines]
+  })
+}
+
+const blank: Span = { text: ' ', sgr: '' }
 
 /** Joins one line of each cell of a row. The result ends with the last cell that has text. */
 function joinCells(

@@ -35,7 +35,7 @@ describe('characters that are not Markdown', () => {
   test.each([
     ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
     ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
-    ...['if a<b and c>d', 'a <b>c</b> &lt; &amp; AT&T', 'a<br>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
+    ...['if a<b and c>d', 'a <b>c</b> &amp &unknown; AT&T', 'a<bri>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
     ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
   ])('prints a text without Markdown verbatim: %j', async (text) => {
     expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
@@ -45,6 +45,27 @@ describe('characters that are not Markdown', () => {
   test('prints constructs without a layout, such as HTML, verbatim', async () => {
     const text = '<div>\n  a\n</div>\n\n[a]: https://b.c "d"\n'
     expect(await print(text, { columns: 10 })).toBe(text)
+  })
+})
+
+describe('HTML in text', () => {
+  test.each([
+    ['a<br>b<BR />c', 'a\nb\nc\n'],
+    ['a<br>\nb `<br>`', 'a\nb <br>\n'],
+    ['**a<br>b**', 'a\nb\n'],
+    ['a\n\n<br>\n\nb', 'a\n\nb\n'],
+    ['- a<br/>b', '• a\n  b\n'],
+    ['&lt;b&gt; &amp;amp; &quot;x&quot; &#39;y&#x27; &mdash; &hellip; &rarr;', '<b> &amp; "x" \'y\' — … →\n'],
+    ['&eacute;&Omega;&omega;&szlig;&nbsp;x&yuml;&copy;', 'éΩωß\u00a0xÿ©\n'],
+    ['&#128512; &#x1F600; `&lt;` \\&lt;', '😀 😀 &lt; &lt;\n'],
+    ['**&lt;** [a&amp;b](https://c.d/?e&amp;f=1)', '< a&b (https://c.d/?e&f=1)\n'],
+    ['https://a.b/?c=1&amp;d=2', 'https://a.b/?c=1&d=2\n'],
+    ['&#10;&#0;&#9;&#xd800;&#x110000;&constructor;', '&#10;&#0;&#9;&#xd800;&#x110000;&constructor;\n'],
+    ['&#42;a&#42; &#x60;b&#x60;', '*a* `b`\n'],
+    ['|a|\n|-|\n|&lt;x&gt;<br>y|', 'a\n───\n<x>\ny\n'],
+    ['```\n&lt;<br>\n```', '  &lt;<br>\n'],
+  ])('prints line breaks and character references of %j', async (text, shown) => {
+    expect(await print(text)).toBe(shown)
   })
 })
 
@@ -136,13 +157,15 @@ describe('layout of tables', () => {
       'a            │ b\n─────────────┼─────────────\none two      │ four five\nthree        │ six\n',
     ],
     [wide, 19, 'a        │ b\n─────────┼─────────\none two  │ four\nthree    │ five six\n'],
-    [wide, 18, wide],
+    [wide, 18, 'a: one two three\nb: four five six\n'],
+    [`${wide}|1||\n`, 9, 'a: one\ntwo three\nb: four\nfive six\n\na: 1\nb:\n'],
     [
       '|a|b|\n|-|-|\n|one two|x averylongword|\n',
       23,
       'a       │ b\n────────┼──────────────\none two │ x\n        │ averylongword\n',
     ],
-    ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, '|a|b|\n|-|-|\n|one two|averylongword|\n'],
+    ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, 'a: one two\nb: averylongword\n'],
+    ['|a|`b c`|\n|-|-|\n', 3, 'a\nb c\n'],
   ])('lays out the table %j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
