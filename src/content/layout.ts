@@ -1,23 +1,32 @@
 import type { Context } from '../context.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../io/answer-printer.ts'
+import type { MarkdownOptions } from '../io/markdown/printer.ts'
 import type { PendingSpinner } from '../io/spinner.ts'
 import { takesHyperlinks, wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
+export const loadStreamedMarkdown = () => import('../io/markdown/streamed-printer.ts')
 
-/**
- * Creates the printer of one text: unchanged, or laid out as Markdown. `waiting` is shown while a block is
- * incomplete.
- */
+/** A text's layout. */
+interface Layout {
+  /** Lays out Markdown; otherwise the text stays unchanged. */
+  isMarkdown: boolean
+  /** Prints Markdown word by word while it arrives. */
+  isStreamed?: boolean
+  /** Shown while a block is incomplete. */
+  waiting?: PendingSpinner
+}
+
+/** Creates the printer of one text. */
 export async function createPrinter(
   { flags, host, output }: Context,
-  isLaidOut: boolean,
-  waiting?: PendingSpinner,
+  { isMarkdown, isStreamed = false, waiting }: Layout,
 ): Promise<AnswerPrinter> {
-  if (!isLaidOut) return createAnswerPrinter(output)
-  const { MarkdownPrinter } = await loadMarkdown()
+  if (!isMarkdown) return createAnswerPrinter(output)
   const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
   const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
   const columns = () => host.stdout.columns || Infinity
-  return new MarkdownPrinter(output, { columns, isColoured, links, waiting })
+  const options: MarkdownOptions = { columns, isColoured, links, waiting }
+  if (isStreamed) return new (await loadStreamedMarkdown()).StreamedMarkdownPrinter(output, options)
+  return new (await loadMarkdown()).MarkdownPrinter(output, options)
 }

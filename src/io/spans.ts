@@ -58,14 +58,29 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   if (measureWidth(line) <= columns) return [line]
   const rows: StyledLine[] = []
   let row: Span[] = []
-  let blanks: Span[] = []
-  let word: Span[] = []
-  const endWord = () => {
-    if (word.length === 0) return
+  for (const { blanks, word } of splitWords(line)) {
     const longer = [...row, ...blanks, ...word]
     const isFull = row.length > 0 && measureWidth(longer) > columns
     if (isFull) rows.push(row)
     row = isFull ? word : longer
+  }
+  return [...rows, row]
+}
+
+/** A text that must stay on one line, and the blanks before it. */
+interface Word {
+  blanks: Span[]
+  word: Span[]
+}
+
+/** Splits a line into words. Blanks at its end are dropped. */
+export function splitWords(line: StyledLine): Word[] {
+  const words: Word[] = []
+  let blanks: Span[] = []
+  let word: Span[] = []
+  const endWord = () => {
+    if (word.length === 0) return
+    words.push({ blanks, word })
     blanks = []
     word = []
   }
@@ -81,11 +96,11 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
     }
   }
   endWord()
-  return [...rows, row]
+  return words
 }
 
-const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
+export const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
 
 /** Returns whether a line may break between two texts without a blank between them. */
-const canBreakBetween = (before: string | undefined, text: string): boolean =>
+export const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined && (ideograph.test(text) || (ideograph.test(before) && /^[\p{L}\p{N}]/u.test(text)))

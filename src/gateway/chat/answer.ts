@@ -60,7 +60,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.over(context.output)
   const raw = createRawPrinter(output)
-  const printer = schema ? undefined : await createPrinter({ ...context, output }, isMarkdown, waiting)
+  const layout = { isMarkdown, isStreamed, waiting }
+  const printer = schema ? undefined : await createPrinter({ ...context, output }, layout)
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   const otherContent = new Set<OtherContent>()

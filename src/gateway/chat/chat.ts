@@ -1,6 +1,6 @@
 import { type BodyParts, buildBody, type GivenBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
-import { loadMarkdown } from '../../content/layout.ts'
+import { loadMarkdown, loadStreamedMarkdown } from '../../content/layout.ts'
 import { readPrompt } from '../../content/prompt.ts'
 import type { AnswerSchema, Mismatch, SchemaOptions } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
@@ -63,7 +63,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   // The thread and the report receive a paid answer also if the reader of stdout has closed the pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
-  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
+  const loadLayout = printing.isStreamed ? loadStreamedMarkdown : loadMarkdown
+  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadLayout()])
   const askOnce = async (first: Uint8Array, isLast: boolean) => {
     let opened: AnswerPrinting | undefined
     const send: SendPart = (body, read) =>

@@ -1,22 +1,23 @@
-import { getDefaults, Lexer, type MarkedToken, Tokenizer } from 'marked'
 import type { AnswerPrinter } from '../answer-printer.ts'
-import { escapeControls } from '../escape.ts'
 import type { Output } from '../output.ts'
-import { paint, type StyledLine } from '../spans.ts'
+import type { StyledLine } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
-import { createHighlight, type Highlight } from './highlighter.ts'
 import type { LinkStyle } from './inline.ts'
 import { endsWithBlankLine, layOutBlocks, layOutCodeLine, layOutVerbatim } from './layout.ts'
+import { Page } from './page.ts'
+import {
+  closesFence,
+  type Fence,
+  indentOf,
+  maxBlockLength,
+  openFence,
+  readTokens,
+  SourceText,
+} from './source.ts'
 
-/** Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. In characters. */
-const maxBlockLength = 4000
-
-interface Code {
-  /** The opening fence. The closing fence is at least as long. */
-  fence: string
+interface Code extends Fence {
   /** Number of blanks to remove from the start of each line. */
   indent: number
-  highlight: Highlight | undefined
 }
 
 export interface MarkdownOptions {
@@ -35,10 +36,8 @@ export interface MarkdownOptions {
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
-  /** Added text that was not parsed yet. */
-  #pending = ''
-  /** Laid-out text that was not written yet. */
-  #page = ''
+  readonly #source = new SourceText()
+  readonly #page: Page
   /** Lines of the incomplete block. */
   #open = ''
   /** The incomplete line. */
@@ -51,58 +50,38 @@ export class MarkdownPrinter implements AnswerPrinter {
   #code: Code | undefined
   /** A block or line was too long: everything up to the next blank line is printed verbatim. */
   #isTooLong = false
-  /**
-   * Blank lines were read. One blank line is printed before the next block, unless that block is the first.
-   */
-  #isApart = false
-  #isEmpty = true
 
   constructor(output: Output, options: MarkdownOptions) {
     this.#output = output
     this.#options = options
+    this.#page = new Page(output, options.isColoured)
   }
 
   add(text: string): void {
-    this.#pending += text
+    this.#source.add(text)
   }
 
   async write(): Promise<void> {
-    this.#read(false)
-    await this.#writePage()
+    this.#readLines(this.#source.take(false))
+    await this.#page.write()
     if (this.#open + this.#line !== '') this.#options.waiting?.show('waiting for the rest')
   }
 
   async end(): Promise<void> {
-    this.#read(true)
+    this.#readLines(this.#source.take(true))
     if (this.#line !== '') this.#readLines('\n')
     this.#printOpen()
-    await this.#writePage()
+    await this.#page.write()
     await this.#output.flush()
   }
 
   breakLine(): boolean {
-    this.#read(true)
+    this.#readLines(this.#source.take(true))
     const kept = this.#open + this.#line
     this.#open = ''
     this.#line = ''
     if (kept !== '') this.#print(layOutVerbatim(kept))
-    const isBroken = this.#page !== '' && this.#output.isTerminal
-    this.#writePage().catch(() => {})
-    return isBroken
-  }
-
-  async #writePage(): Promise<void> {
-    const text = this.#page
-    this.#page = ''
-    if (text !== '') await this.#output.write(text)
-  }
-
-  /** Parses the added text, except half a character or half a line break at its end. */
-  #read(isEnd: boolean): void {
-    const text = this.#pending
-    const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
-    this.#pending = text.slice(end)
-    this.#readLines(escapeControls(text.slice(0, end).replaceAll('\r\n', '\n')))
+    return this.#page.writeNow()
   }
 
   #readLines(text: string): void {
@@ -135,7 +114,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     if (isList(this.#open)) this.#open += '\n'
     else {
       this.#printOpen()
-      this.#isApart = true
+      this.#page.separate()
     }
   }
 
@@ -175,17 +154,11 @@ export class MarkdownPrinter implements AnswerPrinter {
     const { columns, links } = this.#options
     const room = { columns: Math.max(1, columns() - this.#indent), links, depth: this.#indent > 0 ? 1 : 0 }
     this.#print(layOutBlocks(readTokens(text, 'all'), room))
-    this.#isApart ||= endsWithBlankLine(text)
+    if (endsWithBlankLine(text)) this.#page.separate()
   }
 
   #print(lines: readonly StyledLine[]): void {
-    if (lines.length === 0) return
-    if (this.#isApart && !this.#isEmpty) this.#page += '\n'
-    this.#isApart = false
-    this.#isEmpty = false
-    const lead = { text: ' '.repeat(this.#indent), sgr: '' }
-    for (const line of lines)
-      this.#page += `${paint(line.length === 0 ? [] : [lead, ...line], this.#options.isColoured)}\n`
+    this.#page.print(lines, this.#indent)
   }
 
   /**
@@ -203,8 +176,9 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   /** Returns whether the line opens a code block. */
   #openCode(line: string): boolean {
-    const [, before, mark, info = ''] = fence.exec(line) ?? []
-    if (before === undefined || mark === undefined || (mark[0] === '`' && info.includes('`'))) return false
+    const [, before, start] = fence.exec(line) ?? []
+    const opened = start === undefined ? undefined : openFence(start)
+    if (before === undefined || !opened) return false
     // A list item may begin with code, so the text before the fence is printed first.
     if (before.trim() !== '') this.#takeText(before)
     const indent = this.#indent + before.length
@@ -213,22 +187,20 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#printOpen()
     // Two blanks are enough, even after a wider number, because models indent carelessly.
     this.#indent = isInList && indent >= 2 ? indent : 0
-    const language = info.trim().split(/[\s{,]/, 1)[0] as string
-    this.#code = { fence: mark, indent, highlight: createHighlight(language) }
+    this.#code = { ...opened, indent }
     return true
   }
 
-  #takeCode({ fence: { length, 0: mark = '' }, indent, highlight }: Code, line: string): void {
-    const text = line.trim()
-    if (text.length >= length && text === mark.repeat(text.length)) this.#code = undefined
+  #takeCode(code: Code, line: string): void {
+    if (closesFence(code, line)) this.#code = undefined
     else {
-      const code = line.slice(Math.min(indent, indentOf(line)))
-      this.#print([layOutCodeLine(code, code.length > maxBlockLength ? undefined : highlight)])
+      const text = line.slice(Math.min(code.indent, indentOf(line)))
+      this.#print([layOutCodeLine(text, text.length > maxBlockLength ? undefined : code.highlight)])
     }
   }
 }
 
-const fence = /^([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(`{3,}|~{3,})(.*)$/
+const fence = /^([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)((?:`{3}|~{3}).*)$/
 
 /** Lines that begin a block without a blank line before them. */
 const begins = /^ {0,3}(?:[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$)|#{1,6}(?:\s|$)|>)/
@@ -236,25 +208,3 @@ const begins = /^ {0,3}(?:[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$)|#{1,6}(?:\s|$)|>)/
 const isList = (text: string): boolean => /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/.test(text)
 
 const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test(text)
-
-const indentOf = (line: string): number => line.length - line.trimStart().length
-
-/** Disables reference links, because a link's definition may be in a block that has not arrived. */
-class Source extends Tokenizer {
-  override reflink(): undefined {}
-}
-
-/** Matches a line with more quotes and list items than the lexer's recursion supports. */
-const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
-
-/** Parses blocks only, or blocks with their inline content. */
-function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
-  const lexer = new Lexer({ ...getDefaults(), tokenizer: new Source() })
-  try {
-    if (!tooDeep.test(text))
-      return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
-  } catch {
-    // A parser error must not end a run whose answer was paid for, so the text is printed verbatim.
-  }
-  return [{ type: 'html', raw: text, text, block: true, pre: false }]
-}

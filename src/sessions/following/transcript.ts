@@ -162,7 +162,7 @@ export function createEventPrinter(
   const { flags, host, output, style } = context
   const raw = createRawPrinter(output)
   const show = async (text: string) => {
-    const printer = await createPrinter(context, markdown)
+    const printer = await createPrinter(context, { isMarkdown: markdown })
     printer.add(text)
     await printer.end()
   }

@@ -113,7 +113,8 @@ export async function deliverAnswer(
   if (!file && !isAlone) return
   const { summary, note } = context
   const output = file ?? context.output
-  const printer = await createPrinter({ ...context, output }, markdown && output.isTerminal && !schema)
+  const isMarkdown = markdown && output.isTerminal && !schema
+  const printer = await createPrinter({ ...context, output }, { isMarkdown })
   printer.add(answer)
   await printer.end()
   await file?.commit()

@@ -86,10 +86,10 @@ describe('Ctrl-C during an answer (needs script)', () => {
 
   test.each([
     [
-      'after an unfinished paragraph, which is printed unchanged',
-      'one *two*',
-      'waiting for the answer',
-      ['one *two*', last],
+      'after an unfinished paragraph, whose open mark is printed as text',
+      'one *two',
+      'one',
+      ['one^C *two', last],
     ],
     ['after a complete line', 'one\n\n', 'one', ['one', '^C', last]],
     ['after a Markdown heading', '# one\n', 'one', ['one', '^C', last]],

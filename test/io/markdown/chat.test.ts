@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
 import { withoutColours } from './print.ts'
@@ -58,6 +59,28 @@ describe('Markdown answer', () => {
     const world = { exchange: answering(message(text)) }
     const { out } = await run(['chat', 'hi', '--markdown'], world)
     expect(out).toBe('&#27;]0;x&#7; &#x202e;a & b&#155; (https://e.f)\n')
+  })
+
+  test('--stream prints each word of a Markdown answer before the next one arrives', async () => {
+    const events = ['| a | b |\n', '|-|-|\n', '| 1 | 2 |\n\n', 'one **two', ' three**', ' four', ' five']
+      .map((text) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }))
+      .map((delta) => `event: content_block_delta\ndata: ${JSON.stringify(delta)}\n\n`)
+    const stop = 'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    const headers = { 'content-type': 'text/event-stream' }
+    const streamed = answering([...events, stop], { headers })
+    const written: string[] = []
+    const stdout = new Writable({
+      write(chunk: Buffer, _, done) {
+        written.push(withoutColours(chunk.toString()))
+        done()
+      },
+    })
+    const { code } = await run(['chat', 'hi', '--stream'], {
+      exchange: streamed,
+      stdout: { isTerminal: true, columns: 80, open: () => stdout, writeSync: () => 0 },
+    })
+    expect(code).toBe(0)
+    expect(written).toEqual(['a │ b\n──┼──\n1 │ 2\n', '\none', ' two three', ' four', ' five\n'])
   })
 
   test('-o and --thread save a Markdown answer verbatim', async () => {

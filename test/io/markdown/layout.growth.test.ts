@@ -60,4 +60,24 @@ describe('Markdown layout takes time linear in the text', () => {
       return printPieces(text.match(/.{1,4}/gs) ?? [], { columns: 80, isColoured: true })
     }),
   )
+
+  test.each([
+    ...[...units, ...more].map((unit) => [unit, unit] as const),
+    ['a link with a long address', link],
+    ['an asterisk and such a link', `*${link}`],
+    ...['*a ', '`a ``b ', '[a ', '<a ', '- 1. ', '- [ ] ', '![a](b "c', '| a\n', '> a\n'].map(
+      (unit) => [unit, unit] as const,
+    ),
+  ] as const)(
+    'streamed Markdown takes time linear in a text that arrives in chunks of %j',
+    async (_, unit) => {
+      for (const start of ['', 'a *']) {
+        await growsWithItsText((size) => {
+          const text = start.padEnd(size, unit)
+          const options = { columns: 80, isColoured: true, isStreamed: true }
+          return printPieces(text.match(/.{1,4}/gs) ?? [], options)
+        })
+      }
+    },
+  )
 })

@@ -1,39 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { often } from '../../harness/often.ts'
+import { anything, columns, cut, isPlain, lettersOf, places, textOf, unnamed, words } from './arbitraries.ts'
 import { print, printPieces, withoutColours } from './print.ts'
-
-const words = ['a', 'bc', 'word', '日', '本語', 'é', 'e\u0301', '🎉', '👩‍👩‍👧', '7', 'https://e.f/_g']
-const marks = [
-  ...['*', '**', '_', '`', '``', '~~', '[', '](', ')', '<', '>', '\\', '|', ':', '.', '#', '-', '+', '!'],
-  ...['\n> ', '\n- ', '\n  - ', '\n1. ', '\n- [ ] ', '\n# ', '\n---\n', '\n|-|-|\n', '\n| ', ' | ', '\n    '],
-  ...['\n```\n', '\n~~~\n', '\n```js\n', '\n> ```\n'],
-  ...[' ', ' ', ' ', ' ', '  ', '\t', '\n', '\n', '\n\n', '\r\n'],
-]
-const controls = [
-  '\r',
-  '\x1b[31m',
-  '\x1b]8;;x\x07',
-  '\x9b',
-  '\0',
-  '\b',
-  '\u202e',
-  '\x7f',
-  '&#27;',
-  '&#x202e;',
-  '&#155;',
-]
-const textOf = (...kinds: string[][]) =>
-  fc.array(fc.constantFrom(...kinds.flat()), { maxLength: 60 }).map((pieces) => pieces.join(''))
-const columns = fc.constantFrom(undefined, 10, 40, 80)
-const places = fc.array(fc.nat(), { maxLength: 20 })
-
-function cut(text: string, where: number[]): string[] {
-  const ends = [...new Set(where.map((place) => place % (text.length + 1)))].sort((a, b) => a - b)
-  return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end))
-}
-
-const anything = fc.oneof(textOf(words, marks, controls), fc.string({ unit: 'binary', maxLength: 100 }))
 
 test('Markdown layout prints the same for any split of a text', async () => {
   const property = fc.asyncProperty(
@@ -68,12 +37,6 @@ test('Markdown layout prints the same text with and without colours', async () =
   })
   await fc.assert(property, often(300))
 })
-
-const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
-/** Marks without a fence's language, which is not printed. */
-const unnamed = marks.filter((mark) => !mark.includes('js'))
-const isPlain = (text: string) =>
-  !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text)
 
 describe('letters in Markdown layout', () => {
   test('Markdown layout loses and moves no letter', async () => {

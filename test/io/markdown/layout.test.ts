@@ -66,6 +66,7 @@ describe('HTML in text', () => {
     ['```\n&lt;<br>\n```', '  &lt;<br>\n'],
   ])('prints line breaks and character references of %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
+    expect(await print(text, { isStreamed: true })).toBe(shown)
   })
 })
 

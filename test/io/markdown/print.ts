@@ -1,15 +1,18 @@
 import { type MarkdownOptions, MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
+import { StreamedMarkdownPrinter } from '../../../src/io/markdown/streamed-printer.ts'
 import type { Output } from '../../../src/io/output.ts'
 
 interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
   /** A function can change the terminal's width between writes. */
   columns?: number | (() => number) | undefined
+  /** Prints words as they arrive, as with --stream. */
+  isStreamed?: boolean
 }
 
 /** Prints a text that arrives in chunks. Returns the chunks that are written to the terminal. */
 export async function printPieces(
   pieces: readonly string[],
-  { columns = Infinity, ...options }: PrintOptions = {},
+  { columns = Infinity, isStreamed = false, ...options }: PrintOptions = {},
 ): Promise<string[]> {
   const written: string[] = []
   const output: Output = {
@@ -19,7 +22,8 @@ export async function printPieces(
     },
     async flush() {},
   }
-  const printer = new MarkdownPrinter(output, {
+  const Printer = isStreamed ? StreamedMarkdownPrinter : MarkdownPrinter
+  const printer = new Printer(output, {
     isColoured: false,
     links: 'address',
     columns: typeof columns === 'number' ? () => columns : columns,

@@ -1,0 +1,96 @@
+import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
+import { type LinkStyle, readLines } from './inline.ts'
+import { blanks, type Page } from './page.ts'
+import { SegmentCutter } from './segments.ts'
+import { readInlineTokens } from './source.ts'
+
+export interface FlowSpace {
+  page: Page
+  /** Begins the first row, such as the bullet of a list item. */
+  lead: StyledLine
+  /** Blanks before the other rows. */
+  indent: number
+  /** Width of a row, without its indentation. */
+  columns(): number
+  links: LinkStyle
+}
+
+/** Prints a paragraph word by word while its text arrives. */
+export class TextFlow {
+  readonly #space: FlowSpace
+  readonly #cutter = new SegmentCutter()
+  /** Start of the next row. */
+  #lead: StyledLine
+  /** Width of the row's text. */
+  #width = 0
+  #lastText: string | undefined
+  #isEmpty = true
+
+  constructor(space: FlowSpace) {
+    this.#space = space
+    this.#lead = space.lead
+  }
+
+  add(text: string): void {
+    for (const segment of this.#cutter.take(text, false)) this.#print(segment)
+  }
+
+  /** Prints the rest, and its open marks as text. */
+  end(): void {
+    for (const segment of this.#cutter.take('', true)) this.#print(segment)
+    if (this.#lastText !== undefined) this.#endRow()
+  }
+
+  #print(segment: string): void {
+    const text = segment.trimStart()
+    const before = segment.slice(0, segment.length - text.length)
+    const breaksRow = before.includes('\n')
+    // After <br> the row has ended already.
+    if (breaksRow && this.#lastText !== undefined) this.#endRow()
+    if (text.trimEnd() === '') return
+    const tokens = special.test(text) ? readInlineTokens(text) : [{ type: 'text', raw: text }]
+    for (const [index, line] of readLines(tokens, '', this.#space.links).entries()) {
+      // A paragraph does not begin with an empty row.
+      if (index > 0 && !this.#isEmpty) this.#endRow()
+      this.#place(line, index > 0 || breaksRow ? '' : before.replaceAll('\t', '    '))
+    }
+  }
+
+  #place(line: StyledLine, before: string): void {
+    const { page, columns } = this.#space
+    const limit = columns()
+    let gap: Span[] = before === '' ? [] : [{ text: before, sgr: '' }]
+    let row: Span[] = []
+    for (const { blanks, word } of splitWords(line)) {
+      gap.push(...blanks)
+      const added = measureWidth(gap) + measureWidth(word)
+      const canBreak = gap.length > 0 || canBreakBetween(this.#lastText, word[0]?.text as string)
+      if (this.#lastText !== undefined && canBreak && this.#width + added > limit) {
+        page.append(row)
+        row = []
+        this.#endRow()
+      }
+      if (this.#lastText === undefined) {
+        row.push(...this.#lead, ...word)
+        this.#width = measureWidth(word)
+      } else {
+        row.push(...gap, ...word)
+        this.#width += added
+      }
+      this.#isEmpty = false
+      this.#lastText = word.at(-1)?.text
+      gap = []
+    }
+    if (row.length > 0) page.append(row)
+  }
+
+  #endRow(): void {
+    this.#space.page.endRow()
+    this.#lead = [blanks(this.#space.indent)]
+    this.#lastText = undefined
+    this.#width = 0
+  }
+}
+
+/** Characters that may begin inline Markdown, or an address. */
+const special = /[\\`*_~[\]<>&!:@]|www\./

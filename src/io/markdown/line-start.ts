@@ -1,0 +1,142 @@
+import { maxDepth } from './layout.ts'
+import { fencePattern, indentOf, maxBlockLength, openFence } from './source.ts'
+
+type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'html' | 'row' | 'code'
+
+/** A list item's marker. Indentations are numbers of characters of the source. */
+interface ListMarker {
+  mark: string
+  /** A task's box, such as `[x] `. */
+  box: string
+  indent: number
+  textIndent: number
+}
+
+/** The start of a line: its list markers, and the kind of the block after them. */
+export interface LineStart {
+  kind: LineKind
+  /** Indentation of the line. */
+  indent: number
+  markers: ListMarker[]
+  /** The line without its indentation and its list markers. */
+  text: string
+}
+
+interface LinePlace {
+  /** The line's end has arrived. */
+  isWhole: boolean
+  /** The line may continue a paragraph. */
+  hasText: boolean
+  isInList: boolean
+  /** A line with at least this indentation is code, or text of the paragraph before it. */
+  codeIndent: number
+}
+
+/**
+ * Returns the start of a line, or `undefined` if the kind of the line depends on text that has not arrived.
+ */
+export function readLineStart(line: string, place: LinePlace): LineStart | undefined {
+  const { isWhole, hasText, isInList, codeIndent } = place
+  const indent = indentOf(line)
+  const isLong = line.length > maxBlockLength
+  const isOpen = !isWhole && !isLong
+  const isDeep = indent >= codeIndent
+  const markers: ListMarker[] = []
+  let text = line.slice(indent)
+
+  function start(found: LineKind): LineStart | undefined {
+    const isCode = isDeep && markers.length === 0 && found !== 'fence'
+    const kind = isLong ? 'text' : isCode ? (hasText ? 'text' : 'code') : found
+    return kind === 'code' && isOpen ? undefined : { kind, indent, markers, text }
+  }
+
+  if (isDeep && !isInList) return start('text')
+  for (;;) {
+    if (text === '') return isWhole ? start('text') : undefined
+    const continuesText = hasText && markers.length === 0
+    if (isOpen && mayBeRule.test(text)) return undefined
+    if (isRule.test(text)) return start('rule')
+    const item = readMarker(text)
+    if (item === 'open' && isOpen) return undefined
+    const isItem = typeof item === 'object' && markers.length < maxDepth
+    if (!isItem || (continuesText && !canInterrupt(item, isInList))) {
+      const kind = readKind(text, isOpen, continuesText)
+      return kind && start(kind)
+    }
+    const at = line.length - text.length
+    const { mark, gap, rest } = item
+    if (isOpen && (rest === '' || mayBeBox.test(rest))) return undefined
+    const [box = ''] = boxPattern.exec(rest) ?? []
+    markers.push({
+      mark,
+      box: box === '' ? '' : `${box.trimEnd()} `,
+      indent: at,
+      textIndent: at + mark.length + (rest === '' ? 1 : gap),
+    })
+    text = rest.slice(box.length)
+    if (box !== '') return start('text')
+  }
+}
+
+const mayBeRule = /^([-*_])[ \t]*(?:\1[ \t]*)*$/
+const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
+const boxPattern = /^\[[ xX]\][ \t]+(?=\S)/
+const mayBeBox = /^\[(?:[ xX](?:\][ \t]*)?)?$/
+
+interface Item {
+  mark: string
+  gap: number
+  rest: string
+}
+
+/** Returns the marker at the start of a text. It may be incomplete. */
+function readMarker(text: string): Item | 'open' | undefined {
+  if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
+    return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }
+  }
+  const [whole, mark = ''] = /^([-*+]|\d{1,9}[.)])[ \t]+/.exec(text) ?? []
+  if (whole === undefined) return undefined
+  return { mark, gap: whole.length - mark.length, rest: text.slice(whole.length) }
+}
+
+/** Returns whether an item may follow a paragraph without a blank line. */
+const canInterrupt = ({ mark, rest }: Item, isInList: boolean): boolean =>
+  isInList || (rest !== '' && (mark.length === 1 || /^1[.)]$/.test(mark)))
+
+function readKind(text: string, isOpen: boolean, continuesText: boolean): LineKind | undefined {
+  switch (text[0]) {
+    case '`':
+    case '~':
+      if (isOpen && (/^(?:`{1,2}|~{1,2})$/.test(text) || fencePattern.test(text))) return undefined
+      if (openFence(text)) return 'fence'
+      break
+    case '#':
+      if (isOpen && /^#{1,6}(?:$|[ \t])/.test(text)) return undefined
+      if (/^#{1,6}(?:$|[ \t])/.test(text)) return 'heading'
+      break
+    case '>':
+      return isOpen ? undefined : 'quote'
+    case '<':
+      if (continuesText) break
+      if (isOpen && mayBeHtml.test(text)) return undefined
+      if (htmlBlock.test(text)) return isOpen ? undefined : 'html'
+      if (!isOpen && htmlLine.test(text)) return 'html'
+  }
+  if (isOpen && firstWord.test(text)) return undefined
+  if (rowStart.test(text)) return isOpen ? undefined : 'row'
+  return 'text'
+}
+
+/** The first word of a line, which a pipe may follow. Lines of Chinese and Japanese text are one long word. */
+const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
+const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
+
+/** A tag that begins a block, a comment or a declaration. */
+const htmlBlock =
+  /^<(?:[!?]|\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?:[\s/>]|$))/i
+/** Another tag begins a block only if it is alone on its line. */
+const htmlLine = /^<\/?(?!br[\s/>])[a-z][^<>:@]{0,200}>\s*$/i
+const mayBeHtml = /^<(?:\/?(?:[a-z][^<>:@]{0,200}(?:>\s*)?)?)?$/i
+
+/** Returns whether a line, as far as it has arrived, can be the line below a table's header. */
+export const isOpenRow = (line: string): boolean => line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

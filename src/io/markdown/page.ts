@@ -1,0 +1,71 @@
+import type { Output } from '../output.ts'
+import { paint, type Span, type StyledLine } from '../spans.ts'
+import { trimEnd } from './inline.ts'
+
+export const blanks = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
+
+/** Laid-out text that grows at its end. Printed text is never moved or repeated. */
+export class Page {
+  readonly #output: Output
+  readonly #isColoured: boolean
+  /** Laid-out text that was not written yet. */
+  #text = ''
+  /**
+   * Blank lines were read. One blank line is printed before the next block, unless that block is the first.
+   */
+  #isApart = false
+  #isEmpty = true
+  #isInRow = false
+
+  constructor(output: Output, isColoured: boolean) {
+    this.#output = output
+    this.#isColoured = isColoured
+  }
+
+  /** The last row is unfinished, so a spinner would erase it. */
+  get isInRow(): boolean {
+    return this.#isInRow
+  }
+
+  /** Puts a blank line before the next block. */
+  separate(): void {
+    this.#isApart = true
+  }
+
+  /** Prints lines. `lead` begins the first line, `indent` blanks begin the others. */
+  print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [blanks(indent)]): void {
+    for (const [index, line] of lines.entries()) {
+      const start = index === 0 ? lead : [blanks(indent)]
+      this.append(line.length === 0 ? trimEnd(start) : [...start, ...line])
+      this.endRow()
+    }
+  }
+
+  /** Continues the last row. */
+  append(spans: StyledLine): void {
+    if (!this.#isInRow && this.#isApart && !this.#isEmpty) this.#text += '\n'
+    this.#isApart = false
+    this.#isEmpty = false
+    this.#isInRow = true
+    this.#text += paint(spans, this.#isColoured)
+  }
+
+  endRow(): void {
+    if (!this.#isInRow) this.append([])
+    this.#text += '\n'
+    this.#isInRow = false
+  }
+
+  async write(): Promise<void> {
+    const text = this.#text
+    this.#text = ''
+    if (text !== '') await this.#output.write(text)
+  }
+
+  /** Writes at once. Returns whether the cursor of a terminal is now at the start of a line. */
+  writeNow(): boolean {
+    const isBroken = this.#text !== '' && this.#output.isTerminal
+    this.write().catch(() => {})
+    return isBroken
+  }
+}

@@ -1,0 +1,232 @@
+import { ideograph } from '../spans.ts'
+
+/** A mark that has no counterpart within this number of characters is text. */
+const maxOpenLength = 200
+const maxAddressLength = 2000
+/** Longer words are cut, because the lexer is quadratic in the worst case. In characters. */
+const maxSegmentLength = 4000
+
+/** A mark that later text may close. */
+interface OpenMark {
+  char: string
+  /** Offset from the start of the paragraph. */
+  start: number
+  /** Number of its characters that are not closed. */
+  count: number
+}
+
+/**
+ * Cuts the text of a paragraph, which arrives in pieces, into segments that no later text can change. A
+ * segment ends at a word outside of any open mark. The segments depend on the text only, not on its pieces.
+ * Every character is read once, except for the characters after an unclosed code mark.
+ */
+export class SegmentCutter {
+  #text = ''
+  /** Offset of `#text` in the paragraph. */
+  #base = 0
+  /** Offset of the next character to read. */
+  #at = 0
+  #marks: OpenMark[] = []
+  /** Possible ends of segments, as offsets. */
+  #cuts: number[] = []
+  #isInAddress = false
+  #isEnd = false
+
+  /** Adds text and returns the segments that are complete. */
+  take(added: string, isEnd: boolean): string[] {
+    this.#text += added
+    this.#isEnd = isEnd
+    const segments: string[] = []
+    // A segment is cut off as soon as it is complete. Its characters then have no effect on later ones.
+    while (this.#at - this.#base < this.#text.length && this.#readNext()) this.#cutOff(segments)
+    if (isEnd) {
+      this.#marks = []
+      this.#addCut(this.#at)
+      this.#cutOff(segments)
+    }
+    return segments
+  }
+
+  #cutOff(segments: string[]): void {
+    const limit = this.#marks[0]?.start ?? this.#at
+    while ((this.#cuts[0] ?? Number.POSITIVE_INFINITY) <= limit) {
+      const length = (this.#cuts.shift() as number) - this.#base
+      segments.push(this.#text.slice(0, length))
+      this.#text = this.#text.slice(length)
+      this.#base += length
+    }
+  }
+
+  /** Returns false if the next character depends on text that is missing. */
+  #readNext(): boolean {
+    const index = this.#at - this.#base
+    const char = this.#text[index] as string
+    while (this.#marks[0] && this.#at - this.#marks[0].start > maxOpenLength) this.#marks.shift()
+    if (blank.test(char)) return this.#readBlank(index, char)
+    const previous = this.#text[index - 1] ?? ' '
+    const isWordStart = blank.test(previous)
+    if (!isWordStart && startsWithIdeograph(this.#text, index)) this.#addCut(this.#at)
+    if (this.#at - (this.#cuts.at(-1) ?? this.#base) >= maxSegmentLength && !lowSurrogate.test(char))
+      this.#addCut(this.#at)
+    // An address may contain marks. Inside of another mark they can still close it.
+    if (char === '/' && this.#marks.length === 0 && index > 1 && this.#text.startsWith(':/', index - 2))
+      this.#isInAddress = true
+    if (this.#isInAddress && char !== '<') return this.#move(1)
+    this.#isInAddress = false
+    switch (char) {
+      case '\\':
+        return this.#readEscape(index)
+      case '`':
+        return this.#readCode(index)
+      case '<':
+        return this.#readTag(index)
+      case '[':
+        this.#marks.push({ char, start: this.#at, count: 1 })
+        return this.#move(1)
+      case ']':
+        return this.#readLinkEnd(index)
+      case '*':
+      case '_':
+      case '~':
+        return this.#readRun(index, char, previous)
+    }
+    return this.#move(1)
+  }
+
+  #move(count: number): true {
+    this.#at += count
+    return true
+  }
+
+  #addCut(at: number): void {
+    if (this.#cuts.at(-1) !== at) this.#cuts.push(at)
+  }
+
+  #readBlank(index: number, char: string): boolean {
+    this.#isInAddress = false
+    if (index > 0 && !blank.test(this.#text[index - 1] as string)) this.#addCut(this.#at)
+    // The newline is a segment's end, so a finished row does not wait for the next one.
+    if (char === '\n') this.#addCut(this.#at + 1)
+    return this.#move(1)
+  }
+
+  #readEscape(index: number): boolean {
+    const next = this.#text[index + 1]
+    if (next === undefined) return this.#isEnd && this.#move(1)
+    if (next !== '\n')
+      return this.#move(blank.test(next) || startsWithIdeograph(this.#text, index + 1) ? 1 : 2)
+    // Before another line it is a line break, which the lexer needs as a whole.
+    if (this.#text[index + 2] === undefined) return this.#isEnd && this.#move(1)
+    return this.#move(2)
+  }
+
+  #readCode(index: number): boolean {
+    const open = this.#measureRun(index, '`')
+    if (open === undefined) return false
+    const limit = index + open + maxOpenLength
+    let at = index + open
+    while (at < limit) {
+      const found = this.#text.slice(at, limit).indexOf('`')
+      if (found < 0) break
+      const close = this.#measureRun(at + found, '`')
+      if (close === undefined) return false
+      at += found + close
+      if (close === open) return this.#move(at - index)
+    }
+    return (this.#text.length >= limit || this.#isEnd) && this.#move(open)
+  }
+
+  /** Returns the length of a run, or `undefined` if more of it may arrive. */
+  #measureRun(index: number, char: string): number | undefined {
+    let end = index
+    while (this.#text[end] === char && end - index < maxOpenLength) end++
+    const isKnown = end < this.#text.length || this.#isEnd || end - index === maxOpenLength
+    return isKnown ? end - index : undefined
+  }
+
+  #readTag(index: number): boolean {
+    const rest = this.#text.slice(index, index + maxOpenLength)
+    const [tag] = /^<[a-zA-Z/!?][^<>]*>/.exec(rest) ?? []
+    if (tag !== undefined) return this.#move(tag.length)
+    const canClose = /^<(?:[a-zA-Z/!?][^<>]*)?$/.test(rest)
+    if (canClose && rest.length < maxOpenLength && !this.#isEnd) return false
+    return this.#move(1)
+  }
+
+  #readLinkEnd(index: number): boolean {
+    const open = this.#marks.findLastIndex(({ char }) => char === '[')
+    if (open < 0) return this.#move(1)
+    const next = this.#text[index + 1]
+    if (next === undefined && !this.#isEnd) return false
+    if (next === '(') {
+      const rest = this.#text.slice(index + 1, index + 1 + maxAddressLength)
+      const [address] = linkAddress.exec(rest) ?? []
+      if (address !== undefined) {
+        this.#close(open)
+        return this.#move(1 + address.length)
+      }
+      const canClose = rest.length < maxAddressLength && !this.#isEnd && !noAddress.test(rest)
+      if (canClose) return false
+    }
+    this.#marks.splice(open, 1)
+    return this.#move(1)
+  }
+
+  /** Removes a mark and all later ones. A segment cannot end inside of the closed part. */
+  #close(open: number): void {
+    const [mark] = this.#marks.splice(open)
+    this.#removeCutsAfter((mark as OpenMark).start)
+  }
+
+  #removeCutsAfter(start: number): void {
+    while ((this.#cuts.at(-1) ?? 0) > start) this.#cuts.pop()
+  }
+
+  /** Reads a run of asterisks, underscores or tildes by CommonMark's flanking rules. */
+  #readRun(index: number, char: string, previous: string): boolean {
+    const length = this.#measureRun(index, char)
+    if (length === undefined) return false
+    const next = this.#text[index + length] ?? ' '
+    const isLeft = !blank.test(next) && (!punctuation.test(next) || isBoundary(previous))
+    const isRight = !blank.test(previous) && (!punctuation.test(previous) || isBoundary(next))
+    const isIntraword = char === '_'
+    const canOpen = isLeft && (!isIntraword || !isRight || punctuation.test(previous))
+    const canClose = isRight && (!isIntraword || !isLeft || punctuation.test(next))
+    // The layout keeps a single tilde as text.
+    if (char === '~' && length !== 2) return this.#move(length)
+    let rest = length
+    while (canClose && rest > 0) {
+      const open = this.#marks.findLastIndex((mark) => mark.char === char)
+      const mark = this.#marks[open]
+      if (!mark) break
+      const closed = Math.min(rest, mark.count)
+      rest -= closed
+      mark.count -= closed
+      if (mark.count === 0) this.#close(open)
+      else {
+        this.#marks.splice(open + 1)
+        this.#removeCutsAfter(mark.start)
+      }
+    }
+    if (canOpen && rest > 0) this.#marks.push({ char, start: this.#at, count: rest })
+    return this.#move(length)
+  }
+}
+
+const blank = /\s/
+const punctuation = /[\p{P}\p{S}]/u
+const lowSurrogate = /[\udc00-\udfff]/
+
+const isBoundary = (char: string): boolean => blank.test(char) || punctuation.test(char)
+
+const startsWithIdeograph = (text: string, index: number): boolean => {
+  const code = text.codePointAt(index) as number
+  return code > 0x2e7f && ideograph.test(String.fromCodePoint(code))
+}
+
+/** The address of a link in parentheses, with its title. */
+const linkAddress =
+  /^\([ \t\n]*(?:<[^<>\n]*>|(?:[^\s()\\<]|\\.|\([^\s()]*\))(?:[^\s()\\]|\\.|\([^\s()]*\))*)?(?:[ \t\n]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t\n]*\)/
+
+/** The start of parentheses that cannot be an address: its first blank is not before a title. */
+const noAddress = /^\([ \t\n]*[^\s<]\S*[ \t\n]+[^\s"'()]/

@@ -1,0 +1,77 @@
+import { getDefaults, Lexer, type MarkedToken, type Token, Tokenizer } from 'marked'
+import { escapeControls } from '../escape.ts'
+import { createHighlight, type Highlight } from './highlighter.ts'
+
+/** Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. In characters. */
+export const maxBlockLength = 4000
+
+/** Text that arrives in pieces. Control characters are escaped before parsing, also in a pipe. */
+export class SourceText {
+  #added = ''
+
+  add(text: string): void {
+    this.#added += text
+  }
+
+  /** Returns the added text, except half a character or half a line break at its end. */
+  take(isEnd: boolean): string {
+    const text = this.#added
+    const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
+    this.#added = text.slice(end)
+    return escapeControls(text.slice(0, end).replaceAll('\r\n', '\n'))
+  }
+}
+
+/** Disables reference links, because a link's definition may be in a block that has not arrived. */
+class Source extends Tokenizer {
+  override reflink(): undefined {}
+}
+
+const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new Source() })
+
+/** Matches a line with more quotes and list items than the lexer's recursion supports. */
+const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
+
+/** Parses blocks only, or blocks with their inline content. */
+export function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
+  const lexer = createLexer()
+  try {
+    if (!tooDeep.test(text))
+      return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
+  } catch {
+    // A parser error must not end a run whose answer was paid for, so the text is printed verbatim.
+  }
+  return [{ type: 'html', raw: text, text, block: true, pre: false }]
+}
+
+/** Parses text inside of a block. */
+export function readInlineTokens(text: string): Token[] {
+  try {
+    return createLexer().inlineTokens(text)
+  } catch {
+    return [{ type: 'text', raw: text, text, escaped: false }]
+  }
+}
+
+export const indentOf = (line: string): number => line.length - line.trimStart().length
+
+/** Opening of a fenced code block. */
+export interface Fence {
+  /** The closing fence has the same character and at least this length. */
+  mark: string
+  highlight: Highlight | undefined
+}
+
+export const fencePattern = /^(`{3,}|~{3,})(.*)$/
+
+/** Returns the fence that a line without its indentation opens. */
+export function openFence(line: string): Fence | undefined {
+  const [, mark, info = ''] = fencePattern.exec(line) ?? []
+  if (mark === undefined || (mark[0] === '`' && info.includes('`'))) return undefined
+  return { mark, highlight: createHighlight(info.trim().split(/[\s{,]/, 1)[0] as string) }
+}
+
+export function closesFence({ mark }: Fence, line: string): boolean {
+  const text = line.trim()
+  return text.length >= mark.length && text === (mark[0] as string).repeat(text.length)
+}

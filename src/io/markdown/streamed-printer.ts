@@ -1,0 +1,299 @@
+import type { AnswerPrinter } from '../answer-printer.ts'
+import type { Output } from '../output.ts'
+import { measureWidth, type StyledLine, styles } from '../spans.ts'
+import { TextFlow } from './flow.ts'
+import { getBullet, layOutBlocks, layOutCodeLine, layOutVerbatim, maxDepth } from './layout.ts'
+import { isOpenRow, type LineStart, readLineStart } from './line-start.ts'
+import { blanks, Page } from './page.ts'
+import type { MarkdownOptions } from './printer.ts'
+import {
+  closesFence,
+  type Fence,
+  indentOf,
+  maxBlockLength,
+  openFence,
+  readTokens,
+  SourceText,
+} from './source.ts'
+
+/** An open list item. */
+interface ListItem {
+  /** Lines with at least this indentation belong to the item. */
+  minIndent: number
+  /** Indentation of its text in the source. */
+  sourceIndent: number
+  /** Indentation of its text on the terminal. */
+  indent: number
+}
+
+/** A block that is printed when it is complete. */
+interface HeldBlock {
+  kind: 'row' | 'table' | 'quote' | 'html' | 'code' | 'verbatim'
+  text: string
+  /** Indentation of its first line. */
+  indent: number
+}
+
+/**
+ * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
+ * complete. The output depends on the text only, not on its pieces. An underline makes no heading, because
+ * the text above it is already printed.
+ */
+export class StreamedMarkdownPrinter implements AnswerPrinter {
+  readonly #output: Output
+  readonly #options: MarkdownOptions
+  readonly #source = new SourceText()
+  readonly #page: Page
+  /** The incomplete line; empty while its text goes into the flow. */
+  #line = ''
+  /** The line's start was read: its rest belongs to the flow. */
+  #isInText = false
+  /** The open paragraph. */
+  #flow: TextFlow | undefined
+  #held: HeldBlock | undefined
+  #code: (Fence & { indent: number }) | undefined
+  #items: ListItem[] = []
+  /** Bullets of items without text. */
+  #lead: StyledLine | undefined
+
+  constructor(output: Output, options: MarkdownOptions) {
+    this.#output = output
+    this.#options = options
+    this.#page = new Page(output, options.isColoured)
+  }
+
+  add(text: string): void {
+    this.#source.add(text)
+  }
+
+  async write(): Promise<void> {
+    this.#read(this.#source.take(false))
+    await this.#page.write()
+    // A spinner would erase an unfinished row.
+    if (this.#page.isInRow || (this.#line === '' && !this.#held)) return
+    const kind = this.#held?.kind
+    const isTable = kind === 'table' || kind === 'row' || /^[ \t]*\|/.test(this.#line)
+    this.#options.waiting?.show(isTable ? 'waiting for the rest of the table' : 'waiting for the rest')
+  }
+
+  async end(): Promise<void> {
+    this.#readRest()
+    await this.#page.write()
+    await this.#output.flush()
+  }
+
+  breakLine(): boolean {
+    const { kind = 'row', text = '' } = this.#held ?? {}
+    if (kind !== 'row') {
+      // An unfinished table may lack cells, so its source is printed.
+      this.#held = { kind: 'verbatim', text: '', indent: 0 }
+      this.#print(layOutVerbatim(text))
+    }
+    this.#readRest()
+    return this.#page.writeNow()
+  }
+
+  #readRest(): void {
+    this.#read(this.#source.take(true))
+    if (this.#line !== '') this.#endLine()
+    this.#endBlock()
+  }
+
+  #read(text: string): void {
+    const [rest = '', ...lines] = text.split('\n')
+    this.#takePart(rest)
+    for (const line of lines) {
+      this.#endLine()
+      this.#takePart(line)
+    }
+  }
+
+  #takePart(text: string): void {
+    if (text === '') return
+    if (this.#isInText) this.#flow?.add(text)
+    else {
+      this.#line += text
+      const needsWholeLine = this.#code || (this.#held && this.#held.kind !== 'row')
+      if (!needsWholeLine) this.#startLine(false)
+    }
+  }
+
+  #endLine(): void {
+    const line = this.#line
+    if (this.#isInText) this.#flow?.add('\n')
+    else if (this.#code) this.#takeCode(this.#code, line)
+    else if (line.trim() === '') this.#takeBlank()
+    else {
+      this.#startLine(true)
+      if (this.#isInText) this.#flow?.add('\n')
+    }
+    this.#isInText = false
+    this.#line = ''
+  }
+
+  #takeBlank(): void {
+    this.#endBlock()
+    this.#page.separate()
+  }
+
+  /** Ends the open paragraph or block. Its list items stay open. */
+  #endBlock(): void {
+    const held = this.#held
+    this.#held = undefined
+    if (held?.kind === 'row') this.#takeText(`${held.text}\n`)
+    else if (held && held.text !== '') this.#layOut(held.text)
+    this.#flow?.end()
+    this.#flow = undefined
+    if (this.#lead) this.#print([[]])
+  }
+
+  /** Reads the start of a line, unless the rest of the line may change its kind. */
+  #startLine(isWhole: boolean): void {
+    this.#line = this.#line.replace(manyBlanks, (text) => text.slice(0, maxBlockLength))
+    if (this.#held && !this.#leavesHeld(this.#held, isWhole)) return
+    const start = this.#readStart(isWhole)
+    if (start) this.#takeStart(start)
+  }
+
+  #readStart(isWhole: boolean): LineStart | undefined {
+    return readLineStart(this.#line, {
+      isWhole,
+      hasText: this.#flow !== undefined,
+      isInList: this.#items.length > 0,
+      codeIndent: this.#sourceIndent + 4,
+    })
+  }
+
+  /** Adds the line to the held block, or returns true if the block does not contain it. */
+  #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
+    if (held.kind === 'row') {
+      const isTable = isOpenRow(this.#line)
+      if (isTable && !isWhole) return false
+      this.#held = undefined
+      if (!isTable || !this.#line.includes('-')) {
+        this.#takeText(`${held.text}\n`)
+        return true
+      }
+      this.#leaveText(held.indent)
+      this.#held = { ...held, kind: 'table', text: `${held.text}\n` }
+      this.#hold(this.#held)
+      return false
+    }
+    const isInside = this.#belongsTo(held)
+    if (isInside) this.#hold(held)
+    else this.#endBlock()
+    return !isInside
+  }
+
+  #belongsTo({ kind }: HeldBlock): boolean {
+    if (kind === 'html') return true
+    const found = this.#readStart(true) as LineStart
+    if (kind === 'code') return found.kind === 'code'
+    if (kind === 'verbatim') return found.kind !== 'fence'
+    const isText = found.markers.length === 0 && ['text', 'row', 'html', 'code'].includes(found.kind)
+    return isText || (kind === 'quote' && found.kind === 'quote')
+  }
+
+  /** Adds the line to a held block. A block over the maximum length is printed verbatim. */
+  #hold(held: HeldBlock): void {
+    const indent = Math.min(indentOf(this.#line), this.#sourceIndent)
+    const line = this.#line.slice(indent)
+    if (held.kind !== 'verbatim') {
+      held.text += `${line}\n`
+      if (held.text.length <= maxBlockLength) return
+    }
+    this.#print(layOutVerbatim(held.kind === 'verbatim' ? line : held.text))
+    held.kind = 'verbatim'
+    held.text = ''
+  }
+
+  #takeStart({ kind, indent, markers, text }: LineStart): void {
+    const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
+    const isFirstText = this.#lead && markers.length === 0 && indent >= (this.#items.at(-1)?.minIndent ?? 0)
+    if (!continuesText && !isFirstText) {
+      this.#endBlock()
+      this.#leaveText(indent)
+    }
+    for (const marker of markers) this.#openItem(marker)
+    if (kind === 'text') {
+      if (text !== '') this.#takeText(text)
+      this.#isInText = text !== ''
+    } else if (kind === 'fence') {
+      if (this.#lead) this.#print([[]])
+      this.#code = { ...(openFence(text) as Fence), indent: this.#line.length - text.length }
+    } else if (kind === 'heading' || kind === 'rule') this.#layOut(text)
+    else {
+      const line = kind === 'code' ? this.#line.slice(this.#sourceIndent) : text
+      const heldIndent = markers.at(-1)?.textIndent ?? indent
+      this.#held = { kind, text: kind === 'row' ? line : `${line}\n`, indent: heldIndent }
+    }
+  }
+
+  /** Ends the open paragraph, and the list items that do not contain a line with this indentation. */
+  #leaveText(indent: number): void {
+    this.#flow?.end()
+    this.#flow = undefined
+    while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
+  }
+
+  #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
+    if (this.#items.length >= maxDepth) this.#items.pop()
+    const bullet = mark.length > 1 ? mark : getBullet(this.#items.length)
+    const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
+    const lead = this.#takeLead()
+    this.#lead = [...lead, ...marker]
+    this.#items.push({
+      minIndent: Math.min(textIndent, indent + 2),
+      sourceIndent: textIndent,
+      indent: measureWidth(this.#lead),
+    })
+  }
+
+  get #indent(): number {
+    return this.#items.at(-1)?.indent ?? 0
+  }
+
+  get #sourceIndent(): number {
+    return this.#items.at(-1)?.sourceIndent ?? 0
+  }
+
+  #takeLead(): StyledLine {
+    const lead = this.#lead ?? [blanks(this.#indent)]
+    this.#lead = undefined
+    return lead
+  }
+
+  #takeText(text: string): void {
+    const { links } = this.#options
+    const indent = this.#indent
+    this.#flow ??= new TextFlow({
+      page: this.#page,
+      lead: this.#takeLead(),
+      indent,
+      columns: () => Math.max(1, this.#options.columns() - indent),
+      links,
+    })
+    this.#flow.add(text)
+  }
+
+  #takeCode(code: Fence & { indent: number }, line: string): void {
+    if (closesFence(code, line)) this.#code = undefined
+    else {
+      const text = line.slice(Math.min(code.indent, indentOf(line)))
+      this.#print([layOutCodeLine(text, text.length > maxBlockLength ? undefined : code.highlight)])
+    }
+  }
+
+  #layOut(text: string): void {
+    const { columns, links } = this.#options
+    const space = { columns: Math.max(1, columns() - this.#indent), links, depth: this.#items.length }
+    this.#print(layOutBlocks(readTokens(text, 'all'), space))
+  }
+
+  #print(lines: readonly StyledLine[]): void {
+    if (lines.length > 0) this.#page.print(lines, this.#indent, this.#takeLead())
+  }
+}
+
+/** Longer indentations have no further meaning. */
+const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)

@@ -1,0 +1,157 @@
+import { describe, expect, test } from 'vitest'
+import { StreamedMarkdownPrinter } from '../../../src/io/markdown/streamed-printer.ts'
+import { print } from './print.ts'
+
+/** Opens a printer that collects its writes. `added` returns the text that each chunk of the answer adds. */
+function open(columns = Number.POSITIVE_INFINITY) {
+  const written: string[] = []
+  const spinners: string[] = []
+  const output = {
+    isTerminal: true,
+    async write(text: string | Uint8Array) {
+      written.push(String(text))
+    },
+    async flush() {},
+  }
+  const printer = new StreamedMarkdownPrinter(output, {
+    isColoured: false,
+    links: 'address',
+    columns: () => columns,
+    waiting: { show: (text) => void spinners.push(text), stop() {}, over: (each) => each },
+  })
+  const take = () => written.splice(0).join('')
+  async function add(pieces: readonly string[]): Promise<string[]> {
+    const added: string[] = []
+    for (const piece of pieces) {
+      printer.add(piece)
+      await printer.write()
+      added.push(take())
+    }
+    return added
+  }
+  return { printer, add, take, spinners }
+}
+
+describe('streamed Markdown', () => {
+  test.each([
+    [
+      ['one', ' two', ' thr', 'ee four\n', '\nfive six '],
+      ['', 'one', ' two', ' three four\n', '\nfive six'],
+    ],
+    [
+      ['a **b', ' c', '** d', ' *e f* g '],
+      ['a', '', ' b c', ' d e f g'],
+    ],
+    [
+      ['a `b *c', ' d` e', '. f '],
+      ['a', ' b *c d', ' e. f'],
+    ],
+    [
+      ['a [b c](http', '://d.e/f', ') g '],
+      ['a', '', ' b c (http://d.e/f) g'],
+    ],
+    [
+      ['a <b', '@c.d> e ', '&amp', '; f '],
+      ['a', ' b@c.d e', '', ' & f'],
+    ],
+    [
+      ['- one two', ' three\n- fo', 'ur five\n  - six ', 'seven eight\n'],
+      ['• one', ' two three\n', '• four five\n', '  ◦ six seven eight\n'],
+    ],
+    [
+      ['1. one two\n\n', '   three four', ' five\n', '- x y\n'],
+      ['1. one two\n', '\n   three', ' four five\n', '• x y\n'],
+    ],
+    [
+      ['中文', '**粗', '体**字', '。\n'],
+      ['中', '', '文粗体', '字。\n'],
+    ],
+    [
+      ['one\n|a|b', '|\n', '|-|-|\n|1|2', '|\n', '\n'],
+      ['one\n', '', '', '', 'a │ b\n──┼──\n1 │ 2\n'],
+    ],
+    [
+      ['|a b', '|\n', 'c d', ' e\n'],
+      ['', '', '|a b|\nc', ' d e\n'],
+    ],
+    [
+      ['# One two', '\nthree four ', '\n> a', '\n> b\n\n'],
+      ['', 'One two\nthree four', '\n', '│ a\n│ b\n'],
+    ],
+    [
+      ['one two\n``', '`\nco', 'de\n', '```\nthree four '],
+      ['one two\n', '', '  code\n', 'three four'],
+    ],
+  ])('prints each word of %j as soon as no later text can change it', async (pieces, shown) => {
+    expect(await open().add(pieces)).toEqual(shown)
+  })
+
+  test.each([
+    '5 * 3 * 2 and more ',
+    'a_b_c and more ',
+    'a ~ b and more ',
+    'a] b) and more ',
+    'a < b & c and more ',
+  ])('does not wait for the end of a mark that cannot open: %j', async (text) => {
+    expect(await open().add([text])).toEqual([text.trimEnd()])
+  })
+
+  test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
+    'prints %s as text if it is open after 200 characters',
+    async (mark) => {
+      const words = `${mark}x ${'word '.repeat(50)}`
+      const { add, printer, take } = open()
+      const [before, after] = await add([words.slice(0, 190), words.slice(190)])
+      expect(before).toBe('')
+      expect(after).toMatch(/^\S+x word/)
+      await printer.end()
+      expect(before + (after as string) + take()).toBe(`${words.trimEnd()}\n`)
+    },
+  )
+
+  test('wraps streamed words at the width of the terminal', async () => {
+    const pieces = ['one two', ' three', ' four\n', '- five', ' six seven', '\n']
+    expect((await open(9).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
+  })
+
+  test('prints an underline below streamed text as text, and three hyphens as a rule', async () => {
+    expect(await print('Title\n=====\nx\n---\ny', { isStreamed: true, columns: 5 })).toBe(
+      'Title\n=====\nx\n─────\ny\n',
+    )
+  })
+
+  test('shows the spinner for a table, and not while a row of text is unfinished', async () => {
+    const { add, spinners } = open()
+    await add(['one two ', 'three **four ', 'five'])
+    expect(spinners).toEqual([])
+    await add(['**\n\n', '|a', '|b|\n', '|-|-|\n'])
+    expect(new Set(spinners)).toEqual(new Set(['waiting for the rest of the table']))
+  })
+
+  test.each([
+    ['a b **c d', 'a b', ' **c d\n'],
+    ['- a b\n- c `d', '• a b\n• c', ' `d\n'],
+    ['a b\n\n|a|\n|-|\n|b', 'a b\n', '\n|a|\n|-|\n|b\n'],
+    ['```\na\nb', '  a\n', '  b\n'],
+    ['a b ', 'a b', '\n'],
+    ['a b\n', 'a b\n', ''],
+  ])('prints the unfinished part of a streamed %j at a cut', async (text, before, rest) => {
+    const { add, printer, take } = open()
+    expect(await add([text])).toEqual([before])
+    expect(printer.breakLine()).toBe(rest !== '')
+    expect(take()).toBe(rest)
+    expect(printer.breakLine()).toBe(false)
+  })
+
+  test.each([
+    '- a\n\n  b\n- c\n\nd\n',
+    '1. a\n   - b\n     - [x] c d\n       e\n2. f\n',
+    '- # a\n- > b\n- ```\n  c\n  ```\n- | d | e |\n  |-|-|\n  | 1 | 2 |\n\n-\n- f\n',
+    '> a\nb\n\n    code\n      more\n\n<div>\n  x\n</div>\n\n***\n- - a\n',
+    '# a\ntext **b\nc** d\\\ne\n## f ##\n2024. g\n- h\n2. i\n',
+    '| a |\nno table\n\na | b\n-|-\n1 | 2\n\n* * *\n',
+  ])('prints the blocks of %j as without --stream', async (text) => {
+    for (const columns of [20, 80])
+      expect(await print(text, { columns, isStreamed: true })).toBe(await print(text, { columns }))
+  })
+})
