@@ -11,7 +11,7 @@ export class Deadline {
   readonly #outer: Deadline | undefined
   readonly #watches = new Set<() => void>()
   #ownMs: number
-  /** A timer may fire a millisecond early. */
+  /** A timer may fire early. */
   #hasFired = false
 
   constructor(
@@ -86,10 +86,10 @@ export class Deadline {
 
   /** Waits for this time, but not beyond the deadline. */
   async wait(ms: number): Promise<void> {
-    if (ms <= 0) return
+    if (ms <= 0 || this.hasPassed) return
     const end = new AbortController()
     const cancel = this.onPass(() => end.abort())
-    await this.#timers.wait(Math.min(ms, this.leftMs), end.signal)
+    await this.#timers.wait(ms, end.signal)
     cancel()
   }
 

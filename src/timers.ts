@@ -10,9 +10,12 @@ export interface Timers {
   random(): number
 }
 
-/** Like `setTimeout`, but a wait of more than 24 days does not become 1 ms. */
+/** Maximum of Node's timers, 24 days. A longer one would fire after 1 ms. */
+const maxTimeoutMs = 2 ** 31 - 1
+
+/** Like `setTimeout`, with at most 24 days. */
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
-  return setTimeout(callback, Math.min(Math.max(milliseconds, 0), 2 ** 31 - 1))
+  return setTimeout(callback, Math.min(Math.max(milliseconds, 0), maxTimeoutMs))
 }
 
 /** Calls `act` after this time, unless the returned function is called before. */
@@ -35,7 +38,11 @@ export const realTimers: Timers = {
         signal?.removeEventListener('abort', end)
         resolve()
       }
-      const timer = setLongTimeout(end, milliseconds)
+      let timer: NodeJS.Timeout
+      const start = (left: number) => {
+        timer = setLongTimeout(left > maxTimeoutMs ? () => start(left - maxTimeoutMs) : end, left)
+      }
+      start(milliseconds)
       signal?.addEventListener('abort', end)
     }),
 }

@@ -71,6 +71,8 @@ export class BatchRun implements BatchState {
   #firstTransient: LineFailure | undefined
   /** The first reason for the stop. */
   #reason: unknown
+  /** Ends the waits of single lines. */
+  readonly #ending = new AbortController()
   /** Failure that caused the current pause. */
   #refusal: CliError | undefined
   #hasReportedMissingTokens = false
@@ -175,6 +177,7 @@ export class BatchRun implements BatchState {
   #stop(because: unknown): void {
     this.#reason ??= because
     this.course = 'finishing'
+    this.#ending.abort()
   }
 
   /** Fails every running request. */
@@ -241,9 +244,10 @@ export class BatchRun implements BatchState {
       if (next instanceof CliError) return this.#finishLine(line, next)
       if (next !== 'wait') {
         this.#active.add(line)
-        await this.#options.timers.wait(next)
+        await this.#options.timers.wait(next, this.#ending.signal)
         if (!this.#active.delete(line)) return
-        if (this.course === 'finishing' && line.failure) return this.#finishLine(line, line.failure)
+        if (this.course === 'finishing' && outcome.error instanceof CliError)
+          return this.#finishLine(line, outcome.error)
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next !== 'wait' && !isPaused) continue

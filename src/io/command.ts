@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { win32 } from 'node:path'
 import type { ActiveSet } from '../active-set.ts'
+import type { Deadline } from '../deadline.ts'
 import { describeFileError } from '../errors.ts'
-import { schedule, type Timers } from '../timers.ts'
 
 /** A user's command, run by the shell. */
 export interface Command {
@@ -12,14 +12,13 @@ export interface Command {
   input?: string
   /** The command leads a process group that ends with it. Such a group has no terminal. */
   isGroupLeader: boolean
-  timeoutMs: number
-  timeoutMessage: string
+  /** Ends the command. */
+  deadline: Deadline
 }
 
 export interface CommandOptions {
   /** Reading `cwd` throws if the current folder was removed. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
-  timers: Timers
   /** While the command runs, one of these functions ends it. */
   cleanups: ActiveSet<() => void>
 }
@@ -40,8 +39,8 @@ const maxStderrBytes = 8192
 
 /** Runs a command. Ends it if it takes too long or prints too much. */
 export async function runCommand(
-  { text, env, input, isGroupLeader, timeoutMs, timeoutMessage }: Command,
-  { host, timers, cleanups }: CommandOptions,
+  { text, env, input, isGroupLeader, deadline }: Command,
+  { host, cleanups }: CommandOptions,
 ): Promise<CommandResult> {
   const stdin = input === undefined ? 'ignore' : 'pipe'
   const options = {
@@ -54,8 +53,10 @@ export async function runCommand(
   const stop = () => end(child, options.detached, host)
   cleanups.add(stop)
   const isOver = new AbortController()
-  const forget = schedule(timers, timeoutMs, () => isOver.abort(timeoutMessage))
-  // A command need not read its input, so a failed write is no error.
+  const forget = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
+    isOver.abort(limitText),
+  )
+  // A command need not read its input.
   child.stdin?.on('error', () => {}).end(input)
   return collectOutput(child, isOver, stop).finally(() => {
     forget()

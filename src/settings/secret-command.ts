@@ -1,4 +1,5 @@
 import type { Context, ProcessInfo } from '../context.ts'
+import { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import { runCommand } from '../io/command.ts'
 import { realTimers } from '../timers.ts'
@@ -37,11 +38,12 @@ export async function runSecretCommand(
       // Only the processes of a process group can all be ended, but a new group has no terminal. So a new
       // group is used only without a terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
-      timeoutMs: Math.min(left, maxMs),
-      timeoutMessage,
+      // Real time, because the command may prompt a person.
+      deadline: new Deadline(realTimers, realTimers.now() + Math.min(left, maxMs), {
+        limitText: timeoutMessage,
+      }),
     },
-    // The command may prompt a person, so its time limit uses the real clock.
-    { ...context, timers: realTimers },
+    context,
   )
   if (problem) {
     const isLate = problem === timeoutMessage

@@ -126,7 +126,7 @@ export class Follower {
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context
-    this.#policy.addResponse()
+    this.#addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
     /** Number of readings of the list for this idle event. */
     let looks = 0
@@ -146,7 +146,7 @@ export class Follower {
         this.#count(effect.items)
         yield effect.items
         // Time spent on the events does not count as silence from the service.
-        this.#policy.addResponse()
+        this.#addResponse()
         input = { is: 'shown' }
       } else {
         try {
@@ -214,6 +214,11 @@ export class Follower {
     return openEventStream(caller, { ...parts, isSingle }, context.timers, this.#stream?.lastId)
   }
 
+  #addResponse(): void {
+    this.#policy.addResponse()
+    this.#wait = undefined
+  }
+
   #count(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.progress.events++
@@ -227,7 +232,7 @@ export class Follower {
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const askedAt = { now: timers.now(), date: timers.wallTime() }
     const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
-    this.#policy.addResponse()
+    this.#addResponse()
     this.#listedAt = askedAt
     return list
   }
@@ -311,7 +316,7 @@ export class Follower {
       const atMost = Math.min(effect.atMost, deadline.leftMs)
       const next = await (this.#stream as EventStream).next(atMost)
       if (next === 'silence') return { is: 'silence', of: atMost }
-      this.#policy.addResponse()
+      this.#addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     requireTime(deadline)

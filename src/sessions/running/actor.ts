@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import type { Deadline } from '../../deadline.ts'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
@@ -146,6 +147,8 @@ export class Actor {
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
       if (this.#replies.isStopped) break
       if ((await this.#replies.filterOpen([judgement])).length === 0) continue
+      // The list may have shown that a limit is reached.
+      if (this.#replies.isStopped) break
       await this.#execute(judgement.use)
       await this.#replies.post(this.#createResultReply(judgement.use))
     }
@@ -267,12 +270,10 @@ export class Actor {
     const { deadline } = this.#run.parts
     requireTime(deadline)
     this.#replies.record(use, { event: 'start' })
-    const limit = Math.min(toolTimeout, deadline.leftMs)
+    const limit = deadline.narrow(toolTimeout, `did not end within ${toolTimeout / 1000} s`)
     const result = await runTool(this.#run, use, tools.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
-    // After an interrupt, the deadline is earlier than the command's timeout.
-    const isCut = isLate && limit < toolTimeout && result.isError
-    if (!isCut) {
+    if (!(isLate && result.isError)) {
       const reason = result.isError ? result.text : undefined
       this.#replies.record(use, { event: 'end', result }, { result: createToolResult(use, result), reason })
       this.#commandCount++
@@ -321,14 +322,13 @@ const identifyCall = ({ type, server, name, inputText, isUnclear }: KnownToolUse
 const maxStderrLines = 20
 
 /**
- * Runs a shell command for a tool use, with the input on stdin. stdout is the result. `limit` is the maximum
- * time in milliseconds.
+ * Runs a shell command for a tool use, with the input on stdin. stdout is the result.
  */
 async function runTool(
   { context, parts }: SessionAccess,
   use: KnownToolUse,
   command: string,
-  limit: number,
+  deadline: Deadline,
 ): Promise<ToolResult> {
   // Every variable of parley may be a secret, so a command gets none of these variables.
   const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
@@ -338,15 +338,13 @@ async function runTool(
     PARLEY_TOOL_USE_ID: use.id,
     PARLEY_SESSION: parts.params.session,
   }
-  const whenLate = `did not end within ${limit / 1000} s`
   const { stdout, stderr, problem } = await runCommand(
     {
       text: command,
       env,
       input: use.inputText,
       isGroupLeader: true,
-      timeoutMs: limit,
-      timeoutMessage: whenLate,
+      deadline,
     },
     context,
   )

@@ -19,7 +19,6 @@ interface AuditTarget {
   /** Address of the service. */
   address: string | undefined
   session: string
-  /** Monotonic time in milliseconds, or Infinity. */
   deadline: Deadline
 }
 
@@ -157,6 +156,17 @@ export class Audit {
    * also if another run may have taken over the session.
    */
   add(entry: AuditEntry): void {
+    this.requireLocks()
+    this.#noteCommand({ ...entry })
+    if (!this.#file) return
+    const time = new Date(this.#context.timers.wallTime()).toISOString()
+    this.#file.append(`${toLine(entry, this.#session, time)}\n`)
+    this.#file.sync()
+    this.#step({ ...entry, time })
+  }
+
+  /** Throws a `CliError` of kind `file` if another run may have taken over the session. */
+  requireLocks(): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
     const lost = this.#locks.find((lock) => !lock.isHeld())
     if (lost)
@@ -164,12 +174,6 @@ export class Audit {
         'file',
         `${lost.name}: its lock was lost, so another run may use the file or session`,
       )
-    this.#noteCommand({ ...entry })
-    if (!this.#file) return
-    const time = new Date(this.#context.timers.wallTime()).toISOString()
-    this.#file.append(`${toLine(entry, this.#session, time)}\n`)
-    this.#file.sync()
-    this.#step({ ...entry, time })
   }
 
   close(): void {

@@ -25,6 +25,8 @@ const maxNamedRuns = 10
 
 const interrupt = { type: 'user.interrupt' }
 
+const tooLong = 'the session did not become idle within 30 s of the interrupt'
+
 /** Maximum time until a session becomes idle: by itself, and after an interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
@@ -53,7 +55,7 @@ export class Bounds {
 
   constructor(run: SessionRun, flags: LimitFlags) {
     this.#run = run
-    this.parts = { ...run.parts, deadline: run.parts.deadline.narrow() }
+    this.parts = { ...run.parts, deadline: run.parts.deadline.narrow(Infinity, tooLong) }
     this.#budget = new Budget(flags)
     this.#hasLimits = hasLimits(flags)
     const { context } = run
@@ -226,12 +228,13 @@ export class Bounds {
         resumption.interrupt = 'wanted'
         return
       }
+      resumption.interrupt = 'sent'
     } catch (error) {
       this.#failure = error
+      resumption.interrupt = 'wanted'
       this.parts.deadline.pass()
       this.#follower?.close()
     }
-    resumption.interrupt = 'sent'
   }
 
   /**
@@ -249,8 +252,9 @@ export class Bounds {
         this.#follower?.addAccepted(interrupt)
         this.#follower?.wake()
       } catch (error) {
-        // If the interrupt may have arrived, the next idle event shows it, so it is not posted again.
-        if (!(error instanceof CliError) || isCertainlyUnaccepted(error.details.delivery)) throw error
+        // If the interrupt may have arrived, the next idle event shows it.
+        const delivery = error instanceof CliError ? error.details.delivery : undefined
+        if (delivery === undefined || isCertainlyUnaccepted(delivery)) throw error
       }
       return undefined
     }
@@ -269,7 +273,8 @@ export class Bounds {
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
     if (error.kind === 'waiting') return this.#createStoppedError('', { pending, problems })
-    if (error.kind !== 'stopped' || !deadline) return error
+    const isLate = this.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
+    if (!isLate) return error
     if (interrupt !== 'sent') return this.#createRefusedInterruptError()
     return this.#createStoppedError(
       '; an interrupt was sent, but the session is not idle yet and may continue',
@@ -286,9 +291,9 @@ export class Bounds {
 
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
     const { resumption } = this.#run
-    // A session that waits for a reply continues after the reply, not after a message.
-    const waits = resumption.interrupt === 'wanted' && this.#follower?.state.stop?.kind === 'waiting'
-    const resume = waits ? resumption.getCommandWithoutMessage() : resumption.getCommandWithMessage()
+    // A message would be another task for a session that was not interrupted.
+    const isInterrupted = resumption.interrupt === 'sent'
+    const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
     // A program that resumed at once would exceed the limit again, so the failure is not retryable.
     return new CliError('stopped', `${this.#excess}${more}`, {
       sent: 'yes',

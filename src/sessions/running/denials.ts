@@ -50,15 +50,14 @@ export class Denials {
    * a list that was read at an idle event proves that a tool use had no reply.
    */
   drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
+    this.#ran = this.#ran.filter(({ use }) => !state.answerTo(use.id)?.isReply)
     if (this.#ran.length === 0) return []
-    const uses = readToolUseIds(turn)
     // A child thread may wait for the result of an allowed tool use while the session is idle.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
-    const unasked = this.#ran.filter(
-      (judgement) =>
-        isKnown(judgement) && uses.has(judgement.use.id) && !state.answerTo(judgement.use.id)?.isReply,
-    )
+    if (!this.#ran.some(isKnown)) return []
+    const uses = readToolUseIds(turn)
+    const unasked = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unasked) this.#unapproved.set(judgement.use.id, describeJudgement(judgement))
     return unasked

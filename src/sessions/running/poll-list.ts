@@ -25,7 +25,6 @@ export async function pollList<T>(
 ): Promise<T | undefined> {
   const deadline = access.parts.deadline.narrow(maxMs, `no whole list within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }
-  const policy = new ReconnectPolicy({ ...access, parts }, 'always')
   for (let count = 0; ; count++) {
     try {
       const found = await read(listOldestFirst(access.caller, { ...parts, isSingle: true }))
@@ -33,7 +32,7 @@ export async function pollList<T>(
     } catch (error) {
       if (deadline.hasPassed) return undefined
       if (!(error instanceof CliError)) throw error
-      const end = policy.decide(error)
+      const end = new ReconnectPolicy({ ...access, parts }, 'always').decide(error)
       if (end instanceof CliError) throw end
     }
     if (deadline.hasPassed) return undefined

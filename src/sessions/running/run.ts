@@ -43,6 +43,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   const { session } = parts.params
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: context.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
+  context.requireRight = () => audit.requireLocks()
   const resumption = new Resumption(context, plan, audit)
   const run = {
     context: { ...context, output: ignoreClosedReader(context.output) },
