@@ -90,8 +90,8 @@ export function createResumeCommand(
 }
 
 /** Describes a session that is no longer followed. */
-export const describeUnfollowed = (context: Flags, session: string): string =>
-  `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
+export const describeUnfollowed = (context: Flags, session: string, flags = ''): string =>
+  `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}${flags}`
 
 /**
  * Returns the flag with the session's id. A separate value that begins with a hyphen would be read as a flag,

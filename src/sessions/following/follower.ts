@@ -30,6 +30,9 @@ const maxListAgeMs = 1_000
 /** Maximum time to wait for a list that shows an idle event. */
 const maxIdleListWaitMs = 10_000
 
+/** Maximum time for all readings of the list after an idle event. */
+const maxEndMs = 30_000
+
 /** Maximum number of new events that are searched, newest first, for the end of the last list. */
 const maxNewEvents = 10_000
 
@@ -73,6 +76,8 @@ export class Follower {
    */
   unreadEnd: CliError | undefined
   #policy: ReconnectPolicy
+  /** Ends the readings of the list after an idle event. */
+  #endLimit: Deadline
   /** Wait after the last failure, in milliseconds. */
   #wait: number | undefined
   #stream: EventStream | undefined
@@ -92,6 +97,7 @@ export class Follower {
     this.#access = access
     this.#followsForever = followsForever
     this.#policy = new ReconnectPolicy(access, 'always')
+    this.#endLimit = access.parts.deadline
     this.#endProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, () => describeProgress(this.progress, context.timers.now()))
@@ -156,7 +162,7 @@ export class Follower {
           const wait = this.#policy.decide(error)
           if (wait instanceof CliError) throw wait
           this.#wait = wait
-          input = { is: 'failed' }
+          input = { is: 'failed', isConnecting: effect.do === 'connect' }
         }
       }
       ;({ state, effect } = stepFollowState(state, input, timers.now()))
@@ -282,14 +288,15 @@ export class Follower {
     const { warn } = this.#access.context
     const { deadline } = this.#access.parts
     this.unreadEnd = undefined
+    if (attempt === 0) this.#endLimit = deadline.narrow(maxEndMs, 'no whole list within 30 s')
     await deadline.wait(lagWaitsMs[attempt] ?? 0)
     try {
-      await this.#takeList(deadline.narrow(maxIdleListWaitMs, 'no whole list within 10 s'))
+      await this.#takeList(this.#endLimit.narrow(maxIdleListWaitMs, 'no whole list within 10 s'))
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.trustStop()
-      if (attempt < lagWaitsMs.length - 1 && !deadline.hasPassed) return
+      if (attempt < lagWaitsMs.length - 1 && !this.#endLimit.hasPassed) return
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
       this.unreadEnd = error
       this.#seen.trustStop()

@@ -68,7 +68,8 @@ export type FollowInput =
   | { is: 'silence'; of: number }
   | { is: 'ended' }
   | { is: 'opened' }
-  | { is: 'failed' }
+  /** `isConnecting`: another stream could not be opened. */
+  | { is: 'failed'; isConnecting?: boolean }
   /** Events were emitted. Meanwhile the caller may have sent something to the session. */
   | { is: 'shown' }
 
@@ -165,6 +166,8 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
         effect: readList,
       }
     case 'failed':
+      // Without a stream, only the list shows the end of the turn.
+      if (input.isConnecting) return { state, effect: readList }
       // The stream is still open.
       if (state.is === 'comparing') return continueFollowing({ ...state, waits: [] }, now)
       return { state, effect: { do: 'connect', because: 'failed' } }

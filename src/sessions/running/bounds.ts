@@ -118,7 +118,9 @@ export class Bounds {
   /** Warns about the limit after a turn that ended by itself. */
   warnOfExcess(): void {
     if (this.#run.resumption.isBounded)
-      this.#run.context.warn(`${this.#excess}; the turn has ended by itself`)
+      this.#run.context.warn(
+        `${this.#budget.findExceededLimit() ?? this.#excess}; the turn has ended by itself`,
+      )
   }
 
   /** Formats the usage of the run; empty if unknown. */
@@ -295,7 +297,9 @@ export class Bounds {
     const isInterrupted = resumption.interrupt === 'sent'
     const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
     // A program that resumed at once would exceed the limit again, so the failure is not retryable.
-    return new CliError('stopped', `${this.#excess}${more}`, {
+    // The usage may have grown since.
+    const excess = this.#budget.findExceededLimit() ?? this.#excess
+    return new CliError('stopped', `${excess}${more}`, {
       sent: 'yes',
       retry: 'never',
       resume,

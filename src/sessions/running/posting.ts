@@ -6,6 +6,7 @@ import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createSentEvents } from '../sending/delivery.ts'
 import { readReceipt } from '../sending/receipt.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { Audit, AuditEntry } from './audit.ts'
 import type { Plan, Task } from './plan.ts'
 import { pollList } from './poll-list.ts'
@@ -55,7 +56,7 @@ export async function findSentTask(
  * services. Throws a `CliError` after 30 s.
  */
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
-  const { context, parts, resumption } = run
+  const { context, parts } = run
   const whenWaiting = () => context.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
   const found = await pollList(
     run,
@@ -73,9 +74,10 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   if (found) return found
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
-    retry: 'later',
+    // A receipt can name an id that no event has, so the same command could fail each time.
+    retry: 'look-first',
     consequence: `look with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
-    resume: resumption.getCommand(),
+    resume: createResumeCommand(context, parts.params.session, {}),
   })
 }
 

@@ -124,17 +124,18 @@ export async function deliverAnswer(
 
 /**
  * Saves the received part of the answer next to the answer's file. Without a file, saves only an unprinted
- * answer, because such an answer may not match the schema.
+ * answer of a turn that has ended: it may not match the schema, or stdout may have failed.
  */
 export const createAnswerSaver = (
   context: Context,
-  { file, schema }: WantedAnswer,
+  { file, schema, isAlone }: WantedAnswer,
   { turn, state }: Follower,
 ): PartSaver => ({
   savePart() {
     const text = textOf(turn.answer)
     if (file) return file.savePart(text)
-    return saveText(context, schema && state.stop?.kind === 'done' ? text : '')
+    const isAnswer = schema || (isAlone && !turn.isInterrupted && !turn.foreign)
+    return saveText(context, isAnswer && state.stop?.kind === 'done' ? text : '')
   },
 })
 

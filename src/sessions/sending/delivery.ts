@@ -42,7 +42,7 @@ export async function deliverEvents(
         onAccepted() {
           isAccepted = true
           context.calls.setInterruptText(
-            () => (follow ? describeUnfollowed(context, session) : undefined),
+            () => (follow ? describeUnfollowed(context, session, ' --history') : undefined),
             accepted,
           )
         },
@@ -67,7 +67,7 @@ export async function deliverEvents(
     }
   } catch (error) {
     throw error instanceof CliError && isAccepted
-      ? explainAfterAcceptance(error, formatSessionCommand(context, 'follow', session))
+      ? explainAfterAcceptance(error, `${formatSessionCommand(context, 'follow', session)} --history`)
       : error
   } finally {
     follower?.close()
