@@ -102,6 +102,8 @@ async function answer(
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
   const report = new BatchReport(context, tally, { isResumable: results !== undefined, saved })
   calls.isResumed = () => options.resume === true
+  const reportOthers = () => report.onOtherRequests(options.results ?? '', ledger.otherRequests)
+  if (source.isRepeatable) reportOthers()
   const limits = {
     concurrency,
     retry: { ...work.retry, deadline: deadline.atMs },
@@ -119,6 +121,8 @@ async function answer(
   const outcome = await run.runToEnd().finally(() => report.end())
   await endInterrupt()
   saving.stop()
+  // The requests of a pipe are known at its end.
+  if (!source.isRepeatable && tally.total !== undefined) reportOthers()
   report.printSummary(outcome.stop)
   const stop = describeSaved(outcome.stop, { part: saved.part, unsaved, options, tally })
   throwFailure({ ...outcome, stop }, options, tally, calls.sent)

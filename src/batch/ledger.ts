@@ -20,9 +20,15 @@ export class Ledger {
   readonly #hashes = new DigestMap()
   readonly #ids = new DigestMap()
 
+  /** Number of requests in the results that the input does not have so far. */
+  otherRequests = 0
+
   /** Adds a line of the results; the last line of a hash counts. */
   addResult({ id, hash, isOk, isGone }: { id?: Id; hash: string; isOk: boolean; isGone?: boolean }): void {
-    this.#hashes.update(hash, () => inResults | (isOk ? ok : 0) | (isGone ? gone : 0))
+    this.#hashes.update(hash, (entry) => {
+      if (entry === 0) this.otherRequests++
+      return inResults | (isOk ? ok : 0) | (isGone ? gone : 0)
+    })
     if (id !== undefined)
       this.#ids.update(String(id), () => toEntry(getHashPart(withoutCount(hash)), inResults))
   }
@@ -38,6 +44,7 @@ export class Ledger {
     const count = getUpperBits(first)
     const hash = count === 1 ? base : `${base}#${count}`
     const entry = count === 1 ? first : this.#hashes.get(hash)
+    if (entry & inResults) this.otherRequests--
     if (id !== undefined) this.#enterId(id, base)
     return { hash, isDone: (entry & ok) !== 0, isGone: (entry & gone) !== 0 }
   }

@@ -83,6 +83,12 @@ export class BatchReport {
     await output.flush()
   }
 
+  /** Reports that a results file has results of requests that the input does not have. */
+  onOtherRequests(name: string, requests: number): void {
+    if (requests > 0)
+      this.note(`${name} has results of ${count(requests)} other request${requests === 1 ? '' : 's'}`)
+  }
+
   note(message: string): void {
     this.#context.note(message)
   }
@@ -230,10 +236,12 @@ export function formatSummary(tally: Tally, left: number, seconds: number): stri
 
 const joinFields = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
-/** "in all" marks counts that include earlier runs. */
+/** Formats the tokens of this run and, if there are earlier runs, the tokens of all runs. */
 function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {
   if (tokens === 0) return ''
-  return `${isPartial ? 'at least ' : ''}${formatTokenCount(tokens)}${earlierTokens > 0 ? ' in all' : ''}`
+  const atLeast = isPartial ? 'at least ' : ''
+  if (earlierTokens === 0) return `${atLeast}${formatTokenCount(tokens)}`
+  return `${atLeast}${formatTokenCount(tokens - earlierTokens)} in this run, ${count(tokens)} in all`
 }
 
 function formatTime(seconds: number): string {

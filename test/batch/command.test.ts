@@ -492,6 +492,21 @@ describe('secret command of a batch', () => {
 })
 
 describe('--results and --resume', () => {
+  test.each([
+    ['a file', 'in.ndjson'],
+    ['a pipe', '-'],
+  ])('--resume reports results of requests that the input does not have: %s', async (_, source) => {
+    const cwd = folderWith(5)
+    expect((await run(results, { cwd })).err).not.toContain('other request')
+    const input = '"p 1"\n"p 2"\n"new"\n"p 1"\n'
+    writeFileSync(join(cwd, 'in.ndjson'), input)
+    const argv = results.map((word) => (word === 'in.ndjson' ? source : word))
+    const second = await run([...argv, '--resume'], { cwd, ...(source === '-' ? { stdin: input } : {}) })
+    expect(second.code, second.err).toBe(0)
+    expect(second.requests).toHaveLength(2)
+    expect(second.err).toContain('parley: r.ndjson has results of 3 other requests\n')
+  })
+
   test('--resume continues a batch after a failed line and a torn result', async () => {
     const cwd = folderWith(10)
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
@@ -505,7 +520,7 @@ describe('--results and --resume', () => {
     const second = await run([...results, '--resume'], { cwd })
     expect(second.code).toBe(0)
     expect(second.requests.map(promptOf).sort()).toEqual([`${last}`, '3'].sort())
-    expect(second.err).toMatch(/2 ok · 0 failed · 8 already done · \d+ tokens in all ·/)
+    expect(second.err).toMatch(/2 ok · 0 failed · 8 already done · 62 tokens in this run, \d+ in all ·/)
     expect(
       resultsOf(cwd)
         .filter(({ ok }) => ok)

@@ -53,7 +53,7 @@ test.each([
     { ...tally, earlierTokens: 79, isPartial: true },
     0,
     40,
-    '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,567 tokens in all · 40 s',
+    '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,488 tokens in this run, 1,234,567 in all · 40 s',
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
 ])('formats the final counts %o', (tally, left, seconds, text) =>
