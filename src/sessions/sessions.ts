@@ -14,6 +14,7 @@ import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/
 import { type Cursor, createPageHistory, readPage } from '../wire/page.ts'
 import { createResponseError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readUsage } from '../wire/sessions/usage.ts'
+import { createWaitingError } from './following/stop-text.ts'
 import { listOldestFirst } from './listing/event-list.ts'
 import { printIds } from './listing/rows.ts'
 import { formatName } from './plain-name.ts'
@@ -188,9 +189,9 @@ const isMissing = (value: unknown): boolean =>
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
-/** Prints a session's status and usage, and what it waits for. */
+/** Prints a session's status and usage, the tool uses that wait, and the command that answers. */
 export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
-  const { flags, output } = context
+  const { flags, output, note } = context
   const { caller, parts } = await accessSession(context, { ...options, session: id })
   if (await caller.preview(endpoints.readSession, parts)) return
   const session = await caller.call(endpoints.readSession, parts, (response) =>
@@ -219,9 +220,14 @@ export async function showSession(context: Context, options: BetaOptions, id: st
     const use = state.toolUse(toolUse)
     return use ? `${toolUse} ${use.name} ${JSON.stringify(use.input ?? {})}` : toolUse
   }
+  const unlisted = state.isIdle ? state.unlisted : []
   await print([
     ...state.asked.map((toolUse) => ['waits for', describe(toolUse)]),
-    ...(state.isIdle ? state.unlisted : []).map((toolUse) => ['may wait for', describe(toolUse)]),
+    ...unlisted.map((toolUse) => ['may wait for', describe(toolUse)]),
   ])
   await output.flush()
+  const waiting = [...state.asked, ...unlisted]
+  if (waiting.length === 0) return
+  const { details } = await createWaitingError(context, session.id, state, waiting)
+  for (const line of details.consequence?.split('\n') ?? []) note(line)
 }

@@ -223,15 +223,21 @@ describe('sessions create without a session in the answer', () => {
   })
 })
 
-test('sessions show prints status and usage, and the tool uses that wait', async () => {
+test('sessions show prints status and usage, the tool uses that wait, and the command that answers', async () => {
   const usage = { input_tokens: 1200, output_tokens: 30 }
   const events = [
     { id: 't1', type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
     { id: 'i1', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } },
   ]
   const exchange = () => inTurn({ ...first, title: null, usage }, { data: events, next_page: null })
-  const { code, out, requests } = await run(['sessions', 'show', 'sesn_1'], { exchange: exchange() })
+  const { code, out, err, requests } = await run(['sessions', 'show', 'sesn_1'], { exchange: exchange() })
   expect(code).toBe(0)
+  expect(err).toContain('parley: answer with: parley events confirm -s sesn_1 t1 --allow\n')
+  const atTerminal = await run(['sessions', 'show', 'sesn_1'], {
+    exchange: exchange(),
+    tty: ['stdout', 'stderr'],
+  })
+  expect(atTerminal.err).toContain('parley: answer with: parley events confirm -s sesn_1 --pending\n')
   expect(out).toBe(
     [
       'id\tsesn_1',
