@@ -7,7 +7,7 @@ import { type Caller, createCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import type { Output } from './io/output.ts'
-import { InputEnded, type Prompter, withPrompter } from './io/question.ts'
+import { agrees, type Prompter, withPrompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { createSessionRequestParts } from './sessions/session.ts'
 import { addProfileValue, changeProfile, demoName } from './settings/profiles.ts'
@@ -218,15 +218,6 @@ async function mayAsk(
   if (questioner) return ask(questioner)
   const isAtTerminal = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
   return isAtTerminal && withPrompter({ ...host, cleanups }, ask)
-}
-
-/** Returns whether the answer is yes, or Enter if that is the default. The end of the input means no. */
-async function agrees(questioner: Prompter, question: string, byDefault = false): Promise<boolean> {
-  const said = await questioner.prompt(`${question} `).catch((error: unknown) => {
-    if (error instanceof InputEnded) return 'no'
-    throw error
-  })
-  return said === '' ? byDefault : /^y(es)?$/i.test(said)
 }
 
 /** Offers to check the profile and, if the gateway streams, to stream every chat. */

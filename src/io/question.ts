@@ -56,6 +56,15 @@ export function withPrompter<T>(
   return work(questioner).finally(questioner.close)
 }
 
+/** Returns whether the answer is yes, or Enter if that is the default. The end of the input means no. */
+export async function agrees(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
+  const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
+    if (error instanceof InputEnded) return 'no'
+    throw error
+  })
+  return typed === '' ? byDefault : /^y(es)?$/i.test(typed)
+}
+
 export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions): Prompter {
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)

@@ -3,10 +3,11 @@ import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
+import { agrees, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
+import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
 import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
@@ -96,8 +97,7 @@ async function execute(
   try {
     await bounds.begin(task !== undefined)
     if (!task && !own?.size) await follower.doubtStop()
-    if (before.endsWithTask && !plan.isAudited)
-      context.warn("the session's last user.message is the same task: parley sends the task once more")
+    if (before.endsWithTask && !plan.isAudited) await confirmRepetition(run)
     const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
     resumption.findTaskId = () => follower.turn.taskId ?? sent?.findLast(isTask)?.id
     bounds.follow(follower)
@@ -109,6 +109,27 @@ async function execute(
     bounds.close()
     follower.close()
   }
+}
+
+/**
+ * Prompts a person whether the session's last task is sent once more. Without a terminal it is a warning.
+ * Throws a `CliError` of kind `stopped` if the answer is no.
+ */
+async function confirmRepetition({ context, resumption }: SessionRun): Promise<void> {
+  const repetition = "the session's last user.message is the same task"
+  if (!canPrompt(context)) return context.warn(`${repetition}: parley sends the task once more`)
+  const { input, host, cleanups } = context
+  context.warn(repetition)
+  const answer = withPrompter({ ...host, cleanups }, (prompter) =>
+    agrees(prompter, 'Send the task once more? [y/N]'),
+  )
+  if (await input.withinDeadline(answer, 'a question was open')) return
+  throw new CliError('stopped', 'the task was not sent once more', {
+    sent: 'no',
+    retry: 'later',
+    consequence: 'nothing was sent',
+    resume: resumption.getCommandWithoutMessage(),
+  })
 }
 
 /** Parts of a run that follows the session. */

@@ -76,6 +76,38 @@ test("without an audit file, warns before it sends the session's last task once 
   expect(service.tasks).toBe(4)
 })
 
+test.each([
+  ['y\n', 0, 2],
+  ['n\n', 15, 1],
+  ['\n', 15, 1],
+  ['', 15, 1],
+])(
+  "without an audit file, prompts on a terminal before it sends the session's last task once more: keys %j",
+  async (typed, expected, tasks) => {
+    const timers = createPatientClock()
+    const service = createAgentService({ rounds: [[answer('one')], [answer('two')]], timers })
+    const world = {
+      cwd: temporaryFolder(),
+      timers,
+      exchange: service.exchange,
+      tty: ['stderr' as const],
+      env: { NO_COLOR: '1' },
+    }
+    const argv = ['events', 'run', '-s', 's1', 'go']
+    const first = await run(argv, world)
+    expect(first.err).not.toContain('[y/N]')
+    const { code, err } = await run(argv, { ...world, typed })
+    expect({ code, tasks: service.tasks }, err).toEqual({ code: expected, tasks })
+    expect(err).toContain(
+      "parley: the session's last user.message is the same task\nSend the task once more? [y/N] ",
+    )
+    if (expected === 15)
+      expect(err).toContain(
+        'parley: the task was not sent once more\n  nothing was sent\n  to resume:\n  parley events run -s s1\n',
+      )
+  },
+)
+
 const taskLines = (lines: Record<string, unknown>[]) =>
   lines.filter(({ task }) => task !== undefined).map(({ event }) => event)
 
