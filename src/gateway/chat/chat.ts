@@ -45,7 +45,10 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     given: given ?? conversation?.stored,
     turn: [...turn, ...(schema?.parts ?? [])],
   }
-  const { endpoint, parts } = await buildChatRequest(body, options, values)
+  const model = options.model ?? conversation?.model
+  if (options.model === undefined && model !== undefined && model !== chooseModel(undefined, values))
+    context.note(`the conversation in ${options.thread} uses ${model}`)
+  const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
 
   let isAnswered = false
   const caller = createCaller(context, settings)
@@ -81,7 +84,13 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         if ('failure' in printed) return printed
         isAnswered = true
         const { system } = flags
-        await conversation?.addTurn({ question: turn, answer: printed.text, role: values.answerRole, system })
+        await conversation?.addTurn({
+          question: turn,
+          answer: printed.text,
+          role: values.answerRole,
+          system,
+          model: chooseModel(model, values),
+        })
         return printed
       },
     }
@@ -143,7 +152,7 @@ async function openThread(
 
 export async function buildChatRequest(
   body: Omit<BodyParts, 'isStream'>,
-  { model, stream: isStream }: Pick<ChatOptions, 'model' | 'stream'>,
+  { model, stream: isStream }: { model?: string | undefined; stream?: boolean | undefined },
   values: Settings,
 ): Promise<{ endpoint: Endpoint; parts: RequestParts & { body: Uint8Array } }> {
   const via = (isStream ?? values.stream) ? values.streamVia : undefined

@@ -8,11 +8,15 @@ import { findTarget, resolveRealPath } from '../../io/paths.ts'
 import { writeFileAtomically } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
 import { createAppending } from '../../wire/json/edit.ts'
+import { isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
 /** A conversation in a file, in the form of a request's body. */
 export interface Conversation {
   /** Text of the file; `undefined` if it is missing or empty. */
   stored: { text: string; name: string } | undefined
+  /** Model of the earlier turns. The file has it as a field that is never sent. */
+  model: string | undefined
   /** Adds a question, its answer and the instruction to the file, and changes nothing else. */
   addTurn(turn: Turn): Promise<void>
   /** Message after a failed turn. */
@@ -25,6 +29,7 @@ interface Turn {
   role: string
   /** Instruction that replaces the one of the conversation. */
   system: string | undefined
+  model: string
 }
 
 /**
@@ -38,7 +43,7 @@ export async function openConversation(context: Context, name: string): Promise<
   const read = async () => {
     if (!existsSync(target)) return undefined
     const text = decodeUtf8(await input.readFile(target), name)
-    return text.trim() === '' ? undefined : { text, name }
+    return text.trim() === '' ? undefined : { ...splitModel(text), name }
   }
   const takeLock = async () => {
     const taken = await lockForRun(target, { name, deadline, note })
@@ -58,8 +63,9 @@ export async function openConversation(context: Context, name: string): Promise<
   const given = await read()
   return {
     stored: given,
+    model: given?.model,
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
-    async addTurn({ question, answer, role, system }) {
+    async addTurn({ question, answer, role, system, model }) {
       // The answer is complete, so a signal must not report it as cut off.
       context.calls.setInterruptText(() => 'the answer is not in the thread')
       try {
@@ -70,7 +76,8 @@ export async function openConversation(context: Context, name: string): Promise<
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        writeFileAtomically(findThreadFile(context, name), whole, { mode: 0o600, uid: context.host.uid })
+        const named = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
+        writeFileAtomically(findThreadFile(context, name), named, { mode: 0o600, uid: context.host.uid })
         context.calls.setInterruptText(() => undefined)
         if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {
@@ -83,6 +90,20 @@ export async function openConversation(context: Context, name: string): Promise<
       }
     },
   }
+}
+
+/** Returns a thread without its model, and otherwise unchanged, and the model. A text that is not JSON stays as it is. */
+function splitModel(text: string): { text: string; model: string | undefined } {
+  const thread = tryParseJson(text)
+  if (!isObject(thread) || typeof thread.model !== 'string') return { text, model: undefined }
+  const start = skipBlanks(text, 0)
+  const fields = [...listChildren(text, start)]
+  const index = fields.findIndex(({ name }) => name === 'model')
+  const { end } = fields[index] as { end: number }
+  const before = fields[index - 1]?.end ?? start + 1
+  const isFirstOfMany = index === 0 && fields.length > 1
+  const after = isFirstOfMany ? text.indexOf(',', end) + 1 : end
+  return { text: text.slice(0, before) + text.slice(after), model: thread.model }
 }
 
 /** Returns true if the text has an instruction other than `system`. */

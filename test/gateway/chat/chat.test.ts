@@ -439,16 +439,43 @@ describe('chat with files', () => {
     expect(other.err).toBe('parley: t.json: --system has replaced its instruction\n')
     expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
     const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(saved)).toEqual(['contents', 'systemInstruction'])
+    expect(Object.keys(saved)).toEqual(['model', 'contents', 'systemInstruction'])
     expect(saved.contents).toHaveLength(10)
   })
 
-  test('--thread stores no flag other than --system', async () => {
+  test('--thread stores the model and --system, and no other flag', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', 'x', '--thread', 't.json', '--temperature', '0.5', '-m', 'alpha-9']
     expect((await run([...argv, '--set', 'generationConfig.topK=3'], { cwd })).err).toBe('')
     const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(saved)).toEqual(['contents'])
+    expect(Object.keys(saved)).toEqual(['model', 'contents'])
+  })
+
+  test('--thread uses the model of the earlier turns, and never sends it as a field', async () => {
+    const cwd = temporaryFolder()
+    await run(['chat', 'x', '--thread', 't.json', '-m', 'alpha-9'], { cwd })
+    const next = await run(['chat', 'y', '--thread', 't.json'], { cwd })
+    expect(next.err).toBe('parley: the conversation in t.json uses alpha-9\n')
+    const [request] = next.requests
+    expect([request?.url, Object.keys(JSON.parse(request?.text ?? ''))]).toEqual([
+      expect.stringContaining('/alpha-9:'),
+      ['contents'],
+    ])
+    const last = await run(['chat', 'z', '--thread', 't.json', '-m', 'alpha-8'], { cwd })
+    expect([last.requests[0]?.url, last.err]).toEqual([expect.stringContaining('/alpha-8:'), ''])
+    expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toMatchObject({ model: 'alpha-8' })
+  })
+
+  test.each([
+    ['{"contents":[],"model":"alpha-9"}'],
+    ['{ "model" : "alpha-9" , "contents" : [] }'],
+    ['{"a":1,"model":"alpha-9","contents":[]}'],
+  ])('--thread reads the model at any place of the file: %s', async (text) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 't.json'), text)
+    const { requests } = await run(['chat', 'y', '--thread', 't.json'], { cwd })
+    expect(requests[0]?.url).toContain('/alpha-9:')
+    expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
   })
 
   test('-o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
