@@ -183,7 +183,7 @@ describe('help ci: step (needs bash)', () => {
     expect(await job.step(impatient, { env: nobody })).toMatchObject({ code: 9 })
   })
 
-  /** Runs the step in a repository in which `notes.md` is created by a command. */
+  /** Runs the step in a repository whose notes are created by a command. */
   async function runUntrusted(create: string) {
     const { job, requests } = await jobWith((socket, request) =>
       socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
