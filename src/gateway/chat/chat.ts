@@ -51,6 +51,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
 
   let isAnswered = false
+  /** The last answer, if it did not match the schema and no later answer has arrived. */
+  let mismatch: Mismatch | undefined
   const caller = createCaller(context, settings)
   context.calls.describeResume = () => (isAnswered ? undefined : conversation?.unchangedNote)
   if (await caller.preview(endpoint, parts)) return
@@ -75,13 +77,17 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     const answer = new LongAnswer(first)
     const reader: PartReader<PrintedAnswer | Mismatch> = {
       async read(response) {
+        mismatch = undefined
         const { openAnswerPrinting } = await loadAnswer()
         opened ??= await openAnswerPrinting({ ...context, output }, printing, isLast)
         return opened.read(response)
       },
       async finish(response) {
         const printed = await (opened as AnswerPrinting).finish(response, answer.summary)
-        if ('failure' in printed) return printed
+        if ('failure' in printed) {
+          mismatch = printed
+          return printed
+        }
         isAnswered = true
         const { system } = flags
         await conversation?.addTurn({
@@ -103,14 +109,36 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     }
   }
   const asking = schema ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body, true)
-  const answer = await asking.catch((error: unknown) => {
-    const counted = schema ? withAttempts(error, context) : error
+  const answer = await asking.catch(async (error: unknown) => {
+    const counted = schema
+      ? await explainAfterMismatch(withAttempts(error, context), context, mismatch)
+      : error
     throw isAnswered ? counted : withUnchangedNote(counted, conversation)
   })
   if ('failure' in answer) throw answer.failure
   if (fileName !== undefined) context.summary.files?.push(fileName)
   if (file?.described) context.note(file.described)
   printEnd(context, answer, options.usage)
+}
+
+/** A later request has failed, but the answer that did not match the schema was paid for. */
+async function explainAfterMismatch(
+  error: unknown,
+  context: Context,
+  mismatch: Mismatch | undefined,
+): Promise<unknown> {
+  if (!(error instanceof CliError) || !mismatch) return error
+  const [{ saveText }, { withSavedPart }] = await Promise.all([
+    import('../../content/saved-answer.ts'),
+    import('../../io/file-output.ts'),
+  ])
+  const { consequence, ...details } = error.details
+  const isUnsent = error.kind === 'not-sent'
+  const known = { ...details, sent: details.sent === 'unknown' ? details.sent : 'yes' } as const
+  const failure = isUnsent
+    ? new CliError('response', `${mismatch.failure.message}; ${error.message}`, { ...known, retry: 'later' })
+    : error.with(known)
+  return withSavedPart(failure, saveText(context, mismatch.text))
 }
 
 /** Adds the attempts of earlier answers that did not match the schema. */

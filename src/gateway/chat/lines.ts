@@ -52,6 +52,7 @@ export async function prepareChatLines(
     const askOnce = async (body: Uint8Array, isLast: boolean) => {
       const known = earlier.next()
       if (!known.done) return known.value
+      if (!state.parts) requireRetry(state.mismatches.at(-1), requireNext)
       state.parts ??= new ReceivedParts(body)
       const { parts } = state
       const read = (response: HttpResponse) => parts.read(response, { isRaw, onSummary, timers })
@@ -83,6 +84,16 @@ export async function prepareChatLines(
         addReceived: (failure: CliError) => state.parts?.addReceived(failure),
       }
     },
+  }
+}
+
+/** Throws the failure of the last answer if the limit of tokens or the deadline allows no further request. */
+function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContinuation): void {
+  if (!mismatch) return
+  try {
+    requireNext()
+  } catch {
+    throw mismatch.failure
   }
 }
 
