@@ -157,7 +157,8 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
         prompted.on('SIGINT', () => stdin.interrupt?.())
         // Node would suspend only this process and not the other processes of the pipeline.
         prompted.on('SIGTSTP', () => {
-          if (!stdin.suspend) return
+          // A secret of which a part is dropped would be another secret.
+          if (!stdin.suspend || isHidden) return
           lines.length = 0
           prompted.setPrompt(question)
           for (const name of ['e', 'u']) prompted.write(null, { ctrl: true, name })

@@ -102,6 +102,8 @@ class Fold {
   budget: Money | undefined
   end: string | undefined
   error: string | undefined
+  /** The service retries no longer after the last error, and nothing has happened since. */
+  hasFinalError = false
   /** The last evaluation found that the outcome of this turn was not reached. */
   missed: Stop | undefined
   stoppedAt: string | undefined
@@ -180,7 +182,11 @@ export class SessionState {
       fold.missed = undefined
     }
     if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
-    if (type === 'session.error') fold.error = readError(event.error).message
+    if (type === 'session.error') {
+      const { message, server, isFinal } = readError(event.error)
+      fold.error = message
+      fold.hasFinalError = isFinal && server === undefined
+    } else if (/^(agent|user|session\.status_)/.test(type)) fold.hasFinalError = false
     if (type === 'session.usage') fold.budget = readBudget(event.budget)
     if (stopsSession(event)) {
       this.#addStop(event)
@@ -201,8 +207,9 @@ export class SessionState {
   /**
    * Records that the session resource says `idle` although the events do not. Applies until the next event.
    */
-  addIdleResource(): void {
-    this.#addStop({ type: 'session.status_idle' })
+  addIdleResource(isTerminated = false): void {
+    const stop_reason = this.#fold.hasFinalError ? { type: 'retries_exhausted' } : undefined
+    this.#addStop({ type: isTerminated ? 'session.status_terminated' : 'session.status_idle', stop_reason })
     this.#fold.isIdleByResource = true
   }
 
@@ -234,6 +241,11 @@ export class SessionState {
   /** An event has shown a stop that waits for nothing, so the service shows each such stop. */
   get showsIdleEvents(): boolean {
     return this.#fold.showsIdleEvents
+  }
+
+  /** The session may have stopped with an error that no stop event follows. */
+  get hasFinalError(): boolean {
+    return this.#fold.hasFinalError
   }
 
   /** The time of the last stop, if the service showed it. */

@@ -156,7 +156,7 @@ describe('the pager of a real terminal (needs script)', () => {
   test('is missing, and the text is printed (needs script)', async () => {
     const { screen } = await show('no-such-pager')
     expect(screen).toMatch(
-      /no-such-pager.*not found[\s\S]*parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/i,
+      /no-such-pager.*(?:not found|denied)[\s\S]*parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/i,
     )
   })
 })

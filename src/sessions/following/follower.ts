@@ -316,7 +316,8 @@ export class Follower {
         is: 'list',
         list,
         isQuiet: effect.isQuiet === true,
-        isIdle: session && session.status === 'idle',
+        isIdle: session && /^(idle|terminated)$/.test(String(session.status)),
+        isTerminated: session?.status === 'terminated',
       }
     }
     if (effect.do === 'listen') {

@@ -61,7 +61,13 @@ export type FollowInput =
    * The whole list. `isQuiet`: the list was read after a long silence. `isIdle`: the session resource was
    * idle before the reading, if known.
    */
-  | { is: 'list'; list: readonly EventItem[]; isQuiet?: boolean; isIdle?: boolean | undefined }
+  | {
+      is: 'list'
+      list: readonly EventItem[]
+      isQuiet?: boolean
+      isIdle?: boolean | undefined
+      isTerminated?: boolean
+    }
   /** An event of the stream. */
   | { is: 'event'; item: EventItem }
   /** The stream was silent for `of` milliseconds. */
@@ -176,12 +182,12 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
 
 function takeList(
   before: FollowState,
-  { list, isQuiet, isIdle }: Extract<FollowInput, { is: 'list' }>,
+  { list, isQuiet, isIdle, isTerminated }: Extract<FollowInput, { is: 'list' }>,
 ): Advance {
   const { seen } = before
   const news = seen.addList(list)
   if (isQuiet && news.length === 0) {
-    if (seen.mayBeIdle && (isIdle ?? seen.state.isBetweenRuns)) seen.state.addIdleResource()
+    if (seen.mayBeIdle && (isIdle ?? seen.state.isBetweenRuns)) seen.state.addIdleResource(isTerminated)
     seen.state.addSilence()
   }
   const state = { ...before, looks: before.looks + 1, lookAt: undefined }

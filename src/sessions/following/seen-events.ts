@@ -263,9 +263,9 @@ export class SeenEvents {
 
   /** The session may be idle although the events of this service don't show it. */
   get mayBeIdle(): boolean {
-    const { showsIdleEvents, isBetweenRuns, openRuns } = this.state
+    const { showsIdleEvents, isBetweenRuns, openRuns, hasFinalError } = this.state
     const mayEnd = showsIdleEvents ? isBetweenRuns && openRuns.length === 0 : this.turn.mayHaveEnded
-    return mayEnd && !this.isSearching
+    return (mayEnd || hasFinalError) && !this.isSearching
   }
 
   /** Adds the newest event, unless the event is known. */

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { createSessionService, type Event, running, says, shown } from '../../harness/session-service.ts'
+
+const fails = (status: string): Event => ({
+  type: 'session.error',
+  error: { type: 'api_error', message: 'boom', retry_status: { type: status } },
+})
+const argv = [
+  ['run', ['events', 'run', 'do it', '--last']],
+  ['send --follow', ['events', 'send', 'do it', '--follow']],
+] as const
+
+test.each(
+  argv.flatMap(([name, words]) => ['idle', 'terminated'].map((status) => [name, status, words] as const)),
+)('%s exits with 13 if no event follows a final error and the session is %s', async (_, status, words) => {
+  const session = () => ({ id: 's1', status })
+  const service = createSessionService({ session, posts: [{ next: [running, fails('terminal')] }] })
+  const { code, out, err } = await service.run([...words, '--deadline', '10m'])
+  expect([code, err]).toEqual([13, expect.stringContaining('boom')])
+  expect(out).not.toContain('done')
+})
+
+test('run waits after an error that the service retries', async () => {
+  const end = shown(says('the answer'), { after: 100_000 })
+  const idle = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+  const session = () => ({ id: 's1', status: 'idle' })
+  const service = createSessionService({
+    session,
+    posts: [{ next: [running, fails('retrying'), end, idle] }],
+  })
+  expect(await service.run([...argv[0][1], '--deadline', '10m'])).toMatchObject({
+    code: 0,
+    out: 'the answer\n',
+  })
+})
