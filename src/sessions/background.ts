@@ -22,6 +22,8 @@ export class Background {
   readonly #endedRuns = new Set<string>()
   /** The workflow run of each thread that has one. */
   readonly #runOfThread = new Map<string, string>()
+  /** Threads that wait for replies, but whose idle event lists no tool use. */
+  readonly #waitingWithoutList = new Set<string>()
   /** Threads that work. */
   readonly #working = new Set<string>()
   /** A workflow run has ended, and the session was not idle since then: the agent will read the result. */
@@ -76,6 +78,11 @@ export class Background {
     return this.#abandoned.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }
 
+  /** Returns whether a thread waits for replies without naming the tool uses. */
+  waitsWithoutList(thread: unknown): boolean {
+    return typeof thread === 'string' && this.#waitingWithoutList.has(thread)
+  }
+
   get hasWorkingThread(): boolean {
     return this.#working.size > 0
   }
@@ -116,11 +123,13 @@ export class Background {
     for (const each of before) this.#waiting.delete(each)
     this.#listed.delete(id)
     this.#working.delete(id)
+    this.#waitingWithoutList.delete(id)
     if (status === 'terminated') {
       for (const each of before) this.#abandoned.add(each)
       this.#endedThreads.add(id)
     } else if (status === 'idle') {
-      const listed = readStopReason(event).eventIds ?? []
+      const { type: reason, eventIds: listed = [] } = readStopReason(event)
+      if (reason === 'requires_action' && listed.length === 0) this.#waitingWithoutList.add(id)
       if (listed.length > 0) this.#listed.set(id, listed)
       for (const each of listed) this.#waiting.set(each, id)
     } else if (status !== 'created') this.#working.add(id)

@@ -282,7 +282,8 @@ export class SessionState {
 
   /** The stop of a running session in which only tool uses of child threads are open. */
   get #stall(): Stop | undefined {
-    const ids = this.#fold.isStalled && !this.#isAttended ? this.pendingInThreads : []
+    const isStalled = this.#fold.isStalled && !this.#isAttended
+    const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
 
@@ -352,9 +353,12 @@ export class SessionState {
 
   /** The unanswered tool uses, if the session stopped without a list. Some of these tool uses may wait. */
   get unlisted(): string[] {
-    const { idle, open } = this.#fold
+    const { idle, open, isStalled, background } = this.#fold
     const isUnlisted = idle !== undefined && !idle.eventIds && isWaiting(idle.type)
-    return isUnlisted ? [...open].filter((id) => !this.#hasThreadEnded(id)) : []
+    if (isUnlisted) return [...open].filter((id) => !this.#hasThreadEnded(id))
+    return isStalled
+      ? [...open].filter((id) => background.waitsWithoutList(this.#toolUses.get(id)?.thread))
+      : []
   }
 
   toolUse(id: string): ToolUse | undefined {

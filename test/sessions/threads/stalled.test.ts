@@ -45,6 +45,16 @@ describe('an unanswered tool use of a child thread in a session that stays runni
     expect(err).toContain('t1')
   })
 
+  test.each([
+    ['run', runTask],
+    ['send --follow', send],
+  ])('ends %s with 12 and is named if the idle event of its thread lists no ids', async (_, argv) => {
+    const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
+    const { code, err, posts } = await follow([running, bash('t1', inThread), idle], argv)
+    expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+    expect(err).toContain('t1')
+  })
+
   const other = { session_thread_id: 'th2' }
   const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
   test.each<[string, Steps, Steps]>([
