@@ -288,7 +288,6 @@ test('--thread saves only the question and the matching answer', async () => {
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
   await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
   expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toEqual({
-    model: 'alpha-2.5-pro',
     contents: [
       { role: 'user', parts: [{ text: 'Who?' }] },
       { role: 'model', parts: [{ text: fitting }] },

@@ -86,7 +86,10 @@ faultsOnce('G: the last message after SIGINT', [
     conns: 3,
   },
   {
-    ...endsBySigint('out', `: the event was accepted; the session continues; ${followCommand('-s sesn_1')}`),
+    ...endsBySigint(
+      'out',
+      `: the event was accepted; the session continues; ${followCommand('-s sesn_1 --history')}`,
+    ),
     name: 'G25: reports the accepted event and the follow command if SIGINT ends events send --follow',
     argv: [...events, '--follow'],
     script: session([], [message, thinking]),

@@ -288,6 +288,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     )
     expect(await shown('events list')).toContain('agent.message  ')
     expect(await shown('events list --order asc --limit 1')).toContain('user.message')
+    expect(await shown('chat --profile demo --stream hi')).toContain('hi')
     expect(await shown('help formats', [], { PAGER: 'head -3' })).not.toContain('--report')
     const answers: [string, string][] = [
       ['  baseUrl: ', 'https://a.test\n'],

@@ -95,7 +95,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
           answer: printed.text,
           role: values.answerRole,
           system,
-          model: chooseModel(model, values),
+          model: model ?? values.chatModel,
         })
         return printed
       },

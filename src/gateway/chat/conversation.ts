@@ -29,7 +29,8 @@ interface Turn {
   role: string
   /** Instruction that replaces the one of the conversation. */
   system: string | undefined
-  model: string
+  /** `undefined` for the built-in default, which needs no field in the file. */
+  model: string | undefined
 }
 
 /**
@@ -76,8 +77,9 @@ export async function openConversation(context: Context, name: string): Promise<
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        const named = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
-        writeFileAtomically(findThreadFile(context, name), named, { mode: 0o600, uid: context.host.uid })
+        const start = model === undefined ? '{' : `{"model":${JSON.stringify(model)},`
+        const thread = Buffer.concat([Buffer.from(start), whole.subarray(1)])
+        writeFileAtomically(findThreadFile(context, name), thread, { mode: 0o600, uid: context.host.uid })
         context.calls.setInterruptText(() => undefined)
         if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {

@@ -439,11 +439,11 @@ describe('chat with files', () => {
     expect(other.err).toBe('parley: t.json: --system has replaced its instruction\n')
     expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
     const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(saved)).toEqual(['model', 'contents', 'systemInstruction'])
+    expect(Object.keys(saved)).toEqual(['contents', 'systemInstruction'])
     expect(saved.contents).toHaveLength(10)
   })
 
-  test('--thread stores the model and --system, and no other flag', async () => {
+  test('--thread stores -m and --system, and no other flag', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', 'x', '--thread', 't.json', '--temperature', '0.5', '-m', 'alpha-9']
     expect((await run([...argv, '--set', 'generationConfig.topK=3'], { cwd })).err).toBe('')
