@@ -316,7 +316,7 @@ export class Follower {
         is: 'list',
         list,
         isQuiet: effect.isQuiet === true,
-        isIdle: session && /^(idle|terminated)$/.test(String(session.status)),
+        isIdle: session && (session.status === 'idle' || session.status === 'terminated'),
         isTerminated: session?.status === 'terminated',
       }
     }
