@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
+import { asks, createSessionService, endTurn, running } from '../harness/session-service.ts'
 import { type } from '../harness/typing.ts'
 
 const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
@@ -180,4 +181,22 @@ test('G20: Ctrl-C at a prompt reports that nothing was sent (needs script)', asy
   } finally {
     await server.close()
   }
+})
+
+test.each([
+  [[], ['agent.thinking', 'session.status_idle']],
+  [['-v'], ['session.status_running', 'agent.thinking', 'session.usage', 'session.status_idle']],
+])('follow %j on a terminal shows only these events: %j', async (flags, types) => {
+  const history = [
+    asks('x'),
+    running,
+    { type: 'agent.thinking' },
+    { type: 'session.usage', usage: { input_tokens: 1 } },
+    endTurn,
+  ]
+  const service = createSessionService({ history })
+  const { out } = await service.run(['events', 'follow', '--history', ...flags], { tty: ['stdout'] })
+  expect(
+    [...out.matchAll(/· ([a-z._]+)/g)].flatMap(([, type]) => (type === 'user.message' ? [] : type)),
+  ).toEqual(types)
 })

@@ -172,6 +172,8 @@ export function createEventPrinter(
   }
   const print = async (item: EventItem, state: SessionState) => {
     const { event } = item
+    const isShown = flags.verbose || !/^(session\.(status_running|usage)$|span\.)/.test(event.type)
+    if ((isAside || output.isTerminal) && !isShown) return
     if (isAside) {
       if (host.stderr.isTerminal)
         context.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
