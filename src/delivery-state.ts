@@ -269,7 +269,7 @@ function trackCall(rules: DeliveryRules, end: () => void) {
     reach(reached: DeliveryState) {
       if (state !== 'done') state = getLaterState(before, reached)
     },
-    /** The call is over. Its result or failure has the details. */
+    /** Ends the tracking of the call. The caller reports the result or failure. */
     end,
   }
 }

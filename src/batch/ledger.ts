@@ -23,7 +23,7 @@ export class Ledger {
   /** Number of requests in the results that the input does not have so far. */
   otherRequests = 0
 
-  /** Adds a line of the results; the last line of a hash counts. */
+  /** Adds a line of the results. If several lines have the same hash, the last one counts. */
   addResult({ id, hash, isOk, isGone }: { id?: Id; hash: string; isOk: boolean; isGone?: boolean }): void {
     this.#hashes.update(hash, (entry) => {
       if (entry === 0) this.otherRequests++

@@ -23,7 +23,7 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
 export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
 
-/** Returns the sums of all answers, from which a later run reads the cost. */
+/** Returns the usage of the line. A resumed batch reads the usage from the results. */
 const usageOf = ({ usage }: LineUsage) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>

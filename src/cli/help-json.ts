@@ -53,7 +53,7 @@ function describeFlag(flag: Option) {
     type: getFlagType(flag),
     values: argChoices ?? null,
     default: flag.defaultValue ?? (setting && getSetting(setting).default) ?? null,
-    // A collector has a second parameter for the earlier values, so its flag is repeatable.
+    // The parser of a repeatable flag has a second parameter: the earlier values.
     repeatable: (parseArg?.length ?? 0) > 1,
     setting: setting ?? null,
     environment: setting ? getVariable(setting) : (variable ?? null),

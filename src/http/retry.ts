@@ -135,7 +135,7 @@ export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutc
 /** Returns the delivery state of a failed attempt. */
 export const getDeliveryState = (failure: CliError): DeliveryState => rowOf(failure).delivery
 
-/** Returns what a failed call means for the other calls of a run. `wait`: this call is repeated, too. */
+/** Returns the effect of a failed call on the other calls of a run. With `wait`, this call is repeated, too. */
 export function getBatchConsequence(failure: CliError): 'go on' | 'wait' | 'end' {
   // The service announced that it would refuse the same request again, so the call is not repeated.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'

@@ -174,7 +174,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
     case 'failed':
       // Without a stream, only the list shows the end of the turn.
       if (input.isConnecting) return { state, effect: readList }
-      // The stream is still open.
+      // Only the list failed, and the stream is still open.
       if (state.is === 'comparing') return continueFollowing({ ...state, waits: [] }, now)
       return { state, effect: { do: 'connect', because: 'failed' } }
   }

@@ -406,7 +406,7 @@ class SentEvents {
     return true
   }
 
-  /** Records whether a new or repeated event still waits for its turn. */
+  /** Removes an event from the queued events once the service has processed the event. */
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
     if (processedAt) this.#queued.delete(id)
   }

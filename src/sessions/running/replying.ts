@@ -145,7 +145,7 @@ export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Re
   if (!(isNew || isLater) || shown.isListed === undefined) return { ...doubt, before, askedSince: undefined }
   if (!shown.isListed) return { ...doubt, is: 'settled' }
   const askedSince = doubt.askedSince ?? now
-  // A request that is over arrived before the list was read, or never.
+  // A request that has ended arrived before this list was read, or will never arrive.
   const isSure = isNew || (shown.showsClients && now >= doubt.sent.at + maxDoubtMs)
   return isSure && now - askedSince >= maxLagMs ? allowRepeat(doubt) : { ...doubt, before, askedSince }
 }

@@ -224,7 +224,7 @@ function addValue(
 
 /**
  * Decodes a JSON array of chunks, one JSON value, or several consecutive values (recorded, 3). If no stream
- * was requested, it stays as bytes until its end: text would need the memory twice.
+ * was requested, the body stays in bytes until its end, because a text would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
