@@ -60,17 +60,22 @@ export class ReconnectPolicy implements RetryRules {
     this.#askedWait = 0
   }
 
-  /**
-   * Returns the wait before the next attempt, or the failure. Prints a failure that is worth another attempt
-   * on stderr.
-   */
+  /** Returns the wait before the next attempt, or the failure that ends the attempts. */
   decide(failure: CliError): number | CliError {
+    return this.findEnd(failure) ?? this.nextWaitMs()
+  }
+
+  /**
+   * Returns the failure that ends the attempts; `undefined` if another attempt is allowed. Then prints the
+   * failure on stderr.
+   */
+  findEnd(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.whenLate(failure)
     if (!this.#mayPass(failure)) return failure
     const { serviceMessage } = failure.details
     context.note(`${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`)
-    return this.nextWaitMs()
+    return undefined
   }
 
   /** A time limit of parley itself has no other failure, so its own failure is returned. */

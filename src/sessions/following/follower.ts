@@ -78,8 +78,6 @@ export class Follower {
   #policy: ReconnectPolicy
   /** Ends the readings of the list after an idle event. */
   #endLimit: Deadline
-  /** Wait after the last failure, in milliseconds. */
-  #wait: number | undefined
   #stream: EventStream | undefined
   #isWoken = false
   /**
@@ -132,7 +130,7 @@ export class Follower {
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context
-    this.#addResponse()
+    this.#policy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
     /** Number of readings of the list for this idle event. */
     let looks = 0
@@ -152,16 +150,15 @@ export class Follower {
         this.#count(effect.items)
         yield effect.items
         // Time spent on the events does not count as silence from the service.
-        this.#addResponse()
+        this.#policy.addResponse()
         input = { is: 'shown' }
       } else {
         try {
           input = await this.#execute(effect)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
-          const wait = this.#policy.decide(error)
-          if (wait instanceof CliError) throw wait
-          this.#wait = wait
+          const end = this.#policy.findEnd(error)
+          if (end) throw end
           input = { is: 'failed', isConnecting: effect.do === 'connect' }
         }
       }
@@ -220,11 +217,6 @@ export class Follower {
     return openEventStream(caller, { ...parts, isSingle }, context.timers, this.#stream?.lastId)
   }
 
-  #addResponse(): void {
-    this.#policy.addResponse()
-    this.#wait = undefined
-  }
-
   #count(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.progress.events++
@@ -238,7 +230,7 @@ export class Follower {
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const askedAt = { now: timers.now(), date: timers.wallTime() }
     const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
-    this.#addResponse()
+    this.#policy.addResponse()
     this.#listedAt = askedAt
     return list
   }
@@ -324,15 +316,13 @@ export class Follower {
       const atMost = Math.min(effect.atMost, deadline.leftMs)
       const next = await (this.#stream as EventStream).next(atMost)
       if (next === 'silence') return { is: 'silence', of: atMost }
-      this.#addResponse()
+      this.#policy.addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     requireTime(deadline)
     if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
     this.#stream?.close()
-    const wait = this.#wait ?? this.#policy.nextWaitMs()
-    this.#wait = undefined
-    await deadline.wait(wait)
+    await deadline.wait(this.#policy.nextWaitMs())
     requireTime(deadline)
     this.#stream = await this.#openStream(true)
     return { is: 'opened' }

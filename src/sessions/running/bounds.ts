@@ -118,9 +118,7 @@ export class Bounds {
   /** Warns about the limit after a turn that ended by itself. */
   warnOfExcess(): void {
     if (this.#run.resumption.isBounded)
-      this.#run.context.warn(
-        `${this.#budget.findExceededLimit() ?? this.#excess}; the turn has ended by itself`,
-      )
+      this.#run.context.warn(`${this.#updateExcess()}; the turn has ended by itself`)
   }
 
   /** Formats the usage of the run; empty if unknown. */
@@ -169,11 +167,16 @@ export class Bounds {
     figures.session = this.#budget.session
   }
 
+  /** Returns the exceeded limit with the newest usage, in words; empty if no limit is exceeded. */
+  #updateExcess(): string {
+    this.#excess = this.#budget.findExceededLimit() ?? this.#excess
+    return this.#excess
+  }
+
   #interruptAtLimit(): void {
     const { resumption } = this.#run
     if (resumption.interrupt === 'sent') return
-    this.#excess = this.#budget.findExceededLimit() ?? this.#excess
-    if (this.#excess === '') return
+    if (this.#updateExcess() === '') return
     if (resumption.interrupt === 'unwanted') resumption.interrupt = 'wanted'
     if (this.#isStopped) this.#cancelInterrupt()
     else this.#end ??= this.#startInterrupt()
@@ -298,8 +301,7 @@ export class Bounds {
     const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
     // A program that resumed at once would exceed the limit again, so the failure is not retryable.
     // The usage may have grown since.
-    const excess = this.#budget.findExceededLimit() ?? this.#excess
-    return new CliError('stopped', `${excess}${more}`, {
+    return new CliError('stopped', `${this.#updateExcess()}${more}`, {
       sent: 'yes',
       retry: 'never',
       resume,

@@ -32,8 +32,8 @@ export async function pollList<T>(
     } catch (error) {
       if (deadline.hasPassed) return undefined
       if (!(error instanceof CliError)) throw error
-      const end = new ReconnectPolicy({ ...access, parts }, 'always').decide(error)
-      if (end instanceof CliError) throw end
+      const end = new ReconnectPolicy({ ...access, parts }, 'always').findEnd(error)
+      if (end) throw end
     }
     if (deadline.hasPassed) return undefined
     if (count === 0) whenWaiting()
