@@ -2,6 +2,7 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { createHighlight, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
+import { type FencedCode, indentOf, maxBlockLength } from './source.ts'
 
 /** Space for a block. */
 export interface LayoutSpace {
@@ -101,7 +102,13 @@ function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
     .map((line) => layOutCodeLine(line, highlight))
 }
 
-export const layOutCodeLine = (line: string, highlight?: Highlight): StyledLine =>
+/** Lays out a line of a fenced code block. A very long line has no colours. */
+export function layOutFencedLine({ indent, highlight }: FencedCode, line: string): StyledLine {
+  const text = line.slice(Math.min(indent, indentOf(line)))
+  return layOutCodeLine(text, text.length > maxBlockLength ? undefined : highlight)
+}
+
+const layOutCodeLine = (line: string, highlight?: Highlight): StyledLine =>
   line === '' ? [] : [{ text: '  ', sgr: '' }, ...(highlight?.(line) ?? [{ text: line, sgr: styles.code }])]
 
 /** Returns the lines of a text unchanged. */

@@ -3,22 +3,17 @@ import type { Output } from '../output.ts'
 import type { StyledLine } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import type { LinkStyle } from './inline.ts'
-import { endsWithBlankLine, layOutBlocks, layOutCodeLine, layOutVerbatim } from './layout.ts'
+import { endsWithBlankLine, layOutBlocks, layOutFencedLine, layOutVerbatim } from './layout.ts'
 import { Page } from './page.ts'
 import {
   closesFence,
-  type Fence,
+  type FencedCode,
   indentOf,
   maxBlockLength,
   openFence,
   readTokens,
   SourceText,
 } from './source.ts'
-
-interface Code extends Fence {
-  /** Number of blanks to remove from the start of each line. */
-  indent: number
-}
 
 export interface MarkdownOptions {
   /** The terminal's current width, or Infinity in a pipe. */
@@ -47,7 +42,7 @@ export class MarkdownPrinter implements AnswerPrinter {
    * item.
    */
   #indent = 0
-  #code: Code | undefined
+  #code: FencedCode | undefined
   /** A block or line was too long: everything up to the next blank line is printed verbatim. */
   #isTooLong = false
 
@@ -191,12 +186,9 @@ export class MarkdownPrinter implements AnswerPrinter {
     return true
   }
 
-  #takeCode(code: Code, line: string): void {
+  #takeCode(code: FencedCode, line: string): void {
     if (closesFence(code, line)) this.#code = undefined
-    else {
-      const text = line.slice(Math.min(code.indent, indentOf(line)))
-      this.#print([layOutCodeLine(text, text.length > maxBlockLength ? undefined : code.highlight)])
-    }
+    else this.#print([layOutFencedLine(code, line)])
   }
 }
 

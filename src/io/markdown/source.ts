@@ -62,6 +62,12 @@ export interface Fence {
   highlight: Highlight | undefined
 }
 
+/** An open fenced code block. */
+export interface FencedCode extends Fence {
+  /** Number of blanks to remove from the start of each line. */
+  indent: number
+}
+
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
 /** Returns the fence that a line without its indentation opens. */

@@ -2,13 +2,14 @@ import type { AnswerPrinter } from '../answer-printer.ts'
 import type { Output } from '../output.ts'
 import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import { TextFlow } from './flow.ts'
-import { getBullet, layOutBlocks, layOutCodeLine, layOutVerbatim, maxDepth } from './layout.ts'
+import { getBullet, layOutBlocks, layOutFencedLine, layOutVerbatim, maxDepth } from './layout.ts'
 import { isOpenRow, type LineStart, readLineStart } from './line-start.ts'
 import { blanks, Page } from './page.ts'
 import type { MarkdownOptions } from './printer.ts'
 import {
   closesFence,
   type Fence,
+  type FencedCode,
   indentOf,
   maxBlockLength,
   openFence,
@@ -51,7 +52,7 @@ export class StreamedMarkdownPrinter implements AnswerPrinter {
   /** The open paragraph. */
   #flow: TextFlow | undefined
   #held: HeldBlock | undefined
-  #code: (Fence & { indent: number }) | undefined
+  #code: FencedCode | undefined
   #items: ListItem[] = []
   /** Bullets of items without text. */
   #lead: StyledLine | undefined
@@ -276,12 +277,9 @@ export class StreamedMarkdownPrinter implements AnswerPrinter {
     this.#flow.add(text)
   }
 
-  #takeCode(code: Fence & { indent: number }, line: string): void {
+  #takeCode(code: FencedCode, line: string): void {
     if (closesFence(code, line)) this.#code = undefined
-    else {
-      const text = line.slice(Math.min(code.indent, indentOf(line)))
-      this.#print([layOutCodeLine(text, text.length > maxBlockLength ? undefined : code.highlight)])
-    }
+    else this.#print([layOutFencedLine(code, line)])
   }
 
   #layOut(text: string): void {
