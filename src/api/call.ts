@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { UnprintedBody } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
-import { asFailure, CliError, joinFailures, OutputClosed, usageError } from '../errors.ts'
+import { asFailure, CliError, joinFailures, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, openFileOutput, type PartSaver, savingPartOnFailure } from '../io/file-output.ts'
-import type { Output } from '../io/output.ts'
+import { type Output, OutputAttempts } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -276,31 +276,20 @@ function createPrinter(
  */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
-  let refusal: CliError | undefined
-
-  async function attempt(print: () => Promise<unknown>): Promise<void> {
-    if (refusal) return
-    try {
-      await print()
-    } catch (error) {
-      if (error instanceof OutputClosed) throw error
-      refusal = asFailure(error)
-      unprinted.reject()
-    }
-  }
+  const attempts = new OutputAttempts(() => unprinted.reject())
 
   return {
-    head: (answer) => attempt(() => printer.head(answer)),
+    head: (answer) => attempts.run(() => printer.head(answer)),
     async body(chunk) {
       unprinted.add(chunk)
-      await attempt(async () => {
+      await attempts.run(async () => {
         if (await printer.body(chunk)) unprinted.accept()
       })
       return true
     },
     async end() {
-      await attempt(() => printer.end())
-      if (refusal) throw refusal
+      await attempts.run(() => printer.end())
+      if (attempts.refusal) throw asFailure(attempts.refusal)
     },
     savePart: () => unprinted.part,
   }

@@ -89,6 +89,30 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 }
 
+/**
+ * Writes to an output until a write fails, and keeps that failure: the rest of a paid answer is still read. A
+ * closed reader is not a failure, and is thrown.
+ */
+export class OutputAttempts {
+  refusal: Error | undefined
+  readonly #onRefusal: () => void
+
+  constructor(onRefusal = () => {}) {
+    this.#onRefusal = onRefusal
+  }
+
+  async run(write: () => Promise<unknown> | undefined): Promise<void> {
+    if (this.refusal) return
+    try {
+      await write()
+    } catch (error) {
+      if (error instanceof OutputClosed) throw error
+      this.refusal = error as Error
+      this.#onRefusal()
+    }
+  }
+}
+
 /** Returns an output that drops its text after the reader of stdout has gone. The work continues. */
 export function ignoreClosedReader(output: Output): Output {
   let isOver = false

@@ -15,6 +15,7 @@ import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import { type FileOutput, savePartOnSignal } from '../../io/file-output.ts'
+import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -74,15 +75,14 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
    */
   let unprinted: string[] = []
   let hasOutput = false
-  /** The first failure of the output. The rest of the answer is still read, because it was paid for. */
-  let refusal: unknown
   const rawBody = new UnprintedBody(context, 'txt')
+  const attempts = new OutputAttempts(() => rawBody.reject())
   const breakLine = () => shown?.breakLine()
   const saving = savePartOnSignal(context, {
     savePart() {
       const checked = schema && !isRaw ? text.read() : ''
       if (file) return file.savePart(checked)
-      if (refusal === undefined) return saveText(context, schema ? checked : unprinted.join(''))
+      if (!attempts.refusal) return saveText(context, schema ? checked : unprinted.join(''))
       return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
     },
   })
@@ -102,21 +102,10 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       : undefined,
   }
 
-  async function tryPrint(work: () => Promise<void> | undefined): Promise<void> {
-    if (refusal !== undefined) return
-    try {
-      await work()
-    } catch (error) {
-      if (error instanceof OutputClosed) throw error
-      refusal = error
-      rawBody.reject()
-    }
-  }
-
   function print(): Promise<void> {
     const pieces = unprinted
     unprinted = []
-    return tryPrint(async () => {
+    return attempts.run(async () => {
       for (const piece of pieces) printer?.add(piece)
       hasOutput ||= pieces.length > 0
       await shown?.write()
@@ -128,17 +117,17 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
   function addRaw(data: Uint8Array | string): void {
     if (!file) rawBody.add(data)
-    if (refusal === undefined) raw.add(data)
+    if (!attempts.refusal) raw.add(data)
   }
 
   function requirePrinted(): void {
-    if (refusal !== undefined) throw refusal
+    if (attempts.refusal) throw attempts.refusal
   }
 
   /** Saves an unreadable answer, and adds its path to the failure. `saveAfter` saves text. */
   function withPlace(error: unknown): unknown {
     if (error instanceof OutputClosed) return error
-    if (refusal !== undefined && !file) return joinFailures(refusal, error)
+    if (attempts.refusal && !file) return joinFailures(attempts.refusal, error)
     breakLine()
     // A complete answer without text and other content needs no file.
     const isNothing = isRaw || (text.isWhole && otherContent.size === 0)
@@ -203,7 +192,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       const answer = { summary, otherContent, text: whole, isBlank, isDamaged, isAssumed }
       try {
         await print()
-        await tryPrint(() => shown?.end())
+        await attempts.run(() => shown?.end())
         requirePrinted()
         text.isWhole = true
         const lack = findMissingPart(answer, isRaw && demand === 'text' ? 'anything' : demand)

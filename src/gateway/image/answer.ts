@@ -2,6 +2,7 @@ import { withSavedAnswer } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, type CliError, joinFailures, OutputClosed } from '../../errors.ts'
+import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -169,22 +170,12 @@ export async function readPart(
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
-  let refusal: unknown
-  async function tryPrint(work: () => Promise<void>): Promise<void> {
-    if (refusal !== undefined) return
-    try {
-      await work()
-    } catch (error) {
-      if (error instanceof OutputClosed) throw error
-      // The rest of the answer is still read, because it was paid for.
-      refusal = error
-    }
-  }
+  const attempts = new OutputAttempts()
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))
-    if (!printer || refusal !== undefined) return
+    if (!printer || attempts.refusal) return
     printer.add(chunk)
-    await tryPrint(() => printer.write())
+    await attempts.run(() => printer.write())
   }
   const readsRest = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
@@ -195,13 +186,13 @@ export async function readPart(
       readsRest,
       timers,
     }))
-    if (printer) await tryPrint(() => printer.end())
+    if (printer) await attempts.run(() => printer.end())
   } catch (error) {
     if (error instanceof OutputClosed) throw error
     printer?.breakLine()
     broken = asFailure(error)
   }
-  if (refusal !== undefined) broken = asFailure(joinFailures(refusal, broken))
+  if (attempts.refusal) broken = asFailure(joinFailures(attempts.refusal, broken))
   finder.tryRead(decoder.end)
   const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
   return {
@@ -212,6 +203,6 @@ export async function readPart(
     isAssumed,
     // `--raw` prints the received bytes unchanged, so the printed answer is not damaged.
     isDamaged: !printer && decoder.isDamaged(),
-    isPrinted: printer !== undefined && refusal === undefined,
+    isPrinted: printer !== undefined && attempts.refusal === undefined,
   }
 }
