@@ -1160,6 +1160,8 @@ test('Y63: stops a --tool command at the deadline, exits with 15 and sends no re
     ...clock,
     now: () => clock.now() + (hasBegun() ? 100_000 : 0),
     async wait(milliseconds, signal) {
+      // The deadline can pass before parley waits for it. The patient clock would wait for the command.
+      if (milliseconds < 0) return realTimers.wait(0, signal)
       const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
       if (!isDeadline) return clock.wait(milliseconds, signal)
       while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
