@@ -78,8 +78,8 @@ export async function checkProfile(
   let streams = false
   await check('gateway', 'baseUrl', async () => {
     if (!mayCost) {
-      await tryModel(settings, caller)
-      return `reachable: the token was not refused; 'parley config check${formatProfileFlag(settings)} --ask' asks the model, for up to ${maxTokens} tokens`
+      const status = await tryModel(settings, caller)
+      return `reachable: the token was not refused (${status}); 'parley config check${formatProfileFlag(settings)} --ask' asks the model, for up to ${maxTokens} tokens`
     }
     await tryChat(context, settings, caller, false)
     const type = await tryChat(context, settings, caller, true)
@@ -112,20 +112,26 @@ function buildTrial({ values }: ResolvedSettings, stream: boolean) {
 }
 
 /**
- * Requests the model's path, which costs nothing. Throws a `CliError` if the gateway refuses the token or does
- * not answer. Any other 4xx counts as an answer, because the gateway need not have this path.
+ * Requests the model's path, which costs nothing. Returns the status of the answer. Throws a `CliError` if the
+ * gateway refuses the token, or if the answer does not show whether it does: a redirect, a web page and a 5xx often
+ * come from a server in front of the gateway. Any other 4xx counts as an answer, because the gateway need not have
+ * this path.
  */
-async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<void> {
+async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<number> {
   const params = { family: values.family, model: chooseModel(undefined, values) }
   try {
-    await caller.call(endpoints.readModel, { params }, async ({ headers }) => {
+    return await caller.call(endpoints.readModel, { params }, async ({ status, headers }) => {
       if (/^text\/html\b/i.test(headers['content-type'] ?? ''))
         throw createResponseError('the gateway answered with a web page')
+      return status
     })
   } catch (error) {
-    const { kind, details } = asFailure(error)
-    const isAnswer = (kind === 'refused' && (details.status ?? 0) >= 400) || kind === 'rate-limited'
-    if (!isAnswer) throw error
+    const failure = asFailure(error)
+    const { kind, message, details } = failure
+    const { status = 0 } = details
+    if ((kind === 'refused' && status >= 400) || kind === 'rate-limited') return status
+    if (status === 0 || kind === 'credentials' || kind === 'payment') throw error
+    throw failure.with({}, `${message}, which does not show whether the token is accepted`)
   }
 }
 

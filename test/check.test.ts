@@ -34,14 +34,14 @@ const answer =
     socket.end(request.startsWith('GET /alpha_cli/') ? model : list)
   }
 
-const reachable =
-  "reachable: the token was not refused; 'parley config check --ask' asks the model, for up to 32 tokens"
+const reachable = (status = 404) =>
+  `reachable: the token was not refused (${status}); 'parley config check --ask' asks the model, for up to 32 tokens`
 
 test('config check without --ask sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())
   const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
   expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(ended.out).toBe(`gateway: ${reachable}\nsession service: ok: the key was accepted\n`)
+  expect(ended.out).toBe(`gateway: ${reachable()}\nsession service: ok: the key was accepted\n`)
   expect(server.requests).toHaveLength(2)
   expect(server.requests[0]).toMatch(/^GET \/alpha_cli\/v1beta\/models\/alpha-2.5-pro HTTP/)
   expect(server.requests[0]).toContain(`Authorization: Bearer ${credentials.PARLEY_ACCESS_TOKEN}`)
@@ -51,16 +51,26 @@ test('config check without --ask sends no paid request and prints a line for eac
 })
 
 test.each<[status: string, code: number, result: string | RegExp, type?: string]>([
-  ['200 OK', 0, reachable],
-  ['400 No', 0, reachable],
-  ['404 No', 0, reachable],
-  ['405 No', 0, reachable],
-  ['429 No', 0, reachable],
+  ['200 OK', 0, reachable(200)],
+  ['400 No', 0, reachable(400)],
+  ['404 No', 0, reachable(404)],
+  ['405 No', 0, reachable(405)],
+  ['429 No', 0, reachable(429)],
   ['401 No', 3, /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/],
   ['403 No', 3, /^failed: the gateway answered 403 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/],
-  ['302 No', 4, /^failed: redirect not followed: 302 No/],
-  ['500 No', 7, /^failed: the gateway answered 500 No: no$/],
-  ['200 OK', 8, /^failed: the gateway answered with a web page$/, 'text/html; charset=utf-8'],
+  ['402 No', 5, 'failed: the gateway answered 402 No: no'],
+  [
+    '302 No',
+    4,
+    /^failed: redirect not followed: 302 No, which does not show whether the token is accepted: no; /,
+  ],
+  ['500 No', 7, 'failed: the gateway answered 500 No, which does not show whether the token is accepted: no'],
+  [
+    '200 OK',
+    8,
+    'failed: the gateway answered with a web page, which does not show whether the token is accepted',
+    'text/html; charset=utf-8',
+  ],
 ])('config check exits by the answer to a GET of the model: %s is %i', async (status, code, result, type) => {
   const body = '{"error":{"type":"authentication_error","message":"no"}}'
   const model = response(body, status, type === undefined ? [] : [`content-type: ${type}`])
@@ -368,7 +378,7 @@ test('config check prompts on a terminal before a paid request, and wraps its li
   const no = await run(check, { ...world, typed: '\n' })
   expect(no).toMatchObject({ code: 0, requests: [{ method: 'GET' }] })
   expect(no.err.replace(/\s+/g, ' ')).toContain('two short questions, up to 32 tokens. [y/N] ')
-  expect(no.out).toMatch(/^gateway: reachable: the token was not refused;\s/)
+  expect(no.out).toMatch(/^gateway: reachable: the token was not refused \(\d+\);\s/)
   for (const line of no.out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
   const yes = await run(check, { ...world, typed: 'y\n' })
   expect(yes.requests).toHaveLength(2)

@@ -61,7 +61,7 @@ export const configCommands = {
       new Option('-s, --session <id>', 'a session to try the key with (environment PARLEY_SESSION)'),
     ],
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing: 401, 403, a redirect, a web page and a 5xx are failures. With --ask, or after your confirmation on a terminal, it sends two short prompts instead, one of them streamed. From the session service, parley requests one event of the session -s, which need not exist, or one session without -s. The exit code is that of the first failure. A service may be silent for 30 s, or for --timeout. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing. 401, 402 and 403 are failures. A redirect, a web page and a 5xx are failures too, because they do not show whether the token is accepted. After any other status, the gateway is reachable and did not refuse the token; only --ask shows that the model answers. With --ask, or after your confirmation on a terminal, parley sends two short prompts instead, one of them streamed. From the session service, parley requests one event of the session -s, which need not exist, or one session without -s. The exit code is that of the first failure. A service may be silent for 30 s, or for --timeout. --raw, --dry-run and --curl do not apply.',
     ],
     examples: ['parley config check', 'parley config check -s sesn_1 --ask'],
     async run(context, options: { ask?: boolean; session?: string }) {
