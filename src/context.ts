@@ -50,9 +50,12 @@ export interface Host extends ProcessInfo {
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
    * Runs a shell command that has the terminal, with a text as its stdin. Returns its exit code; none if a
-   * signal ended it.
+   * signal ended it. While it runs, one of `cleanups` ends it.
    */
-  runPager?(command: Pick<Command, 'text' | 'env' | 'input'>): Promise<number | undefined>
+  runPager?(
+    command: Pick<Command, 'text' | 'env' | 'input'>,
+    cleanups: RunContext['cleanups'],
+  ): Promise<number | undefined>
   /** Limits V8's young generation until the returned function is called. */
   limitYoungGeneration?(): () => void
 }

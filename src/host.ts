@@ -48,9 +48,9 @@ export function createProcessHost(): Host {
     detectEarlyExit: detectEarlyExit,
     exitAfter: exitAfter,
     onCrash,
-    async runPager(command) {
+    async runPager(...command) {
       const { runOnTerminal } = await import('./io/command.ts')
-      return runOnTerminal(command)
+      return runOnTerminal(...command)
     },
     limitYoungGeneration: limitYoungGeneration,
   }

@@ -1,5 +1,5 @@
 import { Help } from 'commander'
-import type { Host } from '../context.ts'
+import type { Context } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
@@ -22,12 +22,17 @@ export function wrapHelp(text: string, width: number | undefined, { bold }: Pick
 }
 
 /** Prints help. On a terminal, a long text goes through the user's pager unless `isPaged` is false. */
-export async function printHelp(host: Host, text: string, isPaged: boolean): Promise<void> {
-  if (isPaged && host.stdout.isTerminal) {
+export async function printHelp(
+  context: Pick<Context, 'host' | 'cleanups'>,
+  text: string,
+  isPaged: boolean,
+): Promise<void> {
+  const { stdout } = context.host
+  if (isPaged && stdout.isTerminal) {
     const { showInPager } = await import('./pager.ts')
-    if (await showInPager(host, text)) return
+    if (await showInPager(context, text)) return
   }
-  await writeText(host.stdout, text)
+  await writeText(stdout, text)
 }
 
 /** Wraps the paragraphs of a topic and formats its headings (`## `) like those of command help. */

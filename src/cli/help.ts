@@ -13,7 +13,8 @@ export default {
   examples: ['parley help events send', 'parley help exit-codes', 'parley help chat --json'],
 
   /** Prints a topic, or the help of a command. */
-  async run({ host, flags, output }, { json }: { json?: boolean }, words, grammar) {
+  async run(context, { json }: { json?: boolean }, words, grammar) {
+    const { host, flags, output } = context
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
     const target = findHelpTarget(words)
     const [name = '', ...rest] = target
@@ -23,6 +24,6 @@ export default {
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)
-    await printHelp(host, wrapTopic(formatTopic(name, columns), columns, style), flags.pager ?? true)
+    await printHelp(context, wrapTopic(formatTopic(name, columns), columns, style), flags.pager ?? true)
   },
 } satisfies CommandModule

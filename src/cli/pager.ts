@@ -1,19 +1,23 @@
 import { accessSync, constants } from 'node:fs'
 import { posix } from 'node:path'
-import type { Host } from '../context.ts'
+import type { Context, Host } from '../context.ts'
 
 /**
  * Shows a text in the user's pager. Returns false if the text fits on the terminal, if there is no pager, or
  * if the pager failed: then the caller prints the text.
  */
-export async function showInPager(host: Host, text: string): Promise<boolean> {
+export async function showInPager(
+  { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
+  text: string,
+): Promise<boolean> {
   const command = choosePager(host)
   if (command === undefined || !host.runPager || !isLong(text, host.stdout)) return false
   // Ctrl-C belongs to the pager, because less ends a search with it.
   const restoreInterrupt = ignoreInterrupts(host)
   try {
     const { env } = host
-    const code = await host.runPager({ text: command, env: { ...env, LESS: env.LESS ?? 'FRX' }, input: text })
+    const pager = { text: command, env: { ...env, LESS: env.LESS ?? 'FRX' }, input: text }
+    const code = await host.runPager(pager, cleanups)
     // A shell returns more than 128 if a signal ended the pager. The user has then seen the text and closed
     // the pager.
     return code === undefined || code === 0 || code > 128

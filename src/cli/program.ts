@@ -50,7 +50,8 @@ class Program implements CommandTree {
     if (this.#help) {
       const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
       const text = wrapHelp(this.#help, stdout.columns, style)
-      await printHelp(this.#host, text, !hasFlag(this.#argv, '--no-pager'))
+      const { cleanups } = this.#options.run
+      await printHelp({ host: this.#host, cleanups }, text, !hasFlag(this.#argv, '--no-pager'))
     }
     return this.#exitCode
   }

@@ -269,11 +269,10 @@ async function mayDelete({ input, host, note, cleanups }: Context, name: string)
     throw usageError(
       `config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete '${name}'`,
     )
-  const { withPrompter } = await import('../io/question.ts')
-  const answer = await withPrompter({ ...host, cleanups }, (prompter) =>
-    prompter.prompt(`Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N] `),
+  const { agrees, withPrompter } = await import('../io/question.ts')
+  return withPrompter({ ...host, cleanups }, (prompter) =>
+    agrees(prompter, `Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N]`),
   )
-  return /^y(es)?$/i.test(answer)
 }
 
 const printValue = ({ output }: Context, value: string): Promise<void> =>

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { platform } from 'node:os'
 import { win32 } from 'node:path'
 import type { ActiveSet } from '../active-set.ts'
 import type { Deadline } from '../deadline.ts'
@@ -65,18 +66,22 @@ export async function runCommand(
 }
 
 /** Runs a command that has the terminal. Returns its exit code; none if a signal ended it. */
-export function runOnTerminal({
-  text,
-  env,
-  input,
-}: Pick<Command, 'text' | 'env' | 'input'>): Promise<number | undefined> {
-  const child = spawn(text, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })
+export function runOnTerminal(
+  { text, env, input }: Pick<Command, 'text' | 'env' | 'input'>,
+  cleanups: ActiveSet<() => unknown>,
+): Promise<number | undefined> {
+  // Without exec, the command may be a child of the shell, and a signal to the shell would not end it.
+  const isSimple = platform() !== 'win32' && /^[\w\s./+,:@%-]+$/.test(text)
+  const script = isSimple ? `exec ${text}` : text
+  const child = spawn(script, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })
   // The command need not read its input to the end, so a failed write is no error.
   child.stdin.on('error', () => {}).end(input)
-  return new Promise((resolve) => {
+  const stop = () => void child.kill()
+  cleanups.add(stop)
+  return new Promise<number | undefined>((resolve) => {
     child.once('error', () => resolve(noShell))
     child.once('exit', (code) => resolve(code ?? undefined))
-  })
+  }).finally(() => cleanups.delete(stop))
 }
 
 /** Exit code of a shell for a command that does not exist. */

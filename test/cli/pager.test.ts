@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Host, Interrupt } from '../../src/context.ts'
+import { runOnTerminal } from '../../src/io/command.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 import { type } from '../harness/typing.ts'
 import { helpOnCommand } from './pages.ts'
@@ -133,6 +134,16 @@ test('Ctrl-C belongs to the pager while it runs', async () => {
   }
   const { code } = await run(['help', 'ci'], { ...terminal, interceptInterrupt, runPager })
   expect([code, states, interrupt]).toEqual([0, [true, true, true], undefined])
+})
+
+test('the pager ends when a signal ends parley (needs sleep)', async () => {
+  const runPager: Host['runPager'] = (command, cleanups) => {
+    const ended = runOnTerminal({ ...command, text: 'sleep 1000' }, cleanups)
+    for (const clean of cleanups) clean()
+    return ended
+  }
+  const { code, out } = await run(['help', 'ci'], { ...terminal, runPager })
+  expect([code, out]).toEqual([0, ''])
 })
 
 describe('the pager of a real terminal (needs script)', () => {
