@@ -19,7 +19,6 @@ import {
   unknownProfileError,
 } from '../settings/profiles.ts'
 import { type Candidate, chooseValues, findValueProblem, formatProfileFlag } from '../settings/resolve.ts'
-import { getSchema } from '../settings/schemas.ts'
 import {
   findSetting,
   formatValue,
@@ -28,6 +27,7 @@ import {
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
+import { parseTypedValue } from '../settings/typed-value.ts'
 import { findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
@@ -101,15 +101,17 @@ export const configCommands = {
       const read = () => readValue(context, name)
       const isRead = given === undefined || given === '-'
       const text = isRead ? await context.calls.withInterruptPrefix(() => 'nothing was changed', read) : given
-      const parsed = getSchema(name).safeParse(text)
-      if (!parsed.success) throw usageError(`${name} ${parsed.error.issues[0]?.message}`)
-      const unknown = name === 'betas' && validate ? findUndocumentedBeta(parsed.data as string[]) : undefined
+      const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
+      if (problem !== undefined)
+        throw usageError(`${name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`)
+      const unknown = name === 'betas' && validate ? findUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
       await changeProfile(context, (values) => {
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
-        return addProfileValue(values, name, parsed.data)
+        return addProfileValue(values, name, value)
       })
+      if (hadQuotes) context.note(`the quotes around the value of ${name} were removed`)
       for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
     },
   },

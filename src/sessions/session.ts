@@ -62,8 +62,9 @@ export async function accessSession(context: Context, options: SessionOptions) {
 export function createSessionRequestParts(
   context: Context,
   settings: ResolvedSettings,
-  { session = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
+  { session: given = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
 ): SessionRequestParts {
+  const session = given?.trim()
   if (!session)
     throw usageError(
       `no session: give it by -s ID or PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,

@@ -12,8 +12,8 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { getSchema } from './schemas.ts'
 import { getSetting, isSecret, maskValue, type SettingName } from './table.ts'
+import { parseTypedValue } from './typed-value.ts'
 
 /**
  * Prompts for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be
@@ -106,23 +106,6 @@ const explanations = {
 const getDefault = (name: SettingName, { family = getSetting('family').default }: ProfileValues): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : getSetting(name).default
 
-/** Start of the paths that parley adds to an address. */
-const addedPaths: { [K in SettingName]?: RegExp } = {
-  baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
-  agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
-}
-
-/**
- * Returns the address before the path of a pasted endpoint, or `undefined` if the address has no such path.
- */
-function removeAddedPath(name: SettingName, address: unknown): string | undefined {
-  const ownPath = addedPaths[name]
-  if (!ownPath) return undefined
-  const { origin, pathname } = new URL(String(address))
-  const at = pathname.search(ownPath)
-  return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
-}
-
 /** Prompts until the answer is valid. Returns `undefined` if there is none. */
 async function promptForSetting(
   name: keyof typeof explanations,
@@ -141,14 +124,12 @@ async function promptForSetting(
       { isHidden },
     )
     if (typed === '') return offered === current ? undefined : offered
-    const parsed = getSchema(name).safeParse(typed)
-    if (!parsed.success) {
-      say(`${name} ${parsed.error.issues[0]?.message}`)
-      continue
+    const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, typed)
+    if (problem !== undefined) say(`${name} ${problem}`)
+    else {
+      if (hadQuotes) say(`The quotes around the value of ${name} were removed.`)
+      return value
     }
-    const address = removeAddedPath(name, parsed.data)
-    if (address === undefined) return parsed.data
-    offered = address
-    say(`${name} ends before the path of a call, which parley adds to it.`)
+    offered = suggestion ?? offered
   }
 }

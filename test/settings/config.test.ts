@@ -35,7 +35,7 @@ describe('values that cannot work', () => {
       const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
       const asked = await run(['config', 'init'], { env, typed })
       expect(asked.err).toContain(
-        '  baseUrl ends before the path of a call, which parley adds to it.\n  baseUrl [https://a.test/x]: ',
+        '  baseUrl must end before the path of a call, which parley adds\n  baseUrl [https://a.test/x]: ',
       )
       expect(file().profiles.default.baseUrl).toBe(saved)
     },
@@ -53,8 +53,57 @@ describe('values that cannot work', () => {
       env,
       typed: `${name === 'baseUrl' ? '' : '\n'}${typed}\n`,
     })
-    if (rest === undefined) expect(err).not.toContain('ends before the path of a call')
+    if (rest === undefined) expect(err).not.toContain('the path of a call')
     else expect(err).toContain(`  ${name} [${rest}]: `)
+  })
+
+  test.each([
+    ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
+    ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
+  ])(
+    'config set refuses %s %s, which ends with the path of a call, and names its base',
+    async (name, typed, base) => {
+      const { env } = world()
+      const ended = await run(['config', 'set', name, typed], { env })
+      expect(ended).toMatchObject({ code: 2, out: '' })
+      expect(ended.err).toBe(
+        `parley: ${name} must end before the path of a call, which parley adds: ${base}\n`,
+      )
+    },
+  )
+
+  test.each([
+    ['baseUrl', `"https://a.test"`, 'https://a.test'],
+    ['chatModel', " 'm-1' ", 'm-1'],
+  ])('config set removes the quotes around the value of %s and prints a note', async (name, typed, saved) => {
+    const { env, file } = world()
+    const ended = await run(['config', 'set', name, typed], { env })
+    expect(ended.err).toBe(`parley: the quotes around the value of ${name} were removed\n`)
+    expect(file().profiles.default).toEqual({ [name]: saved })
+  })
+
+  test('config set removes the quotes around a secret from stdin', async () => {
+    const { env, file } = world()
+    const ended = await run(['config', 'set', 'accessToken'], { env, stdin: `"${token}"\n` })
+    expect(ended.err).toBe('parley: the quotes around the value of accessToken were removed\n')
+    expect(file().profiles.default).toEqual({ accessToken: token })
+  })
+
+  test('config set keeps the quotes of a secret command', async () => {
+    const { env, file } = world()
+    const command = "'/opt/my tools/token'"
+    expect(await run(['config', 'set', 'apiKeyCommand', command], { env })).toMatchObject({
+      code: 0,
+      err: '',
+    })
+    expect(file().profiles.default).toEqual({ apiKeyCommand: command })
+  })
+
+  test('config init removes the quotes around an answer and says so', async () => {
+    const { env, file } = world()
+    const { err } = await run(['config', 'init'], { env, typed: '"https://a.test"\nt-1\r\n\n\n\nn\n' })
+    expect(err).toContain('  The quotes around the value of baseUrl were removed.\n')
+    expect(file().profiles.default.baseUrl).toBe('https://a.test')
   })
 
   test('config init and config set reject a URL as the name of a model', async () => {

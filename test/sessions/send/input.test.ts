@@ -209,3 +209,11 @@ describe('files of a message', () => {
     expect(waiting.err).not.toMatch(/"resume":[^\]]*(notes\.md|--file|-f|--fail-on-empty)/)
   })
 })
+
+test.each([
+  ['-s', ['-s', ' sesn_2\n'], 'sesn_2'],
+  ['PARLEY_SESSION', [], 'sesn_1'],
+])('removes the blanks and line ends around a session id of %s', async (_, flags, id) => {
+  const { requests } = await send(['hi', ...flags], { env: { PARLEY_SESSION: ' sesn_1 ' } })
+  expect(requests.map(({ url }) => new URL(url).pathname)).toEqual([`/v1/sessions/${id}/events`])
+})

@@ -1,0 +1,40 @@
+import { getSchema } from './schemas.ts'
+import { getSetting, type SettingName } from './table.ts'
+
+/** A value of a setting that a person typed or piped. */
+interface TypedValue {
+  value?: unknown
+  /** Why the text is invalid, as the end of a sentence. Never quotes the text. */
+  problem?: string | undefined
+  /** The valid part of an invalid address. */
+  suggestion?: string
+  hadQuotes?: boolean
+}
+
+/** Parses a typed value. Quotes around it usually come from a file of variables, and no value needs them. */
+export function parseTypedValue(name: SettingName, typed: string): TypedValue {
+  // In a shell command, the quotes have a meaning.
+  const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
+  const parsed = getSchema(name).safeParse(inner ?? typed)
+  if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
+  const suggestion = removeAddedPath(name, parsed.data)
+  if (suggestion === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }
+  return { problem: 'must end before the path of a call, which parley adds', suggestion }
+}
+
+/** Start of the paths that parley adds to an address. */
+const addedPaths: { [K in SettingName]?: RegExp } = {
+  baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
+  agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
+}
+
+/**
+ * Returns the address before the path of a pasted endpoint, or `undefined` if the address has no such path.
+ */
+function removeAddedPath(name: SettingName, address: unknown): string | undefined {
+  const ownPath = addedPaths[name]
+  if (!ownPath) return undefined
+  const { origin, pathname } = new URL(String(address))
+  const at = pathname.search(ownPath)
+  return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
+}
