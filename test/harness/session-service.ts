@@ -79,7 +79,7 @@ interface Rule {
   fault?: Fault
 }
 
-interface PostRule extends Rule {
+export interface PostRule extends Rule {
   /** Type of the request's first event; `nth` counts the requests of this type. */
   of?: string
   /** The service accepts the events although the request fails. */
@@ -118,7 +118,8 @@ export interface SessionScript {
   timers?: Timers
   /** Events before the command. */
   history?: Steps
-  posts?: readonly PostRule[]
+  /** Rules, or a function that returns the rule for the posted events. */
+  posts?: readonly PostRule[] | ((posted: readonly Event[]) => PostRule)
   /** `nth` counts readings. Further pages belong to the reading of the first page. */
   lists?: readonly ListRule[]
   streams?: readonly StreamRule[]
@@ -133,6 +134,8 @@ export interface SessionScript {
     overlap?: number
     ignores?: readonly ('order' | 'types' | 'limit')[]
   }
+  /** Latency of each request, in milliseconds. Default: 10. */
+  latencyMs?: number
   /** Answer to `GET /v1/sessions/{id}`. Default: its id and status. */
   session?(): object | Fault
 }
@@ -149,9 +152,6 @@ interface RecordedRequest {
 /** More requests mean that the program never ends. */
 const maxRequests = 2000
 
-/** Latency of each request, in milliseconds. */
-const latency = 10
-
 interface Happened extends Visibility {
   event: Event
   at: number
@@ -163,8 +163,9 @@ interface Happened extends Visibility {
  * the stream show.
  */
 export function createSessionService(script: SessionScript) {
-  const { timers = createPatientClock() } = script
-  const cwd = temporaryFolder()
+  const { timers = createPatientClock(), latencyMs = 10 } = script
+  let folder: string | undefined
+  const getFolder = () => (folder ??= temporaryFolder())
   const start = timers.now()
   const history: Happened[] = []
   const requests: RecordedRequest[] = []
@@ -230,7 +231,8 @@ export function createSessionService(script: SessionScript) {
   function takePost(events: Event[]): HttpResponse | Promise<HttpResponse> {
     const nth = count('post')
     const nthOfType = count(`post ${events[0]?.type}`)
-    const rule = begin<PostRule>(script.posts, ({ of }) =>
+    const { posts: rules } = script
+    const rule = begin<PostRule>(typeof rules === 'function' ? [rules(events)] : rules, ({ of }) =>
       of === undefined ? nth : of === events[0]?.type ? nthOfType : 0,
     )
     const { fault, isTaken = fault === undefined, receipt = 'events', posted, next = [] } = rule
@@ -340,7 +342,7 @@ export function createSessionService(script: SessionScript) {
   }
 
   const exchange: Exchange = async (request, onSent) => {
-    const { pathname, searchParams: query } = new URL(request.url)
+    const { pathname, searchParams: query } = new URL(request.url, 'https://agents.test')
     const posted = readPosted(request)
     const [, id = '', rest = ''] = /\/v1\/sessions\/([^/]+)(.*)$/.exec(pathname) ?? []
     const kind =
@@ -355,7 +357,7 @@ export function createSessionService(script: SessionScript) {
     if (kind === 'post') posts.push(posted)
     if (requests.length > maxRequests) throw new Error('the program queries the service without end')
     onSent?.()
-    await timers.wait(latency)
+    await timers.wait(latencyMs)
     const answer = async () => {
       if (kind === 'post') return takePost(posted)
       if (kind === 'list') return takeList(query)
@@ -369,7 +371,9 @@ export function createSessionService(script: SessionScript) {
 
   return {
     timers,
-    cwd,
+    get cwd() {
+      return getFolder()
+    },
     exchange,
     requests,
     /** All events, in their order. */
@@ -380,17 +384,17 @@ export function createSessionService(script: SessionScript) {
     add: (...steps: Step[]) => void add(steps),
     /** Writes a file into the command's folder: text or JSON. */
     write: (name: string, value: unknown) =>
-      writeFileSync(join(cwd, name), typeof value === 'string' ? value : JSON.stringify(value)),
+      writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value)),
     /** Reads a file of JSON lines from that folder. */
     lines: (name: string): Record<string, unknown>[] =>
-      readFileSync(join(cwd, name), 'utf8')
+      readFileSync(join(getFolder(), name), 'utf8')
         .split('\n')
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line)),
     /** Runs parley on the session, in the same folder each time. */
     run: (argv: string[], world: Parameters<typeof run>[1] = {}) =>
       run(argv, {
-        cwd,
+        cwd: getFolder(),
         timers,
         stdinKind: 'none',
         exchange,

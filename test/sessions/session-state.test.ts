@@ -429,8 +429,6 @@ test.each([
   expect(state.stop).toMatchObject(stop)
 })
 
-const long = 'a\\n'.repeat(8e6)
-
 test.each([
   ['the same source text', '{"a":1,"b":[true,"x"]}', '{"a":1,"b":[true,"x"]}', false],
   [
@@ -457,7 +455,6 @@ test.each([
   ['a word and its text, swapped between fields', '{"a":null,"b":"null"}', '{"a":"null","b":null}', true],
   ['a duplicate key', '{"a":1}', '{"a":2,"a":1}', true],
   ['a prototype', '{"a":1}', '{"__proto__":{"a":1}}', true],
-  ['other blanks around a text of 16 million characters', `{"a":"${long}"}`, `{"a": "${long}"}`, false],
   [
     'a nesting of 100,000 levels',
     `${'['.repeat(1e5)}${']'.repeat(1e5)}`,

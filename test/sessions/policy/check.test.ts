@@ -412,7 +412,7 @@ test('policy check decides like events run', async () => {
         expect(events.map(toDecision)).toEqual(decisions)
       },
     ),
-    often(200),
+    often(100),
   )
 }, 120_000)
 

@@ -1,29 +1,35 @@
 import { createHash } from 'node:crypto'
-import { CliError } from '../../../src/errors.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
-import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
-import { breakOff, respond } from '../../harness/responses.ts'
+import type { Exchange } from '../../../src/wire/exchange.ts'
+import {
+  createSessionService,
+  type Event,
+  endTurn,
+  running,
+  waitsFor,
+} from '../../harness/session-service.ts'
+
+export type { Event }
 
 /** Returns the path of the lock file while a run of session `s1` writes this audit file. */
 export const getLockPath = (audit: string) =>
   `${audit}.${createHash('sha256').update('s1').digest('hex').slice(0, 16)}.parley-lock`
 
-export type Event = { id?: string; type: string } & Record<string, unknown>
+/** Responses to posted events, and whether the service accepts the events. */
+const fates = {
+  takes: {},
+  loses: { fault: 'reset' },
+  stalls: { fault: 'stall' },
+  resets: { fault: 'reset', isTaken: true },
+  fails: { fault: { status: 500 } },
+  'fails late': { fault: { status: 502, body: '<html>' }, isTaken: true },
+  refuses: { fault: { status: 400, error: 'invalid_request_error' } },
+  limits: { fault: { status: 429, headers: { 'retry-after': '0' } } },
+  cuts: { receipt: 'cut' },
+} as const
 
-/**
- * Fate of a posted request. A reset may happen before the service accepts the request (`loses`) or after it
- * (`resets`).
- */
 export type Fate =
-  | 'takes'
-  | 'loses'
-  | 'stalls'
-  | 'resets'
-  | 'fails'
-  | 'fails late'
-  | 'refuses'
-  | 'limits'
-  | 'cuts'
+  | keyof typeof fates
   /** The service responds with a status and an error. It accepts the events only if `isTaken` is true. */
   | { status: number; headers?: Record<string, string>; error?: string; isTaken?: boolean }
 
@@ -51,7 +57,7 @@ export interface AgentScript {
   lag?: number
   /** If true, streams contain the events of clients. */
   echoes?: boolean
-  /** Clock of the service. */
+  /** Clock of the service. Default: real time. */
   timers?: Timers
 }
 
@@ -68,53 +74,78 @@ export interface AgentService {
   answer(event: Event): void
 }
 
-const idle = (type: string, ids?: string[]): Event => ({
-  type: 'session.status_idle',
-  stop_reason: { type, ...(ids ? { event_ids: ids } : {}) },
-})
-
 const getUseId = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use_id ?? '')
 
 /** Creates a session service whose agent requests tool uses, and records the replies. */
 export function createAgentService(script: AgentScript): AgentService {
-  const { wallTime: now, wait } = script.timers ?? realTimers
-  const events: Event[] = []
-  const times: number[] = []
+  const { history = [], timers = realTimers } = script
   const taken = new Map<string, Event[]>()
-  const wakers = new Set<() => void>()
   const waiting = new Map<string, Event>()
+  for (const event of history) if (/_use$/.test(event.type)) waiting.set(String(event.id), event)
   let left = script.rounds
   let posts = 0
   let tasks = 0
   let lists = 0
+  let most = Infinity
 
-  function add(event: Event): Event {
-    const whole = { id: `e${events.length}`, processed_at: new Date(now()).toISOString(), ...event }
-    events.push(whole)
-    times.push(now())
-    for (const wake of wakers) wake()
-    return whole
-  }
+  const service = createSessionService({
+    timers,
+    latencyMs: 0,
+    history,
+    usually: { listed: script.lag ?? 0 },
+    list: { pageSize: Infinity, ignores: ['types', 'limit'] },
+    // The service has no session resource.
+    session: () => ({ data: [] }),
+    lists: [
+      {
+        act() {
+          most = script.onList?.(++lists) ?? Infinity
+        },
+        hides: (event) => service.events.indexOf(event) >= most,
+      },
+    ],
+    streams: [
+      {
+        get cutAfter() {
+          return script.cut?.() ?? Infinity
+        },
+        cut: 'reset',
+        omits: ({ type }) => script.echoes === false && type.startsWith('user.'),
+      },
+    ],
+    posts(given) {
+      lists = 0
+      const isTask = given.some((event) => getUseId(event) === '' && event.type !== 'user.interrupt')
+      if (isTask) tasks++
+      else posts++
+      if (!isTask) script.onPost?.()
+      const fate = (isTask ? script.taskFate?.(tasks) : script.fate?.()) ?? 'takes'
+      const { isTaken = false, ...fault } = typeof fate === 'object' ? fate : { status: 0 }
+      const rule = typeof fate === 'object' ? { fault, isTaken } : fates[fate]
+      if (!('fault' in rule) || ('isTaken' in rule && rule.isTaken)) void act(given)
+      return rule
+    },
+  })
 
   function continueTurn(): void {
     const [round, ...rest] = waiting.size === 0 ? left : []
     if (round) {
       left = rest
       for (const use of round) {
-        add(use)
+        service.add(use)
         // A tool use that needs no reply is only added to the list.
-        if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(use.id ?? '', use)
+        if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(String(use.id), use)
         if (use.type === 'agent.tool_result') waiting.delete(getUseId(use))
       }
     }
-    if (waiting.size > 0) add(idle('requires_action', [...waiting.keys()]))
+    if (waiting.size > 0) service.add(waitsFor(...waiting.keys()))
     else if (round?.at(-1)?.type === 'session.status_idle') return
     else if (left.length > 0) continueTurn()
-    else add(script.end ?? idle('end_turn'))
+    else service.add(script.end ?? endTurn)
   }
 
-  function take(given: Event[]): Event[] {
-    const accepted = given.map((event) => add(event))
+  /** The agent processes accepted events and continues its turn. */
+  async function act(given: readonly Event[]): Promise<void> {
     for (const event of given) {
       const id = getUseId(event)
       if (id === '') continue
@@ -123,99 +154,19 @@ export function createAgentService(script: AgentScript): AgentService {
     }
     const isInterrupt = given.every(({ type }) => type === 'user.interrupt')
     if (isInterrupt) waiting.clear()
-    void (async () => {
-      await wait(1)
-      if (isInterrupt) {
-        add(idle('end_turn'))
-        return
-      }
-      add({ type: 'session.status_running' })
-      await wait(1)
-      for (const event of given)
-        if (event.result === 'allow')
-          add({ type: 'agent.tool_result', tool_use_id: getUseId(event), content: 'ok' })
-      continueTurn()
-    })()
-    return accepted
+    await timers.wait(1)
+    if (isInterrupt) return service.add(endTurn)
+    service.add(running)
+    await timers.wait(1)
+    for (const event of given)
+      if (event.result === 'allow')
+        service.add({ type: 'agent.tool_result', tool_use_id: getUseId(event), content: 'ok' })
+    continueTurn()
   }
 
-  function takePost(text: string): HttpResponse | Promise<HttpResponse> {
-    const { events: given } = JSON.parse(text) as { events: Event[] }
-    lists = 0
-    const isTask = given.some((event) => getUseId(event) === '' && event.type !== 'user.interrupt')
-    if (isTask) tasks++
-    else posts++
-    if (!isTask) script.onPost?.()
-    const fate = (isTask ? script.taskFate?.(tasks) : script.fate?.()) ?? 'takes'
-    if (typeof fate === 'object') {
-      const { status, headers, error = 'x', isTaken = false } = fate
-      if (isTaken) take(given)
-      return respond(status, `{"type":"error","error":{"type":"${error}","message":"no"}}`, headers)
-    }
-    if (fate === 'limits') return respond(429, '{}', { 'retry-after': '0' })
-    if (fate === 'refuses')
-      return respond(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
-    if (fate === 'fails') return respond(500, '{}')
-    if (fate === 'stalls') return new Promise(() => {})
-    if (fate === 'loses') throw reset()
-    const accepted = take(given)
-    if (fate === 'resets') throw reset()
-    if (fate === 'fails late') return respond(502, '<html>')
-    const receipt = JSON.stringify({ data: accepted })
-    return fate === 'cuts'
-      ? { ...respond(200, ''), body: breakOff(receipt.slice(0, 30)) }
-      : respond(200, receipt)
-  }
-
-  function takeList(url: string): HttpResponse {
-    const most = script.onList?.(++lists) ?? Infinity
-    const limit = now() - (script.lag ?? 0)
-    const shown = events.filter((_, index) => index < most && (times[index] ?? 0) <= limit)
-    if (url.includes('order=desc')) shown.reverse()
-    return respond(200, JSON.stringify({ data: shown, next_page: null }))
-  }
-
-  function takeStream(): HttpResponse {
-    let next = events.length
-    let isClosed = false
-    let wake = () => {}
-    const ring = () => wake()
-    wakers.add(ring)
-    let room = script.cut?.() ?? Infinity
-    async function* bytes(): AsyncGenerator<Uint8Array> {
-      yield Buffer.from(': connected\n\n')
-      while (!isClosed) {
-        const event = events[next]
-        if (event) next++
-        if (event && (script.echoes !== false || !event.type.startsWith('user.'))) {
-          if (room-- <= 0) throw reset()
-          yield Buffer.from(`event: message\ndata: ${JSON.stringify(event)}\n\n`)
-        }
-        if (next >= events.length && !isClosed)
-          await new Promise<void>((resolve) => {
-            wake = resolve
-          })
-      }
-    }
-    const close = () => {
-      isClosed = true
-      wakers.delete(ring)
-      wake()
-    }
-    return { ...respond(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
-  }
-
-  for (const event of script.history ?? []) {
-    add(event)
-    if (/_use$/.test(event.type)) waiting.set(event.id ?? '', event)
-  }
   return {
-    async exchange({ method, url, body }) {
-      await wait(0)
-      if (method === 'POST') return takePost(Buffer.from(body ?? []).toString())
-      return /\/stream(\?|$)/.test(url) ? takeStream() : takeList(url)
-    },
-    events,
+    exchange: service.exchange,
+    events: service.events,
     taken,
     get posts() {
       return posts
@@ -223,9 +174,10 @@ export function createAgentService(script: AgentScript): AgentService {
     get tasks() {
       return tasks
     },
-    add,
-    answer: (event) => void take([event]),
+    add: (event) => service.add(event),
+    answer(event) {
+      service.add(event)
+      void act([event])
+    },
   }
 }
-
-const reset = () => new CliError('unknown', 'the connection was reset', { sent: 'unknown' })

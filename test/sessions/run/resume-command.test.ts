@@ -154,7 +154,7 @@ test('Y159: prints the resume command below the confirm command if tool uses wai
   answer with: parley events confirm -s s1 t1 --allow
   (or --deny)
   to resume:
-  parley events run -s s1 --no-stdin --last --report r.json --after e0
+  parley events run -s s1 --no-stdin --last --report r.json --after e1
 `)
   const { resume } = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
   expect(resume).toEqual([
@@ -167,7 +167,7 @@ test('Y159: prints the resume command below the confirm command if tool uses wai
     '--report',
     'r.json',
     '--after',
-    'e0',
+    'e1',
   ])
 })
 

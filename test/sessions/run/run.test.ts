@@ -956,7 +956,7 @@ describe('the audit file', () => {
   })
 
   test.each([
-    ['it answered this idle event', () => sentAt(clock.now() - 3_600_000, 'e1')],
+    ['it answered this idle event', () => sentAt(clock.now() - 3_600_000, 'e2')],
     ['the times differ only by 20 s', () => sentAt(clock.now() - 20_000)],
     ['it was sent after the idle event', () => sentAt(clock.now() + 3_600_000)],
   ])('Y96: exits with 10 and does not repeat the reply of an earlier run if %s', async (_, text) => {

@@ -6,6 +6,7 @@ import {
   createSignal,
   type Event,
   endTurn,
+  type PostRule,
   running,
   type SessionScript,
   says,
@@ -29,7 +30,7 @@ describe('an allowed tool use that then waits for its result', () => {
   const ends = { of: 'user.tool_result', next: results }
   const withCommand = [...task, '--policy', 'allow.json', '--tool', 'bash=echo done']
 
-  test.each<[string, NonNullable<SessionScript['posts']>[number]]>([
+  test.each<[string, PostRule]>([
     ['the stream shows the confirmation before its receipt', { before: [confirms('t1'), waitsFor('t1')] }],
     ['the receipt is lost', { fault: 'reset', isTaken: true, next: [waitsFor('t1')] }],
     ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],

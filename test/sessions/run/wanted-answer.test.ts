@@ -303,7 +303,7 @@ describe('-o writes the answer to a file', () => {
     expect(both.out).toContain('\nfirst\nthe answer\n')
     expect(both.read('a.txt')).toBe('the answer\n')
     expect(JSON.parse(both.read('r.json') ?? '')).toMatchObject({
-      id: 'e3',
+      id: 'e4',
       stopReason: 'end_turn',
       session: 's1',
       files: ['a.txt'],
@@ -312,7 +312,7 @@ describe('-o writes the answer to a file', () => {
     const alone = await runAll(['do it', '-o', 'a.txt', '--last'], { rounds })
     expect({ out: alone.out, file: alone.read('a.txt') }).toEqual({ out: '', file: 'the answer\n' })
     const raw = await runAll(['do it', '-o', 'a.txt', '--raw'], { rounds })
-    expect(raw.out).toContain('{"id":"e3","processed_at"')
+    expect(raw.out).toContain('{"id":"e4","processed_at"')
     expect(raw.read('a.txt')).toBe('the answer\n')
   })
 

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { SessionState } from '../../src/sessions/session-state.ts'
+
+// A regular expression that matches this text exceeds the stack.
+test('compares two inputs of an id with a text of 16 million characters', () => {
+  const long = 'a\\n'.repeat(8e6)
+  const state = new SessionState()
+  for (const input of [`{"a":"${long}"}`, `{"a": "${long}"}`]) {
+    const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
+    state.add(JSON.parse(text), text)
+  }
+  expect(state.toolUse('t1')?.isContradicted ?? false).toBe(false)
+})
