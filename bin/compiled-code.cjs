@@ -128,8 +128,9 @@ function findCodeFolder() {
   const folder = join(caches, 'parley')
   try {
     if (!isSafeFolder(folder, caches)) return undefined
-    const prefix = join(folder, program.replace(/[^\w.]+/g, '-').slice(-150))
-    return { prefix, maker: describeCompiler() }
+    // Another version of Node compiles the files again and would overwrite them.
+    const owner = `${program.replace(/[^\w.]+/g, '-').slice(-150)}-${process.version}-${process.arch}`
+    return { prefix: join(folder, owner), maker: describeCompiler() }
   } catch {
     return undefined
   }

@@ -100,6 +100,16 @@ test('a run that compiles nothing writes nothing (needs POSIX files)', () => {
   expect(new Set(times)).toEqual(new Set([long.getTime()]))
 })
 
+test('runs with two versions of Node keep the code of both (needs POSIX files)', () => {
+  const { home, folder } = help()
+  const before = filesIn(folder)
+  const other = join(home, 'other.cjs')
+  writeFileSync(other, "Object.defineProperty(process, 'version', { value: 'v99.0.0' })")
+  helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(other)}` })
+  expect(filesIn(folder)).toEqual(expect.arrayContaining(before))
+  expect(readdirSync(folder)).toHaveLength(2 * before.length)
+})
+
 test('functions that a run compiles first are saved in all files if one file is new (needs POSIX files)', () => {
   const { home, folder } = help()
   const sizeOf = () =>
