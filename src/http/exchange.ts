@@ -118,7 +118,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #finish = (isWhole = false): void => {
     const { open, connections } = this.#options
-    open.delete(this.#finish)
+    if (!open.delete(this.#finish)) return
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
