@@ -57,6 +57,17 @@ describe.each(zones)('time zone %s', (zone, date, offset, time) => {
   })
 })
 
+test('events list reads a time without a zone as UTC to check the order of the events', async () => {
+  setZone('America/New_York')
+  const times = ['2026-01-01T10:00:03Z', '2026-01-01T10:00:02', '2026-01-01T10:00:01Z']
+  const data = times.map((processed_at, index) => ({ id: `e${index}`, type: 'x', processed_at }))
+  const exchange = answering(JSON.stringify({ data, next_page: null }))
+  const env = { PARLEY_SESSION: 'sesn_1' }
+  const ended = await run(['events', 'list', '--ids', '--limit', '3'], { exchange, env })
+  expect(ended).toMatchObject({ code: 0, out: 'e2\ne1\ne0\n', err: '' })
+  expect(ended.requests).toHaveLength(1)
+})
+
 test('events list repeats the day if the offset changes within it', async () => {
   setZone('Europe/Berlin')
   const data = ['00:59:59', '01:00:00'].map((time) => ({

@@ -4,7 +4,7 @@ import type { Deadline } from '../deadline.ts'
 import { usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { addressSettings, secretSettings } from '../settings/resolve.ts'
-import type { Settings } from '../settings/schemas.ts'
+import { headerValueForm, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 
 /** The parts that differ between requests of a run. */
@@ -83,9 +83,6 @@ export function buildRequest(
   }
 }
 
-/** Allowed header values: ASCII without control characters, at a length that servers accept. */
-const headerText = /^[\t\x20-\x7e]{0,16384}$/
-
 /** Variables of a distributed trace (W3C Trace Context), and their forms. */
 const traceForms = [
   [
@@ -93,7 +90,7 @@ const traceForms = [
     // In an unknown version, any text may follow the four fields.
     /^(?!ff|00.{54})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{0,450})?$/,
   ],
-  ['TRACESTATE', headerText],
+  ['TRACESTATE', headerValueForm],
 ] as const
 
 function findTrace({ host, flags, note }: Context): Header[] {
@@ -156,7 +153,7 @@ export function parseHeader(line: string): Header {
     throw usageError("a header must have the form 'NAME: VALUE', with a name of letters, digits and hyphens")
   }
   if (forbidden.test(name)) throw usageError(`the header ${name} cannot be set`)
-  if (!headerText.test(value))
+  if (!headerValueForm.test(value))
     throw usageError(`the header ${name} must be at most 16 KiB of ASCII without control characters`)
   return [name, value]
 }

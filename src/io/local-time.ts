@@ -1,7 +1,8 @@
-/** Reads a service's timestamp, which is UTC unless it names a zone, as `2026-01-31`, `14:03:22` and `UTC+01:00`. */
+import { parseTimestamp } from '../wire/timestamp.ts'
+
+/** Returns a service's timestamp in local time, as `2026-01-31`, `14:03:22` and `UTC+01:00`. */
 export function toLocalTime(timestamp: string) {
-  const [, moment, zone = 'Z'] = /^(\d{4}-\d\d-\d\dT[\d:.]{5,20})(Z|[+-]\d\d:?\d\d)?$/i.exec(timestamp) ?? []
-  const utc = new Date(`${moment}${zone}`)
+  const utc = new Date(parseTimestamp(timestamp))
   if (Number.isNaN(utc.getTime())) return undefined
   // After a shift by the offset, the UTC fields of a time are its local fields.
   const offset = -utc.getTimezoneOffset()

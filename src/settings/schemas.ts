@@ -59,8 +59,10 @@ const secret = z.lazily(() =>
     z.regex(/^[\x21-\x7e]*$/, "has blanks or other characters that no token has; parley adds 'Bearer'"),
   ),
 )
-const headerText = z.lazily(() =>
-  text().check(z.regex(/^[\t\x20-\x7e]*$/, 'has characters that are not allowed in a header')),
+/** Allowed header values: ASCII without control characters, at a length that servers accept. */
+export const headerValueForm = /^[\t\x20-\x7e]{0,16384}$/
+const headerValue = z.lazily(() =>
+  text().check(z.regex(headerValueForm, 'must be at most 16 KiB of ASCII without control characters')),
 )
 const betaList = z.lazily(() =>
   z.pipe(
@@ -85,7 +87,7 @@ const types = {
   secret,
   text,
   word,
-  headerText,
+  headerValue,
   betaList,
   model,
   toggle,

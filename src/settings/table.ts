@@ -35,10 +35,14 @@ export const settings = {
     about: 'how the key is sent to the session service: x-api-key or bearer',
     default: 'x-api-key',
   },
-  workspaceId: { type: 'headerText', about: 'a workspace of the session service' },
+  workspaceId: { type: 'headerValue', about: 'a workspace of the session service' },
   family: { type: 'word', about: "the vendor word in the gateway's paths and model names", default: 'alpha' },
   vendor: { type: 'word', about: "the vendor word in the session service's headers", default: 'vendor' },
-  agentsVersion: { type: 'headerText', about: "the session service's version header", default: '2023-06-01' },
+  agentsVersion: {
+    type: 'headerValue',
+    about: "the session service's version header",
+    default: '2023-06-01',
+  },
   betas: {
     type: 'betaList',
     about: "the session service's betas, separated by commas",

@@ -7,6 +7,7 @@ import { type Cursor, createPageHistory, readList } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { parseTimestamp } from '../../wire/timestamp.ts'
 
 /** Query of a list. A service may ignore any part of it (recorded, 6). */
 export interface ListQuery {
@@ -232,7 +233,7 @@ function refusal(error: unknown): undefined {
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items
     .slice(0, maxHeldEvents)
-    .map(({ event }) => Date.parse(event.processed_at ?? ''))
+    .map(({ event }) => parseTimestamp(event.processed_at))
     .filter((time) => time >= 0)
   const up = findLongestRise(times)
   const down = findLongestRise(times.reverse())
@@ -242,7 +243,7 @@ function isReversedOrder(items: readonly EventItem[], order: string | undefined)
 
 /** Returns whether every event has a time, and the times have this order. */
 function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
-  const times = items.map(({ event }) => Date.parse(event.processed_at ?? ''))
+  const times = items.map(({ event }) => parseTimestamp(event.processed_at))
   const sorted = order === 'desc' ? times.reverse() : times
   return sorted.every((time, at) => at === 0 || time > (sorted[at - 1] as number))
 }

@@ -4,6 +4,7 @@ import { retry } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { lagWaitsMs } from '../listing/event-list.ts'
@@ -356,7 +357,7 @@ export class Replies {
       isListed: isUnsaid ? undefined : seen.asked.includes(use.id),
       showsClients: this.#follower.turn.showsClients,
       idleEvents: seen.stops,
-      idleAt: Date.parse(seen.stoppedAt ?? ''),
+      idleAt: parseTimestamp(seen.stoppedAt),
     }
     this.#replies.set(use.id, settleByList(reply, shown, context.timers.wallTime()))
   }
