@@ -97,6 +97,10 @@ class Fold {
   readonly working = new Set<string>()
   showsIdleEvents = false
   idle: ReturnType<typeof readStopReason> | undefined
+  /** The tool uses that `idle` lists. */
+  listed: ReadonlySet<string> = new Set()
+  /** The tool uses of `listed` without those that were found to be answered. */
+  readonly left = new Set<string>()
   details: ReturnType<typeof readStopDetails> = {}
   /** The last known limit of the session's cost. */
   budget: Money | undefined
@@ -170,7 +174,10 @@ export class SessionState {
     if (type === 'user.message' || type === 'user.interrupt')
       for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
     if (type === 'user.interrupt') {
-      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) fold.interrupted.add(id)
+      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) {
+        fold.interrupted.add(id)
+        fold.left.delete(id)
+      }
       for (const id of fold.background.interrupt(event)) fold.interrupted.add(id)
     }
     if (type === 'user.interrupt' ? isOfMainThread(event) : type.startsWith('user.') && hasEffect)
@@ -309,17 +316,17 @@ export class SessionState {
    * that still wait. parley answers only these tool uses.
    */
   get pending(): string[] {
-    const { idle, background } = this.#fold
-    const ids = new Set([...(idle?.eventIds ?? []), ...background.waiting])
-    return [...ids].filter((id) => this.#findAnsweredReason(id) === undefined)
+    const { left, background } = this.#fold
+    return [...new Set([...left, ...background.waiting])].filter(
+      (id) => this.#findAnsweredReason(id) === undefined,
+    )
   }
 
   /**
    * The pending tool uses that only child threads list. These tool uses wait even while the session works.
    */
   get pendingInThreads(): string[] {
-    const { idle, background } = this.#fold
-    const listed = new Set(idle?.eventIds)
+    const { listed, background } = this.#fold
     return [...background.waiting].filter(
       (id) => !listed.has(id) && this.#findAnsweredReason(id) === undefined,
     )
@@ -353,12 +360,14 @@ export class SessionState {
 
   /** The unanswered tool uses, if the session stopped without a list. Some of these tool uses may wait. */
   get unlisted(): string[] {
+    return [...this.#fold.open].filter((id) => this.#isUnlisted(id))
+  }
+
+  #isUnlisted(id: string): boolean {
     const { idle, open, isStalled, background } = this.#fold
-    const isUnlisted = idle !== undefined && !idle.eventIds && isWaiting(idle.type)
-    if (isUnlisted) return [...open].filter((id) => !this.#hasThreadEnded(id))
-    return isStalled
-      ? [...open].filter((id) => background.waitsWithoutList(this.#toolUses.get(id)?.thread))
-      : []
+    if (!open.has(id)) return false
+    if (idle !== undefined && !idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
+    return isStalled && background.waitsWithoutList(this.#toolUses.get(id)?.thread)
   }
 
   toolUse(id: string): ToolUse | undefined {
@@ -412,11 +421,10 @@ export class SessionState {
    * thread belongs to a workflow run, or the main thread waits for another answer.
    */
   #answerThread(id = ''): boolean {
-    const { background, idle } = this.#fold
+    const { background, listed } = this.#fold
     const thread = background.answer(id)
-    const listed = idle?.eventIds ?? []
-    if (!thread || listed.includes(id)) return false
-    return thread.run !== undefined || listed.some((each) => this.#findAnsweredReason(each) === undefined)
+    if (!thread || listed.has(id)) return false
+    return thread.run !== undefined || this.#hasListedLeft
   }
 
   #hasThreadEnded(id: string): boolean {
@@ -448,11 +456,12 @@ export class SessionState {
 
   /** An allowed tool use that the service does not run waits for its result. */
   #waitForResult(id: string): void {
-    const { answers, forResult } = this.#fold
+    const { answers, forResult, listed, left } = this.#fold
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
+    if (listed.has(id)) left.add(id)
     if (!forResult.has(id)) forResult.set(id, use.permission)
     this.#setForResult(id, 'allow', true)
   }
@@ -492,8 +501,8 @@ export class SessionState {
   }
 
   #isListed(id: string): boolean {
-    const { idle, background } = this.#fold
-    return background.isWaitingFor(id) || (idle?.eventIds ?? []).includes(id)
+    const { listed, background } = this.#fold
+    return background.isWaitingFor(id) || listed.has(id)
   }
 
   /**
@@ -501,15 +510,24 @@ export class SessionState {
    * the tool uses.
    */
   get #stillWaits(): boolean {
-    const { type, eventIds = [] } = this.#fold.idle ?? {}
-    return !isStuck(type) && eventIds.some((id) => this.#findAnsweredReason(id) === undefined)
+    return !isStuck(this.#fold.idle?.type) && this.#hasListedLeft
+  }
+
+  /** Drops each answered tool use once, so that many answers to a long list take linear time. */
+  get #hasListedLeft(): boolean {
+    const { left } = this.#fold
+    for (const id of left) {
+      if (this.#findAnsweredReason(id) === undefined) return true
+      left.delete(id)
+    }
+    return false
   }
 
   #isWaitedFor(id: string): boolean {
     const { answers, isIdle } = this.#fold
     if (answers.has(id) || this.#hasThreadEnded(id)) return false
     if (!isIdle || !this.#toolUses.has(id)) return true
-    return (this.#isListed(id) && this.#findAnsweredReason(id) === undefined) || this.unlisted.includes(id)
+    return (this.#isListed(id) && this.#findAnsweredReason(id) === undefined) || this.#isUnlisted(id)
   }
 
   #addStop(event: SessionEvent): void {
@@ -522,6 +540,9 @@ export class SessionState {
     fold.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
     fold.idle = readStopReason(event)
+    fold.listed = new Set(fold.idle.eventIds)
+    fold.left.clear()
+    for (const id of fold.listed) fold.left.add(id)
     fold.details = readStopDetails(event)
     fold.interrupted.clear()
     fold.background.addIdle()
