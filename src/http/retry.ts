@@ -186,6 +186,13 @@ export const computeBackoffMs = ({ first, longest }: typeof retryWaits, before: 
 
 const maxWaitMs = 60_000
 
+/** Returns the failure of a call whose next attempt would have to wait too long. */
+export function refuseLongWait(error: CliError, waitMs: number): CliError | undefined {
+  if (waitMs <= maxWaitMs) return undefined
+  const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`
+  return error.with({}, `${error.message} (${why})`)
+}
+
 /**
  * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from
  * 1; `random` is from 0 to 1.
@@ -200,10 +207,8 @@ export function decideRetry(
     (error.details.retryAfter ?? 0) * 1000,
     computeBackoffMs(retryWaits, attempt - 1, random),
   )
-  if (wait > maxWaitMs) {
-    const why = `the service asks to wait ${Math.ceil(wait / 1000)} s, more than 60 s`
-    return error.with({}, `${error.message} (${why})`)
-  }
+  const refusal = refuseLongWait(error, wait)
+  if (refusal) return refusal
   if (now + wait >= policy.deadline) {
     const why = `the next attempt, in ${(wait / 1000).toFixed(1)} s, would be past the deadline`
     return error.with({ deadline: true }, `${error.message} (${why})`)

@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 import type { RepeatRule } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { Caller } from '../http/call.ts'
-import { computeBackoffMs, isTransient, type RetryRules } from '../http/retry.ts'
+import { computeBackoffMs, isTransient, type RetryRules, refuseLongWait } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'
 
 const maxAbsenceMs = 5 * 60_000
@@ -73,6 +73,8 @@ export class ReconnectPolicy implements RetryRules {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.whenLate(failure)
     if (!this.#mayPass(failure)) return failure
+    const refusal = refuseLongWait(failure, this.#askedWait)
+    if (refusal) return refusal
     const { serviceMessage } = failure.details
     context.note(`${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`)
     return undefined
@@ -98,8 +100,7 @@ export class ReconnectPolicy implements RetryRules {
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures
     if (isTransient(error, this.#repeat)) {
       this.#askedWait = retryAfter * 1000
-      const absence = this.#access.context.timers.now() - this.#lastResponse
-      return this.#askedWait <= maxAbsenceMs && absence < maxAbsenceMs
+      return this.#access.context.timers.now() - this.#lastResponse < maxAbsenceMs
     }
     if (status !== 401 || this.#hasNewSecrets) return false
     this.#hasNewSecrets = this.#access.caller.forgetSecrets()

@@ -57,7 +57,7 @@ export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>)
 })
 
 /** A request that fails. `reset`: the client cannot tell whether the service received it. */
-type Fault =
+export type Fault =
   | 'unreachable'
   | 'reset'
   | 'stall'

@@ -64,13 +64,7 @@ test.each<[string, CliError, Parameters<typeof decide>[1], boolean]>([
   ['no answer to what may not be repeated', failure('unknown'), { repeat: 'not-taken' }, false],
   ['a 503', failure('service', { status: 503 }), {}, true],
   ['a 503 to what may not be repeated', failure('service', { status: 503 }), { repeat: 'not-taken' }, false],
-  ['a 429', failure('rate-limited', { status: 429, retryAfter: 300 }), { repeat: 'not-taken' }, true],
-  [
-    'a 429 that asks for longer than is worth it',
-    failure('rate-limited', { status: 429, retryAfter: 301 }),
-    {},
-    false,
-  ],
+  ['a 429', failure('rate-limited', { status: 429, retryAfter: 60 }), { repeat: 'not-taken' }, true],
   [
     'a 429 that forbids another attempt',
     failure('rate-limited', { status: 429, isPermanent: true }),
@@ -86,6 +80,12 @@ test.each<[string, CliError, Parameters<typeof decide>[1], boolean]>([
   ['a 404', failure('refused', { status: 404 }), {}, false],
 ])('waits for a service with %s', (_, error, circumstances, isLeft) => {
   expect(decide(error, circumstances)).toEqual(isLeft ? expect.any(Number) : error)
+})
+
+test('fails at once if the service asks to wait for more than 60 s', () => {
+  const error = failure('rate-limited', { status: 429, retryAfter: 61 })
+  const message = 'x (the service asks to wait 61 s, more than 60 s)'
+  expect(decide(error)).toMatchObject({ message, details: error.details })
 })
 
 test('each response starts another five minutes of waiting', () => {

@@ -47,7 +47,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw asStoppedFailure(error, () => access.parts.deadline.hasPassed)
+    throw asStoppedFailure(error, ({ details }) => access.parts.deadline.hasPassed || !!details.deadline)
   }
 }
 
@@ -288,7 +288,9 @@ export class Follower {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
       if (isEnded) return this.#seen.trustStop()
-      if (attempt < lagWaitsMs.length - 1 && !this.#endLimit.hasPassed) return
+      const waitMs = (error.details.retryAfter ?? 0) * 1000
+      if (attempt < lagWaitsMs.length - 1 && waitMs < this.#endLimit.leftMs)
+        return this.#endLimit.wait(waitMs)
       warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
       this.unreadEnd = error
       this.#seen.trustStop()

@@ -114,11 +114,7 @@ export class Actor {
       await this.#work
       this.update()
     } while (this.#work)
-    if (!this.#replies.isDismissed) return
-    const judgements = [...this.#replies.judgements.values()]
-    this.#replies.settleClosed(
-      judgements.filter(({ use }) => this.#replies.findNextStep(use.id) !== undefined),
-    )
+    if (this.#replies.isDismissed) this.#replies.end()
   }
 
   /** Returns the ids of the pending tool uses with a next step. */

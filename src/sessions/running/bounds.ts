@@ -50,6 +50,8 @@ export class Bounds {
   /** Deadline of the current attempt. It passes if the attempt is no longer needed. */
   #end: Deadline | undefined
   #failure: unknown
+  /** The interrupt was sent, and its response does not show whether it was accepted. */
+  #isInDoubt = false
   /** Parts of the run's requests. Their deadline passes when an interrupted session had enough time. */
   readonly parts: SessionRequestParts
 
@@ -260,6 +262,7 @@ export class Bounds {
         // If the interrupt may have arrived, the next idle event shows it.
         const delivery = error instanceof CliError ? error.details.delivery : undefined
         if (delivery === undefined || isCertainlyUnaccepted(delivery)) throw error
+        this.#isInDoubt = delivery !== 'done'
       }
       return undefined
     }
@@ -274,7 +277,15 @@ export class Bounds {
     if (this.#failure) return this.#failure
     const { interrupt } = this.#run.resumption
     if (interrupt === 'unwanted') return error
-    if (error === undefined) return interrupt === 'sent' ? this.#createStoppedError() : undefined
+    if (error === undefined) {
+      if (interrupt !== 'sent') return undefined
+      const isShown = this.#follower?.turn.isInterrupted
+      return this.#createStoppedError(
+        this.#isInDoubt && !isShown
+          ? '; an interrupt was sent, and whether it arrived is not known: it may stop the next turn'
+          : '',
+      )
+    }
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
     if (error.kind === 'waiting') return this.#createStoppedError('', { pending, problems })

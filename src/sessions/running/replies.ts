@@ -158,6 +158,15 @@ export class Replies {
     })
   }
 
+  /** Settles the decisions that were not sent and are no longer needed. Warns of replies in doubt. */
+  end(): void {
+    const judgements = [...this.judgements.values()]
+    this.settleClosed(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
+    for (const { use } of judgements)
+      if (this.#getReply(use.id).is === 'in-doubt')
+        this.#run.context.warn(`the answer to ${use.id} was sent, but whether it arrived is not known`)
+  }
+
   /**
    * Settles a reply that this run does not send. If the run withdrew a question, it has already printed the
    * reason.
@@ -217,9 +226,7 @@ export class Replies {
       if (isOther || this.isStopped) continue
       const wait = policy.decide(failure)
       if (wait instanceof CliError)
-        throw wait === failure && failure.details.status !== undefined
-          ? createRefusedError(failure, open)
-          : wait
+        throw wait.details.status === undefined ? wait : createRefusedError(wait, open)
       const { deadline } = this.#run.parts
       await deadline.wait(wait)
       if (deadline.hasPassed) throw policy.whenLate(failure)

@@ -7,7 +7,11 @@ import {
   createSessionService,
   type Event,
   endTurn,
+  type PostRule,
   running,
+  type Fault as SessionFault,
+  type SessionScript,
+  type Steps,
   says,
   shown,
   waitsFor,
@@ -55,7 +59,7 @@ test.each(['user.message', 'user.interrupt'])('a run that lost its lock posts no
 test('Retry-After of an old list does not delay a later stream', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     history: [asks('go'), running],
-    lists: [{ nth: 3, fault: { status: 503, headers: { 'retry-after': '120' } } }],
+    lists: [{ nth: 3, fault: { status: 503, headers: { 'retry-after': '50' } } }],
     streams: [{ nth: 1, cutAfter: 4, act: () => void play() }],
   })
   async function play() {
@@ -101,3 +105,105 @@ test('a reply in doubt survives 10 s of lists that are not JSON', async () => {
   const { code, out, err } = await service.run(argv)
   expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
 })
+
+const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a.jsonl', '--deadline', '1h']
+
+/** Creates a session that waits for an answer to t1, or has the given work, after its task. */
+function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ...script }: WaitingScript) {
+  const posts = [{ of: 'user.message', next: work }, ...(script.posts ?? [])]
+  const service = createSessionService({ ...script, posts })
+  service.write('allow.json', { rules: [], default: { decision: 'allow' } })
+  return service
+}
+type WaitingScript = Omit<SessionScript, 'posts'> & { work?: Steps; posts?: readonly PostRule[] }
+
+test('a reply that is refused with a Retry-After of more than 60 s fails at once', async () => {
+  const refusal = { status: 503, headers: { 'retry-after': '61' } }
+  const service = createWaitingSession({ posts: [{ of: 'user.tool_confirmation', fault: refusal }] })
+  const { code, err } = await service.run(allowing)
+  expect({ code, posts: service.posts.length }, err).toEqual({ code: 6, posts: 2 })
+  expect(err).toContain('(the service asks to wait 61 s, more than 60 s)')
+})
+
+test('waits for the Retry-After of the last list', async () => {
+  const fault = { status: 503, headers: { 'retry-after': '5' } }
+  const isLast = () => service.events.some(({ type }) => type === endTurn.type)
+  let failed = 0
+  const service = createWaitingSession({
+    work: [running, says('done'), shown(endTurn, { streamed: 10 })],
+    streams: [{ omits: ({ type }) => type === 'agent.message' }],
+    lists: [{ when: () => isLast() && failed < 2, act: () => failed++, fault }],
+  })
+  const { code, out, err } = await service.run(['events', 'run', 'go', '--last', '--deadline', '1h'])
+  expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+  const [first = 0, second = 0, third = 0] = service.requests
+    .filter(({ kind }) => kind === 'list')
+    .slice(-3)
+    .map(({ at }) => at)
+  expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
+})
+
+test('a list that asks to wait beyond the time of the last lists is not read again', async () => {
+  const isLast = () => service.events.some(({ type }) => type === endTurn.type)
+  const service = createWaitingSession({
+    work: [running, says('done'), endTurn],
+    lists: [{ when: isLast, fault: { status: 503, headers: { 'retry-after': '31' } } }],
+  })
+  const { code, err } = await service.run(['events', 'run', 'go', '--deadline', '1h'])
+  expect({ code }, err).toEqual({ code: 0 })
+  expect(err).toContain('the list could not be read at the end')
+  expect(service.requests.filter(({ kind, at }) => kind === 'list' && at > 1_000)).toEqual([])
+})
+
+test('a sent reply without a response is in doubt after an interrupt, not left to others', async () => {
+  const service: ReturnType<typeof createSessionService> = createWaitingSession({
+    posts: [
+      { of: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
+      { of: 'user.interrupt' },
+    ],
+  })
+  const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
+  expect({ code }, err).toEqual({ code: 15 })
+  expect(err).toContain('parley: the answer to t1 was sent, but whether it arrived is not known\n')
+  expect(err).not.toContain('not answered here')
+  expect(service.lines('a.jsonl').filter(({ toolUse }) => toolUse === 't1')).toMatchObject([
+    { event: 'decision' },
+    { event: 'sent' },
+    { event: 'unknown' },
+  ])
+})
+
+test.each([
+  ['is reported as unknown, if the turn then ends by itself', [says('done'), endTurn], true],
+  ['counts as arrived once the session shows it', [{ type: 'user.interrupt' }, endTurn], false],
+])('an interrupt without a response %s', async (_, end, isUnknown) => {
+  const service = createWaitingSession({
+    work: [running, spent, shown(running, { after: 3_000 }), ...end],
+    posts: [{ of: 'user.interrupt', fault: 'reset', isTaken: false }],
+  })
+  const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
+  expect({ code }, err).toEqual({ code: 15 })
+  const doubt = 'an interrupt was sent, and whether it arrived is not known: it may stop the next turn'
+  expect(err.includes(doubt), err).toBe(isUnknown)
+})
+
+test.each<[string, number, SessionFault]>([
+  ['a 500', 1, { status: 500 }],
+  ['a refused connection', 1, 'unreachable'],
+  ['a 503 with Retry-After', 5, { status: 503, headers: { 'retry-after': '20' } }],
+])(
+  'follow ends with 15 if its deadline passes before another first list after %s',
+  async (_, deadline, fault) => {
+    const service = createSessionService({ history: [asks('go'), running], lists: [{ fault }] })
+    const { code, err } = await service.run([
+      'events',
+      'follow',
+      '--deadline',
+      String(deadline),
+      '--retries',
+      '9',
+    ])
+    expect({ code }, err).toEqual({ code: 15 })
+    expect(err).toContain('would be past the deadline')
+  },
+)
