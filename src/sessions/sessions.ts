@@ -7,10 +7,11 @@ import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
 import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
-import { type HttpResponse, readBody } from '../wire/exchange.ts'
+import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
+import { createSequenceSplitter } from '../wire/json/splitter.ts'
 import { type Cursor, createPageHistory, readPage } from '../wire/page.ts'
 import { createResponseError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readUsage } from '../wire/sessions/usage.ts'
@@ -116,7 +117,10 @@ export async function createSession(context: Context, options: CreateOptions): P
   }
   try {
     await caller.call(endpoints.createSession, parts, async (response) => {
-      const session = await receiveSession(context, response, onReceived)
+      const session = await receiveSession(context, response, (session) => {
+        response.accept()
+        onReceived(session)
+      })
       if (!flags.raw) await printIds(context, [session])
     })
     await output.flush()
@@ -130,27 +134,43 @@ const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)
 /** Adds the id to a failure, because a second session would cost money. */
 function addSessionId(error: unknown, session: SessionRecord): unknown {
   if (error instanceof OutputClosed) return error
-  return asFailure(error).with({
+  const failure = asFailure(error)
+  const isOutput = failure.kind === 'file'
+  return failure.with({
     sent: 'yes',
     retry: 'never',
     session: session.id,
-    consequence: `${describeCreated(session)}, only the output failed`,
+    consequence: `${describeCreated(session)}${isOutput ? ', only the output failed' : ''}`,
   })
 }
 
-/** Reads a session, and prints its bytes with `--raw`. Throws a `CliError` if the response is not a session. */
+/**
+ * Reads a session, and prints its bytes with `--raw`. Otherwise the response is read only until the session is complete,
+ * so that a body that is cut or stays open after it does no harm. Throws a `CliError` if the response is not a session.
+ */
 async function receiveSession(
   { flags, output }: Context,
   { body, status }: HttpResponse,
   onReceived?: (session: SessionRecord) => void,
 ): Promise<SessionRecord> {
-  const bytes = await readBody(body)
-  const text = new TextDecoder().decode(bytes)
-  const session = tryParseJson(text)
-  if (isSession(session)) onReceived?.(session)
-  if (flags.raw) await printRaw(output, bytes)
-  if (isSession(session)) return session
-  throw unexpectedBodyFailure(session ?? text, `the response (${status}) is not a session`)
+  const collected = collectBody()
+  const decoder = new TextDecoder()
+  const splitter = createSequenceSplitter()
+  let first: unknown
+  for await (const chunk of body) {
+    collected.add(chunk)
+    // Only the first value counts, because a web page may contain an object with an id.
+    const [json] = first === undefined ? splitter.push(decoder.decode(chunk, { stream: true })) : []
+    if (json === undefined) continue
+    first = tryParseJson(json) ?? json
+    if (!isSession(first)) continue
+    onReceived?.(first)
+    if (!flags.raw) break
+  }
+  if (flags.raw) await printRaw(output, collected.bytes())
+  if (isSession(first)) return first
+  const text = new TextDecoder().decode(collected.bytes())
+  throw unexpectedBodyFailure(tryParseJson(text) ?? text, `the response (${status}) is not a session`)
 }
 
 /** Returns the body of `-i` with the fields of the flags. Throws a usage error. */

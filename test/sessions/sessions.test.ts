@@ -4,6 +4,7 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
 import { createPatientClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 
@@ -184,6 +185,67 @@ describe('sessions create with a stdout that fails', () => {
       })
     })
     expect(said).toBe('parley: interrupted: the session sesn_1 was created\n')
+  })
+})
+
+describe('sessions create with a body that does not end after the session', () => {
+  const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
+  const whole = JSON.stringify(first)
+  /** Sends these chunks; then the body is cut, or stays open. */
+  const sending = (chunks: string[], end: 'cut' | 'open'): Exchange => {
+    async function* body() {
+      for (const chunk of chunks) yield Buffer.from(chunk)
+      if (end === 'open') await new Promise(() => {})
+      throw new CliError('response', 'the answer broke off', { isCutOff: true })
+    }
+    return async () => ({ status: 200, statusText: 'OK', headers: {}, body: body(), close() {} })
+  }
+
+  test.each<[string, string[], 'cut' | 'open']>([
+    ['cut', [whole], 'cut'],
+    ['cut, with the JSON in two chunks', [whole.slice(0, 20), whole.slice(20)], 'cut'],
+    ['open', [whole], 'open'],
+  ])('prints the id if the JSON is complete and the body is %s', async (_, chunks, end) => {
+    const ended = await run(argv, { exchange: sending(chunks, end) })
+    expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
+  })
+
+  test('names the session in the failure of --raw', async () => {
+    const world = { exchange: sending([whole], 'cut') }
+    const ended = await run([...argv, '--raw'], world)
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    expect(ended.err).toBe('parley: the answer broke off\n  the session sesn_1 was created\n')
+    const { err } = await run([...argv, '--raw', '--errors', 'json'], world)
+    expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
+  })
+
+  test('names the session in the message of a signal with --raw', async () => {
+    let clean: (exit: number) => string = () => ''
+    async function* body() {
+      yield Buffer.from(whole)
+      throw new CliError('response', clean(143))
+    }
+    const exchange: Exchange = async () => ({
+      status: 200,
+      statusText: '',
+      headers: {},
+      body: body(),
+      close() {},
+    })
+    const { err } = await run([...argv, '--raw'], {
+      exchange,
+      onSignal(act) {
+        clean = act
+      },
+    })
+    expect(err).toContain('parley: parley: interrupted: the session sesn_1 was created')
+  })
+
+  test('does not take an object in a web page for a session', async () => {
+    const page = '<script>x={"id":"sesn_1"}</script>'
+    const ended = await run(argv, { exchange: sending([page], 'cut') })
+    expect(ended).toMatchObject({ code: 8, out: '' })
+    expect(ended.err).toContain('the session may have been created')
   })
 })
 
