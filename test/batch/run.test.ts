@@ -552,3 +552,16 @@ test('BatchRun starts no request while stdout is blocked', async () => {
   open()
   expect((await running).tally.ok).toBe(100)
 })
+
+test('BatchRun does not wait for the retry of a line after a refused credential has stopped it', async () => {
+  const timers = createClock()
+  const start = timers.now()
+  const ask: Ask = async (job) => {
+    if (job.index === 1) throw failureOf(job, 'service', { retryAfter: 59 })
+    await timers.wait(500)
+    throw failureOf(job, 'credentials')
+  }
+  const { out } = await play(linesOf(2), ask, { timers, retries: 2 })
+  expect(out.map(({ index, error }) => [index, error?.kind])).toEqual([[1, 'service']])
+  expect(timers.now() - start).toBeLessThan(5_000)
+})
