@@ -534,7 +534,7 @@ describe('--results and --resume', () => {
   test.each([
     ['never', []],
     ['later', ['--resume']],
-  ])('Y231: an interrupted batch advises to retry %s', async (retry, flags) => {
+  ])('Y231: the report of an interrupted batch has "retry": "%s"', async (retry, flags) => {
     const answer = byPrompt({})
     let clean: (exit: number) => string = () => ''
     let said = ''

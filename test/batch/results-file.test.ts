@@ -128,7 +128,7 @@ describe('results file', () => {
     expect(existsSync(path)).toBe(true)
   })
 
-  test('a results file is not changed after another run took its lock (needs files replaced while open)', async () => {
+  test('throws instead of writing a result if another run took the lock of the results file (needs files replaced while open)', async () => {
     const path = place()
     const file = await open(path)
     file.write(line(1))

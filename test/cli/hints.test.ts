@@ -92,7 +92,7 @@ test.each([
   [['--model=canary', 'hi'], 'parley chat --model …'],
   [['events', '-k', 'list'], 'parley events send -k …'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
-])('P62: says that flags of a command follow its name: %j', async (argv, command) => {
+])('P62: a flag before its command gets the advice to move it behind the name: %j', async (argv, command) => {
   const message = await usageError(argv)
   expect(message.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)
   expect(message).not.toContain('canary')

@@ -150,7 +150,7 @@ describe('the pager of a real terminal (needs script)', () => {
   const show = (pager: string, keys: [prompt: string, keys: string][] = []) => {
     const folder = temporaryFolder()
     mkdirSync(join(folder, 'bin'))
-    // It shows the first two lines, as long as nothing is typed, and ends at the first key.
+    // The pager prints two lines and ends at the first key.
     const script =
       '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
     writeFileSync(join(folder, 'bin/pg'), script, { mode: 0o755 })

@@ -57,7 +57,7 @@ function without(row: Row, ...names: (keyof Row)[]): Row {
   return left
 }
 
-/** Returns a valid command line of the same command. */
+/** Returns correct arguments for the command that the row runs. */
 function plainWords([command = '', sub = '']: string[]): string[] {
   if (command === 'image') return ['image', 'a fox', '-m', 'painter']
   if (command === 'api') return ['api', 'gateway', '/v1/models']

@@ -218,7 +218,7 @@ describe('help ci: step (needs bash)', () => {
     expect([job.has('out/answer.md'), job.has('elsewhere/answer.md')]).toEqual([true, false])
   })
 
-  test('a missing file of the commit fails the step and sends nothing', async () => {
+  test('a job whose commit lacks the named file fails and sends nothing', async () => {
     const { requests, code } = await runUntrusted('echo tea > other.md')
     expect(code).not.toBe(0)
     expect(requests).toEqual([])

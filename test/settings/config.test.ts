@@ -371,7 +371,7 @@ describe('profiles', () => {
     },
   )
 
-  test('checks the type of a profile of any name', async () => {
+  test('a profile named __proto__ that is not an object is exit 3', async () => {
     const { env } = world({ profiles: JSON.parse('{"__proto__":5}') })
     const { code, err } = await run(['config', 'profiles'], { env })
     expect({ code, err }).toEqual({

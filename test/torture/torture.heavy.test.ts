@@ -11,7 +11,7 @@ const wanted = process.env.TORTURE === 'all' ? Number.POSITIVE_INFINITY : Number
 const seed = process.env.TORTURE_SEED ?? String(Date.now() % 100_000)
 const random = createRandom([seed])
 
-/** Port of each case, so that all its runs have the same file names. */
+/** Port of each case. Names of temporary files contain it, so all runs of a case use the same port. */
 const ports = new Map<string, number>()
 
 const counts = { calls: 0, faults: 0, missed: 0 }

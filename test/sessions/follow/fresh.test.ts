@@ -107,14 +107,14 @@ async function openWaiting() {
 }
 
 describe('refresh of a follower', () => {
-  test('counts an interrupt that the stream has delivered, although the news was not read', async () => {
+  test('refreshing the state counts a streamed interrupt before it is returned as news', async () => {
     const { deliver, follower } = await openWaiting()
     deliver({ id: 'i', type: 'user.interrupt' }, { id: 'd', type: 'session.status_idle', stop_reason: null })
     await follower.refresh()
     expect(follower.state.stop).toEqual({ kind: 'done', reason: 'no reason given' })
   })
 
-  test('counts a reply that the stream has delivered, and returns it later as news', async () => {
+  test('refreshing the state counts a streamed reply and later returns it as news', async () => {
     const { deliver, follower, news } = await openWaiting()
     deliver({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
     await follower.refresh()
