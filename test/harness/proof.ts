@@ -5,11 +5,11 @@ import { isInShare, notInShare } from './share.ts'
 const either: [titles: RegExp, why: string][] = [
   [/^R8[56]: |^R91: |^I40: /, 'they test the decoder itself'],
   [
-    /^--no-stream overrides|^--stream-via |^--download exits|^reads a header from stdin/,
+    /^--no-stream overrides|^--stream-via |^--download exits|^sends a header that stdin gives/,
     'they test the request',
   ],
   [
-    /^exits with 15 if the deadline passes|^Y215: .* exits with 15 (?:while the stream|for a run)|^Y217: /,
+    /^exits with 15 if the deadline passes|^Y215: .* exits with 15 while the stream|^Y217: /,
     'both sessions have no events',
   ],
 ]

@@ -95,10 +95,14 @@ export interface PostRule extends Rule {
 interface ListRule extends Rule {
   /** Page that the rule applies to, starting at 1. Other pages are unchanged. */
   page?: number
+  /** Content of the list, instead of the session's events. */
+  events?: readonly Event[]
   hides?(event: Event): boolean
 }
 
 interface StreamRule extends Rule {
+  /** First events of the stream. `cutAfter` cuts such a stream at once, not at the next event. */
+  events?: readonly Event[]
   /** Earlier events in the stream: none, all, or the number of the last ones. */
   replay?: 'all' | number
   omits?(event: Event): boolean
@@ -259,10 +263,8 @@ export function createSessionService(script: SessionScript) {
     if (rule.fault) return fail(rule.fault)
     let { events } = asked
     if (isFirst) {
-      events = history
-        .filter((each) => isDue(each, each.listed))
-        .map(show)
-        .filter((event) => !rule.hides?.(event))
+      const listed = history.filter((each) => isDue(each, each.listed)).map(show)
+      events = (rule.events ?? listed).filter((event) => !rule.hides?.(event))
       const types = ignores.includes('types') ? [] : query.getAll('types[]')
       if (types.length > 0) events = events.filter(({ type }) => types.includes(type))
       if (!ignores.includes('order') && query.get('order') === 'desc') events.reverse()
@@ -284,7 +286,8 @@ export function createSessionService(script: SessionScript) {
     const rule = begin<StreamRule>(script.streams, () => nth)
     if (rule.fault) return fail(rule.fault)
     const { cutAfter = Infinity, cut = 'end', frame = createFrame, replay = 0 } = rule
-    const queue = history.slice(replay === 'all' ? 0 : Math.max(0, history.length - replay))
+    const queue: Happened[] = (rule.events ?? []).map((event) => ({ event, at: timers.now() }))
+    queue.push(...history.slice(replay === 'all' ? 0 : Math.max(0, history.length - replay)))
     let isClosed = false
     let wake = () => {}
     const push = (happened: Happened) => {
@@ -307,21 +310,24 @@ export function createSessionService(script: SessionScript) {
       wake()
     }
     async function* bytes(): AsyncGenerator<Uint8Array> {
-      let brought = 0
+      let delivered = 0
+      const isOver = () => rule.events !== undefined && delivered >= cutAfter
       yield Buffer.from(': connected\n\n')
       while (!isClosed) {
         const happened = queue.shift()
-        if (happened && !rule.omits?.(happened.event)) {
-          const text = frame(show(happened))
-          if (brought++ >= cutAfter) {
-            close()
-            if (cut === 'half') yield Buffer.from(text.slice(0, text.length >> 1))
-            if (cut === 'end') return
-            throw new CliError('response', 'the connection broke off', { sent: 'yes' })
-          }
+        const isOmitted = happened !== undefined && rule.omits?.(happened.event) === true
+        const text = happened && !isOmitted ? frame(show(happened)) : ''
+        if (isOver() || (text !== '' && delivered >= cutAfter)) {
+          close()
+          if (cut === 'half') yield Buffer.from(text.slice(0, text.length >> 1))
+          if (cut === 'end') return
+          throw new CliError('response', 'the connection broke off', { sent: 'yes' })
+        }
+        if (happened && text !== '') {
+          delivered++
           yield Buffer.from(rule.repeats?.(happened.event) ? text + text : text)
         }
-        if (queue.length === 0 && !isClosed)
+        if (queue.length === 0 && !isClosed && !isOver())
           await new Promise<void>((resolve) => {
             wake = resolve
           })

@@ -1,118 +1,111 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import { createSteadyClock } from '../../harness/clock.ts'
+import { createPatientClock } from '../../harness/clock.ts'
 import { childEnvironment } from '../../harness/environment.ts'
-import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
-import { resetWhenRead, response, type ScriptedServer, serve } from '../../harness/server.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { type ScriptedServer, serve } from '../../harness/server.ts'
+import {
+  createSessionService,
+  type Event,
+  endTurn,
+  type SessionScript,
+  says,
+} from '../../harness/session-service.ts'
 
 const parley = join(import.meta.dirname, '../../../bin/parley.cjs')
 
-const world = { env: { PARLEY_SESSION: 'sesn_1' } }
-
-let server: ScriptedServer | undefined
-afterEach(() => server?.close())
-
-type Event = { id: string; type: string } & Record<string, unknown>
-
-const say = (id: string, text: string): Event => ({
-  id,
-  type: 'agent.message',
-  content: [{ type: 'text', text }],
-})
+const say = (id: string, text: string) => says(text, { id })
 const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
-const done = (id: string) => idle(id, { type: 'end_turn' })
+const done = (id: string): Event => ({ ...endTurn, id })
 const usesTool = (id: string): Event => ({
   id,
   type: 'agent.tool_use',
   name: 'bash',
   input: { command: 'ls' },
 })
-
-const frame = (event: Event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+const sent: Event = { id: 'sent_1', type: 'user.message' }
 
 /**
- * Serves a session over a socket. `listed` has the events of each list, or the status of its failure.
- * `streams` has the events of each stream, and how the stream ends.
+ * Creates a service with scripted lists and streams. `listed` has the events of each list, or the status of its
+ * failure. `streams` has the events of each stream, and how the stream ends. The last list and the last stream
+ * repeat.
  */
-async function serveSession(
+function createScripted(
   listed: (Event[] | number)[],
   streams: [events: Event[], then: 'stay' | 'end' | 'reset'][],
-  receipt = JSON.stringify({ data: [{ id: 'sent_1', type: 'user.message' }] }),
+  more: SessionScript = {},
 ) {
-  let lists = 0
-  let opened = 0
-  server = await serve((socket: Socket, request) => {
-    if (/^GET \S+\/stream /.test(request)) {
-      const [events, end] = streams[Math.min(opened++, streams.length - 1)] ?? [[], 'stay']
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${events.map(frame).join('')}`)
-      if (end === 'end') socket.end()
-      if (end === 'reset') void resetWhenRead(socket, true)
-    } else if (request.startsWith('GET')) {
-      const data = listed[Math.min(lists++, listed.length - 1)] ?? []
-      const body = JSON.stringify({ data, next_page: null })
-      const status = typeof data === 'number' ? data : 200
-      socket.end(`HTTP/1.1 ${status} OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
-    } else {
-      socket.end(`HTTP/1.1 202 OK\r\ncontent-length: ${Buffer.byteLength(receipt)}\r\n\r\n${receipt}`)
-    }
+  const nth = (index: number, all: unknown[]) => (index < all.length - 1 ? { nth: index + 1 } : {})
+  const service = createSessionService({
+    posts: [{ isTaken: false, fault: { status: 202, body: JSON.stringify({ data: [sent] }) } }],
+    lists: listed.map((list, index) => ({
+      ...nth(index, listed),
+      ...(typeof list === 'number' ? { fault: { status: list } } : { events: list }),
+    })),
+    streams: streams.map(([events, then], index) => ({
+      ...nth(index, streams),
+      events,
+      ...(then === 'stay' ? {} : { cut: then, cutAfter: events.length }),
+    })),
+    list: { pageSize: Infinity, ignores: ['order', 'types', 'limit'] },
+    ...more,
   })
-  return server
+  const countLists = () => service.requests.filter(({ kind }) => kind === 'list').length
+  return {
+    ...service,
+    countLists,
+    events: (...words: string[]) => service.run(['events', ...words]),
+  }
 }
-
-const over = (served: ScriptedServer, ...argv: string[]) =>
-  run(['events', ...argv], {
-    exchange: 'network',
-    env: { ...world.env, PARLEY_AGENTS_URL: served.url },
-  })
 
 describe('events follow', () => {
   test('exits with 12 and prints entries of event_ids that are not ids', async () => {
     const shown = [usesTool('toolu_1'), idle('b', { event_ids: [5, null] })]
-    const ended = await over(await serveSession([shown], [[[], 'stay']]), 'follow')
-    expect(ended.code).toBe(12)
-    expect(ended.err).toContain('event_ids has an entry that is not an id: 5 and 1 more')
-    expect(ended.err).toContain('toolu_1: bash')
-    const listed = await over(await serveSession([shown], []), 'list')
+    const service = createScripted([shown], [[[], 'stay']])
+    const { code, err } = await service.events('follow')
+    expect(code).toBe(12)
+    expect(err).toContain('event_ids has an entry that is not an id: 5 and 1 more')
+    expect(err).toContain('toolu_1: bash')
+    const listed = await service.events('list')
     expect(listed.out).toContain('b\tsession.status_idle\t\trequires_action 5 null\n')
   })
 
   test.each<[string, Event[], number, string]>([
-    ['the end of a turn', [say('a', 'hi'), done('b')], 0, ''],
+    ['its turn has ended', [say('a', 'hi'), done('b')], 0, ''],
     [
-      'tool uses that wait',
+      'tool uses wait',
       [usesTool('toolu_1'), idle('b', { type: 'requires_action', event_ids: ['toolu_1', 'x'] })],
       12,
-      'sesn_1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm',
+      's1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm',
     ],
-    ['retries that ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
-    ['a termination', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
-    ['a deletion', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
-  ])('exits at once if the session has stopped before: %s', async (_, events, code, message) => {
-    const ended = await over(await serveSession([events], [[[], 'stay']]), 'follow')
-    expect(ended).toMatchObject({ code, out: '' })
-    expect(ended.err).toContain(message)
-  })
+    [
+      'it requires an action without ids',
+      [idle('a', { type: 'requires_action', event_ids: [] })],
+      13,
+      'requires_action',
+    ],
+    ['its retries ran out', [idle('b', { type: 'retries_exhausted' })], 13, 'retries_exhausted'],
+    ['it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
+    ['it was deleted', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
+  ])(
+    'prints no event of a session that has stopped, and exits by its state: %s',
+    async (_, events, code, message) => {
+      const ended = await createScripted([events], [[[], 'stay']]).events('follow')
+      expect(ended).toMatchObject({ code, out: '' })
+      expect(ended.err).toContain(message)
+    },
+  )
 
-  test('ignores an idle event that a user event follows, and answered ids', async () => {
-    const past = [
-      usesTool('t1'),
-      usesTool('t2'),
-      idle('i1', { type: 'requires_action', event_ids: ['t1', 't2'] }),
-      { id: 'c1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
-    ]
-    const live = [idle('i2', { type: 'requires_action', event_ids: ['t1', 't2'] })]
-    const ended = await over(await serveSession([past], [[live, 'stay']]), 'follow', '--ids')
-    expect(ended).toMatchObject({ code: 12, out: 't2\n' })
-    await server?.close()
-    const evil = [idle('i3', { type: 'requires_action', event_ids: ['\u001b[2J'] })]
-    const { url } = await serveSession([evil], [[[], 'stay']])
-    const env = { ...world.env, PARLEY_AGENTS_URL: url }
-    const shown = await run(['events', 'follow', '--ids'], { exchange: 'network', env, tty: ['stdout'] })
-    expect(shown).toMatchObject({ code: 12, out: '^[[2J\n' })
+  test('follow --ids escapes the id of a waiting tool use on a terminal', async () => {
+    const waits = idle('i3', { type: 'requires_action', event_ids: ['\u001b[2J'] })
+    const service = createScripted([[waits]], [[[], 'stay']])
+    expect(await service.run(['events', 'follow', '--ids'], { tty: ['stdout'] })).toMatchObject({
+      code: 12,
+      out: '^[[2J\n',
+    })
   })
 
   test('prints agent text as text, other events as lines, older events with --history, and exact JSON with --raw', async () => {
@@ -123,13 +116,12 @@ describe('events follow', () => {
       { id: 'd', type: 'brand.new', x: 1 },
       done('e'),
     ]
-    const plain = await over(await serveSession([past], [[live, 'stay']]), 'follow')
+    const plain = await createScripted([past], [[live, 'stay']]).events('follow')
     expect(plain).toMatchObject({
       code: 0,
       out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
     })
-    await server?.close()
-    const raw = await over(await serveSession([past], [[live, 'stay']]), 'follow', '--history', '--raw')
+    const raw = await createScripted([past], [[live, 'stay']]).events('follow', '--history', '--raw')
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
   })
 
@@ -137,256 +129,190 @@ describe('events follow', () => {
     'connects again after a cut (%s), and loses and repeats no event',
     async (cut) => {
       const [a, b, c, d] = [say('a', 'one'), say('b', 'two'), say('c', 'three'), say('d', 'four')]
-      const served = await serveSession(
+      const service = createScripted(
         [[], [a, b, c], [a, b, c]],
         [
           [[a, b], cut],
           [[c, d, done('e')], 'stay'],
         ],
       )
-      const ended = await over(served, 'follow')
-      expect(ended.code).toBe(0)
-      expect(ended.out).toBe('one\ntwo\nthree\nfour\ne\tsession.status_idle\t\tend_turn\n')
-      expect(ended.err).toContain('connecting again')
+      const { code, out, err } = await service.events('follow')
+      expect({ code, out }, err).toEqual({
+        code: 0,
+        out: 'one\ntwo\nthree\nfour\ne\tsession.status_idle\t\tend_turn\n',
+      })
+      expect(err).toContain('connecting again')
     },
   )
 
-  test('connects again after a silence, and prints from the list the events that the stream held back', async () => {
-    const served = await serveSession([[], [say('a', 'one'), done('b')]], [[[], 'stay']])
-    const ended = await over(served, 'follow', '--timeout', '0.2')
-    expect(ended.code).toBe(0)
-    expect(ended.out).toContain('one\n')
+  test('prints from the list the events that a silent stream held back', async () => {
+    const service = createScripted([[], [], [say('a', 'one'), done('b')]], [[[], 'stay']])
+    expect(await service.events('follow')).toMatchObject({
+      code: 0,
+      out: 'one\nb\tsession.status_idle\t\tend_turn\n',
+    })
   })
 
   test('reads the list before the stream, and again once the stream is open', async () => {
-    const served = await serveSession([[done('a')]], [[[], 'stay']])
-    await over(served, 'follow')
-    expect(served.requests.map((request) => request.split(' ')[1])).toEqual([
-      '/v1/sessions/sesn_1/events?order=asc',
-      '/v1/sessions/sesn_1/events/stream',
-      '/v1/sessions/sesn_1/events?order=asc',
+    const service = createScripted([[done('a')]], [[[], 'stay']])
+    await service.events('follow')
+    expect(service.requests.map(({ kind, query }) => `${kind} ${query}`)).toEqual([
+      'list order=asc',
+      'stream ',
+      'list order=asc',
     ])
   })
 
   test('send --follow does not end at an older idle event', async () => {
-    const sent = { id: 'sent_1', type: 'user.message' }
-    const served = await serveSession(
-      [
-        [say('a', 'old'), done('b')],
-        [say('a', 'old'), done('b'), sent, say('c', 'new')],
-      ],
-      [[[done('d')], 'stay']],
-    )
-    const ended = await over(served, 'send', 'go on', '--follow')
-    expect(ended.code).toBe(0)
-    expect(ended.out).toBe('new\nd\tsession.status_idle\t\tend_turn\n')
-    await server?.close()
-    // The service does not list the accepted event at once.
-    const late = await serveSession([[say('a', 'old'), done('b')]], [[[say('c', 'new'), done('d')], 'stay']])
-    expect((await over(late, 'send', 'go on', '--follow')).out).toContain('new\n')
+    const old = [say('a', 'old'), done('b')]
+    const service = createScripted([old, [...old, sent, say('c', 'new')]], [[[done('d')], 'stay']])
+    expect(await service.events('send', 'go on', '--follow')).toMatchObject({
+      code: 0,
+      out: 'new\nd\tsession.status_idle\t\tend_turn\n',
+    })
   })
 
-  test('does not repeat a request that the service refuses', async () => {
-    server = await serve((socket) => socket.end('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'))
-    expect(await over(server, 'follow')).toMatchObject({ code: 4, out: '' })
-    expect(server.requests).toHaveLength(1)
+  test('follows a quiet agent although the stream is cut seven times', async () => {
+    const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
+    const service = createScripted([[]], [...cuts, [[done('a')], 'stay']])
+    expect((await service.events('follow')).code).toBe(0)
+  })
+
+  test('sends a header that stdin gives in every request', async () => {
+    const service = createScripted([[]], [[[sent, done('a')], 'stay']])
+    const argv = ['events', 'send', 'x', '--follow', '-H', '@-']
+    const { code, requests } = await service.run(argv, { stdin: 'X-Trace: 7\n', stdinKind: 'pipe' })
+    expect(code).toBe(0)
+    expect(requests.map(({ headers }) => headers['X-Trace'])).toEqual(requests.map(() => '7'))
   })
 })
 
 describe('Y240: the list decides at an idle event', () => {
-  const sent = { id: 'sent_1', type: 'user.message' }
-  const lists = (served: ScriptedServer) =>
-    served.requests.filter((request) => /^GET (?!\S+\/stream )/.test(request)).length
-
   test.each([
     ['send --follow', ['send', 'go', '--follow'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
-    ['run', ['run', 'go'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
     ['run --last', ['run', 'go', '--last'], 'new\n'],
-  ])('%s prints the events that the stream omitted, and exits by them', async (_, words, out) => {
-    const served = await serveSession(
+  ])('%s prints the events that the stream omitted', async (_, words, out) => {
+    const service = createScripted(
       [[], [sent], [sent, say('c', 'new'), done('r')]],
       [[[sent, done('r')], 'stay']],
     )
-    expect(await over(served, ...words)).toMatchObject({ code: 0, out })
-    expect(lists(served)).toBe(3)
+    expect(await service.events(...words)).toMatchObject({ code: 0, out })
+    expect(service.countLists()).toBe(3)
   })
 
   test('reads a long list from its newest event back to the known events', async () => {
-    const at = (i: number) => ({ processed_at: new Date(i * 1000).toISOString() })
-    const past = Array.from({ length: 60 }, (_, i) => ({ ...say(`p${i}`, 'x'), ...at(i) }))
-    const asked: string[] = []
-    server = await serve((socket: Socket, request) => {
-      const { pathname, searchParams } = new URL(request.split(' ')[1] ?? '', 'http://x')
-      if (pathname.endsWith('/stream'))
-        return void socket.write(
-          `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n${frame(done('r'))}`,
-        )
-      asked.push(searchParams.toString())
-      const isFirst = asked.length <= 6
-      const all = isFirst
-        ? [...past]
-        : [...past, { ...say('c', 'new'), ...at(60) }, { ...done('r'), ...at(61) }]
-      if (searchParams.get('order') === 'desc') all.reverse()
-      const start = Number(searchParams.get('page') ?? 0)
-      const next = start + 10 < all.length ? String(start + 10) : null
-      const body = JSON.stringify({ data: all.slice(start, start + 10), next_page: next })
-      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+    const service: ReturnType<typeof createSessionService> = createSessionService({
+      history: Array.from({ length: 60 }, (_, i) =>
+        says('x', { processed_at: new Date(i * 1000).toISOString() }),
+      ),
+      list: { pageSize: 10 },
+      streams: [{ act: () => service.add(says('new'), endTurn) }],
     })
-    expect((await over(server, 'follow')).out).toMatch(/^new\nr\tsession\.status_idle\t.*\tend_turn\n$/)
-    expect(asked.slice(0, 6)).toEqual([
-      'order=asc',
-      ...[1, 2, 3, 4, 5].map((page) => `order=asc&page=${page}0`),
-    ])
-    expect(
-      asked.slice(6).filter((query) => query !== 'order=desc&page=10' && query !== 'order=desc'),
-    ).toEqual([])
-  })
-
-  test('exits by an event that the stream omitted and the list shows', async () => {
-    const missed = { id: 'o', type: 'span.outcome_evaluation_end', result: 'failed' }
-    const served = await serveSession([[], [sent, missed, done('r')]], [[[sent, done('r')], 'stay']])
-    expect((await over(served, 'send', 'go', '--follow')).code).toBe(13)
+    expect((await service.run(['events', 'follow'])).out).toMatch(
+      /^new\ne62\tsession\.status_idle\t.*\tend_turn\n$/,
+    )
+    const lists = service.requests.filter(({ kind }) => kind === 'list').map(({ query }) => String(query))
+    expect(lists.slice(0, 6)).toEqual(
+      ['', ...[1, 2, 3, 4, 5].map((page) => `&page=p${page}`)].map((page) => `order=asc${page}`),
+    )
+    expect(new Set(lists.slice(6))).toEqual(new Set(['order=desc']))
   })
 
   test('follows further if the list shows a newer message', async () => {
     const other = { id: 'other', type: 'user.message', content: [{ type: 'text', text: 'and this' }] }
-    const served = await serveSession(
+    const service = createScripted(
       [[], [sent, done('r'), other], [sent, done('r'), other, say('d', 'more'), done('q')]],
       [
         [[sent, done('r')], 'end'],
         [[], 'stay'],
       ],
     )
-    expect((await over(served, 'send', 'go', '--follow')).out).toMatch(/^r\t.*^more\n.*^q\t/ms)
+    expect((await service.events('send', 'go', '--follow')).out).toMatch(/^r\t.*^more\n.*^q\t/ms)
   })
 
   test('does not read the list again if it shows the idle event', async () => {
-    const served = await serveSession([[], [sent, say('c', 'x'), done('r')]], [[[], 'stay']])
-    expect((await over(served, 'send', 'go', '--follow')).out).toContain('x\n')
-    expect(lists(served)).toBe(2)
+    const service = createScripted([[], [sent, say('c', 'x'), done('r')]], [[[], 'stay']])
+    expect((await service.events('send', 'go', '--follow')).out).toContain('x\n')
+    expect(service.countLists()).toBe(2)
   })
 
   test('reads a list without the idle event for 5 s', async () => {
-    const served = await serveSession([[]], [[[sent, done('r')], 'stay']])
-    expect(await over(served, 'send', 'go', '--follow')).toMatchObject({ code: 0 })
-    expect(lists(served)).toBe(8)
+    const service = createScripted([[]], [[[sent, done('r')], 'stay']])
+    expect(await service.events('send', 'go', '--follow')).toMatchObject({ code: 0 })
+    expect(service.countLists()).toBe(8)
   })
 
-  test('warns if the list cannot be read at the end', async () => {
-    const served = await serveSession([[], 500], [[[sent, done('r')], 'stay']])
-    const { code, err } = await over(served, 'send', 'go', '--follow')
-    expect(code).toBe(0)
-    expect(err).toContain('the list could not be read at the end: ')
-    const again = await serveSession([[], 500, [sent, done('r')]], [[[sent, done('r')], 'stay']])
-    expect((await over(again, 'send', 'go', '--follow')).err).not.toContain('could not be read')
-  })
-
-  test('does not warn about the list of a deleted session', async () => {
-    const gone = { id: 'g', type: 'session.deleted' }
-    const served = await serveSession([[], 404], [[[sent, gone], 'stay']])
-    const { code, err } = await over(served, 'send', 'go', '--follow')
-    expect({ code, isWarned: err.includes('could not be read') }).toEqual({ code: 13, isWarned: false })
+  test.each<[string, (Event[] | number)[], Event, number, boolean]>([
+    ['warns if the list cannot be read at the end', [[], 500], done('r'), 0, true],
+    ['does not warn about a list that can be read later', [[], 500, [sent, done('r')]], done('r'), 0, false],
+    [
+      'does not warn about the list of a deleted session',
+      [[], 404],
+      { id: 'g', type: 'session.deleted' },
+      13,
+      false,
+    ],
+  ])('send --follow %s', async (_, lists, end, code, isWarned) => {
+    const service = createScripted(lists, [[[sent, end], 'stay']])
+    const ended = await service.events('send', 'go', '--follow')
+    const warning = 'the list could not be read at the end: '
+    expect({ code: ended.code, isWarned: ended.err.includes(warning) }, ended.err).toEqual({ code, isWarned })
+    expect(ended.out).toContain(`${end.id}\t${end.type}`)
   })
 })
 
-test.each([[['follow']], [['send', 'go', '--follow']], [['run', 'go']]])(
-  'Y241: exits with 4 if the followed session is gone: %j',
-  async (words) => {
-    const served = await serveSession(
-      [[], 404],
-      [
-        [[], 'end'],
-        [[], 'stay'],
-      ],
-    )
-    const { code, err } = await over(served, ...words, '--errors', 'json')
-    expect(code).toBe(4)
-    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error).toMatchObject({ exit: 4, status: 404 })
-  },
-)
-
 describe('events follow with failures', () => {
-  test('prints once an event that arrived between two lists', async () => {
-    const [a, b] = [say('a', 'one'), done('b')]
-    const resting = await over(await serveSession([[], [a, b]], [[[a, b], 'stay']]), 'follow')
-    expect(resting).toMatchObject({ code: 0, out: 'one\nb\tsession.status_idle\t\tend_turn\n' })
-    await server?.close()
-    const busy = await over(await serveSession([[], [a]], [[[a, b], 'stay']]), 'follow')
-    expect(busy.out).toBe('one\nb\tsession.status_idle\t\tend_turn\n')
-  })
+  test.each([[['follow']], [['send', 'go', '--follow']]])(
+    'Y241: exits with 4 if the followed session is gone: %j',
+    async (words) => {
+      const service = createScripted(
+        [[], 404],
+        [
+          [[], 'end'],
+          [[], 'stay'],
+        ],
+      )
+      const { code, err } = await service.events(...words, '--errors', 'json')
+      expect(code).toBe(4)
+      expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error).toMatchObject({ exit: 4, status: 404 })
+    },
+  )
 
-  test('send --follow without ids in the receipt does not end at an older idle event', async () => {
-    const served = await serveSession(
-      [[done('old')]],
-      [[[{ id: 'x', type: 'agent.thinking' }, done('new')], 'stay']],
-      '',
-    )
-    const ended = await over(served, 'send', 'go', '--follow')
-    expect(ended).toMatchObject({
-      code: 0,
-      out: 'x\tagent.thinking\t\t\nnew\tsession.status_idle\t\tend_turn\n',
-    })
-  })
-
-  test('exits with 13 for requires_action without ids', async () => {
-    const ended = await over(
-      await serveSession([[idle('a', { type: 'requires_action', event_ids: [] })]], [[[], 'stay']]),
-      'follow',
-    )
-    expect(ended.code).toBe(13)
-    expect(ended.err).toContain('requires_action')
-  })
-
-  test('follows a quiet agent although the stream is cut seven times', async () => {
-    const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
-    const served = await serveSession([[]], [...cuts, [[done('a')], 'stay']])
-    expect((await over(served, 'follow')).code).toBe(0)
+  test('does not repeat a request that the service refuses', async () => {
+    const service = createScripted([404], [])
+    expect(await service.events('follow')).toMatchObject({ code: 4, out: '' })
+    expect(service.requests).toHaveLength(1)
   })
 
   test('exits with 8 after an error in the stream', async () => {
-    server = await serve((socket, request) =>
-      socket.end(
-        request.includes('/stream')
-          ? 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: error\ndata: {"type":"error","error":{"message":"no more"}}\n\n'
-          : 'HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}',
-      ),
-    )
-    const ended = await over(server, 'follow')
-    expect(ended.code).toBe(8)
-    expect(ended.err).toContain('no more')
+    const frame = () => 'event: error\ndata: {"type":"error","error":{"message":"no more"}}\n\n'
+    const service = createSessionService({ streams: [{ events: [done('a')], frame }] })
+    const { code, err } = await service.run(['events', 'follow'])
+    expect(code).toBe(8)
+    expect(err).toContain('no more')
   })
 
   test('exits with 15 if the deadline passes while the session works', async () => {
-    const { url } = await serveSession([[]], [[[], 'stay']])
-    const ended = await run(['events', 'follow', '--deadline', '1'], {
-      exchange: 'network',
-      env: { ...world.env, PARLEY_AGENTS_URL: url },
-      timers: createSteadyClock(),
-    })
-    expect(ended.code).toBe(15)
-    expect(ended.err).toContain('the deadline passed')
+    const { code, err } = await createScripted([[]], [[[], 'stay']]).events('follow', '--deadline', '60')
+    expect(code).toBe(15)
+    expect(err).toContain('the deadline passed')
   })
 
   test.each([
-    ['15 while the list is requested', '', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
-    ['15 while the stream is requested', '/stream', ['follow'], { exit: 15, kind: 'stopped' }],
-    ['15 for a run without a task', '', ['run'], { exit: 15, resume: expect.arrayContaining(['run']) }],
-    ['9 for a run whose task was not sent', '', ['run', 'x'], { exit: 9, sent: 'no', safeToRetry: true }],
-    ['9 for an event that was not sent', '/stream', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
+    ['15 while the list is requested', 'lists', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
+    ['15 while the stream is requested', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
+    ['15 for a run without a task', 'lists', ['run'], { exit: 15, resume: expect.arrayContaining(['run']) }],
+    [
+      '9 for a run whose task was not sent',
+      'lists',
+      ['run', 'x'],
+      { exit: 9, sent: 'no', safeToRetry: true },
+    ],
+    ['9 for an event that was not sent', 'streams', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
   ])('Y215: a deadline before the session is shown exits with %s', async (_, silent, argv, expected) => {
-    server = await serve((socket, request) => {
-      const [path = ''] = request.split('?')
-      if (path.includes('/stream') === (silent !== '')) return
-      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}')
-    })
-    const flags = ['--deadline', '1', '--no-stdin', '--errors', 'json']
-    const ended = await run(['events', ...argv, ...flags], {
-      exchange: 'network',
-      env: { ...world.env, PARLEY_AGENTS_URL: server.url },
-      timers: createSteadyClock(),
-    })
-    const { error } = JSON.parse(ended.err)
-    expect({ code: ended.code, error }).toMatchObject({
+    const service = createSessionService({ [silent]: [{ fault: 'stall' }] })
+    const { code, err } = await service.run(['events', ...argv, '--deadline', '60', '--errors', 'json'])
+    expect({ code, error: JSON.parse(err).error }).toMatchObject({
       code: expected.exit,
       error: {
         ...expected,
@@ -398,78 +324,49 @@ describe('events follow with failures', () => {
   })
 
   test('Y217: the deadline passes although the wall clock is set back', async () => {
-    const steady = createSteadyClock()
+    const clock = createPatientClock()
     let isOpened = false
-    server = await serve((socket, request) => {
-      if (!request.includes('/stream')) {
-        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}')
-        return
-      }
-      isOpened = true
-      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+    const wallTime = () => clock.wallTime() - (isOpened ? 3_600_000 : 0)
+    const service = createSessionService({
+      timers: { ...clock, wallTime },
+      streams: [
+        {
+          act() {
+            isOpened = true
+          },
+        },
+      ],
     })
-    const ended = await run(['events', 'follow', '--deadline', '2'], {
-      exchange: 'network',
-      env: { ...world.env, PARLEY_AGENTS_URL: server.url },
-      timers: { ...steady, wallTime: () => steady.wallTime() - (isOpened ? 3_600_000 : 0) },
-    })
-    expect(ended.code).toBe(15)
-    expect(ended.err).toContain('the deadline passed while the session was followed')
+    const { code, err } = await service.run(['events', 'follow', '--deadline', '60'])
+    expect(code).toBe(15)
+    expect(err).toContain('the deadline passed while the session was followed')
   })
 
   test('no failure after an accepted event looks like a reason to send the event again', async () => {
-    let posted = 0
-    server = await serve((socket, request) => {
-      if (request.startsWith('POST')) {
-        posted++
-        socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}')
-      } else if (request.includes('/stream')) {
-        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-      } else if (posted === 0) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{"data":[]}')
-      else socket.end('HTTP/1.1 429 No\r\ncontent-length: 2\r\n\r\n{}')
-    })
-    const argv = ['events', 'send', 'x', '--follow', '--retries', '0', '--errors', 'json']
-    const env = { ...world.env, PARLEY_AGENTS_URL: server.url }
-    const ended = await run(argv, { exchange: 'network', timers: hurried(2000), env })
-    expect(ended.code).toBe(8)
-    expect(JSON.parse(ended.err).error).toMatchObject({ exit: 8, sent: 'yes', safeToRetry: false })
-    expect(posted).toBe(1)
-  })
-
-  test('reads a header from stdin once, for all requests', async () => {
-    const served = await serveSession([[]], [[[done('a')], 'stay']])
-    const ended = await run(['events', 'send', 'x', '--follow', '-H', '@-'], {
-      exchange: 'network',
-      stdin: 'X-Trace: 7\n',
-      env: { ...world.env, PARLEY_AGENTS_URL: served.url },
-    })
-    expect(ended.code).toBe(0)
-    expect(served.requests.map((request) => /X-Trace: 7/i.test(request))).toEqual(
-      served.requests.map(() => true),
-    )
+    const service = createScripted([[], 429], [[[], 'stay']])
+    const { code, err } = await service.events('send', 'x', '--follow', '--retries', '0', '--errors', 'json')
+    expect(code).toBe(8)
+    expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'yes', safeToRetry: false })
+    expect(service.posts).toHaveLength(1)
   })
 
   test('exits with 8 if the next page of a list is the same page', async () => {
-    server = await serve((socket) => {
-      const body = '{"data":[{"id":"a","type":"b"}],"next_page":"p"}'
-      socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
-    })
-    expect((await over(server, 'list')).code).toBe(8)
-    expect(server.requests).toHaveLength(2)
+    const exchange = answering('{"data":[{"id":"a","type":"b"}],"next_page":"p"}')
+    const { code, requests } = await run(['events', 'list', '-s', 's1'], { exchange })
+    expect({ code, requests: requests.length }).toEqual({ code: 8, requests: 2 })
   })
 
-  const envelope = '{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}'
   test.each([['send', 'x'], ['list'], ['follow'], ['confirm', '--pending', '--allow']])(
     'exits with 6 for a rate limit error in a 200: events %s',
     async (...argv) => {
-      server = await serve((socket, request) =>
-        request.includes('/stream')
-          ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-          : socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${envelope.length}\r\n\r\n${envelope}`),
-      )
-      expect(await over(server, ...argv)).toMatchObject({ code: 6, out: '' })
+      const fault = { status: 200, error: 'rate_limit_error' }
+      const service = createSessionService({ posts: [{ fault }], lists: [{ fault }] })
+      expect(await service.run(['events', ...argv])).toMatchObject({ code: 6, out: '' })
     },
   )
+
+  let server: ScriptedServer | undefined
+  afterEach(() => server?.close())
 
   test.each([
     ['a refused list', ['follow'], 4],
@@ -494,83 +391,79 @@ describe('events follow with failures', () => {
 
 describe('failures with --raw', () => {
   const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
-  const html = response('<html>bad gateway</html>', '502 Bad Gateway', ['content-type: text/html'])
-  const pageOf = (next: object, ...data: Event[]) => response(JSON.stringify({ data, ...next }))
+  const html = { status: 502, body: '<html>bad gateway</html>', headers: { 'content-type': 'text/html' } }
 
   test.each([
     ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
     ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
   ])('%s --raw prints nothing for a repeated list and stream', async (_, argv, printed) => {
-    const sent: Event = { id: 'sent_1', type: 'user.message', content: [{ type: 'text', text: 'go on' }] }
     const isRun = argv[0] === 'run'
-    let hasBegun = false
-    let failing = 0
     const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
     const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
-    server = await serve((socket, request) => {
-      const isStream = /^GET \S+\/stream /.test(request)
-      if (request.startsWith('POST')) return void socket.write(response(JSON.stringify({ data: [sent] })))
-      if (isStream && !hasBegun) {
-        hasBegun = true
-        return void socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hi\n\n')
-      }
-      if (hasBegun && failing++ < 4) return void socket.write(html)
-      if (!isStream) return void socket.write(pageOf({}, ...(hasBegun ? now : before)))
-      const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n'
-      socket.write(`${head}${frame(done('i'))}`)
+    let failing = 0
+    const isFailing = () => hasBegun() && ++failing <= 4
+    const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
+    const service: ReturnType<typeof createScripted> = createScripted([], [], {
+      lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
+      streams: [
+        { nth: 1, events: [], cutAfter: 0 },
+        { when: isFailing, fault: html },
+        { events: [done('i')] },
+      ],
     })
-    const ended = await over(server, ...argv, '--raw', '--retries', '0')
-    expect(ended).toMatchObject({ code: 0, out: rawLines(...printed) })
-    expect(ended.err).toContain('502')
+    const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
+    expect({ code, out }, err).toEqual({ code: 0, out: rawLines(...printed) })
+    expect(err).toContain('502')
     expect(failing).toBeGreaterThan(4)
   })
 
   test('--raw prints the failure that ends the following on stderr only', async () => {
-    const gone = '{"type":"error","error":{"type":"not_found_error","message":"gone"}}'
-    server = await serve((socket, request) => {
-      const isStream = /^GET \S+\/stream /.test(request)
-      socket.write(isStream ? response(gone, '404 Not Found') : pageOf({}, say('a', 'one')))
-    })
-    const ended = await over(server, 'follow', '--history', '--raw')
-    expect(ended).toMatchObject({ code: 4, out: rawLines(say('a', 'one')) })
-    expect(ended.err).toMatch(
-      /404 Not Found\n {2}'parley sessions list' lists the sessions; .*\n {2}the service says: gone\n/,
+    const fault = {
+      status: 404,
+      body: '{"type":"error","error":{"type":"not_found_error","message":"gone"}}',
+    }
+    const service = createScripted([[say('a', 'one')]], [], { streams: [{ fault }] })
+    const { code, out, err } = await service.events('follow', '--history', '--raw')
+    expect({ code, out }).toEqual({ code: 4, out: rawLines(say('a', 'one')) })
+    expect(err).toMatch(
+      /404.*\n {2}'parley sessions list' lists the sessions; .*\n {2}the service says: gone\n/,
     )
   })
 
   test('--raw prints the failure that ends a list on stderr only', async () => {
-    let lists = 0
-    const pages = [pageOf({ next_page: 'p1' }, say('a', 'one'), say('b', 'two')), html]
-    server = await serve((socket) => void socket.write(pages[lists++] ?? html))
-    const ended = await over(server, 'list', '--order', 'asc', '--raw', '--retries', '0')
-    expect(ended).toMatchObject({ code: 7, out: rawLines(say('a', 'one'), say('b', 'two')) })
-    expect(ended.err).toContain('502 Bad Gateway\n')
+    const service = createScripted([], [], {
+      lists: [{ events: [say('a', 'one'), say('b', 'two')] }, { page: 2, fault: html }],
+      list: { pageSize: 1, ignores: ['limit'] },
+    })
+    const argv = ['list', '--order', 'asc', '--raw', '--retries', '0']
+    const { code, out, err } = await service.events(...argv)
+    expect({ code, out }).toEqual({ code: 7, out: rawLines(say('a', 'one')) })
+    expect(err).toContain('502')
   })
 
   test('--raw prints nothing for a refused larger page', async () => {
-    let lists = 0
     const events = Array.from({ length: 100 }, (_, i) => say(`e${i}`, 'x'))
-    const refused = response('{"error":"no such limit"}', '400 Bad Request')
-    server = await serve((socket) => void socket.write(lists++ === 0 ? pageOf({}, ...events) : refused))
-    expect(await over(server, 'list', '--raw')).toMatchObject({ code: 0, out: rawLines(...events) })
+    const service = createScripted([events, 400], [])
+    expect(await service.events('list', '--raw')).toMatchObject({ code: 0, out: rawLines(...events) })
   })
 })
 
 describe('events list', () => {
   const exchange = createEmulator({})
+  const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 
   test('prints all pages, in both orders, by type, and up to a limit', async () => {
-    for (let i = 0; i < 30; i++)
+    for (let i = 0; i < 12; i++)
       await run(['events', 'send', '--follow', `message ${i}`], { ...world, exchange })
     const all = await run(['events', 'list'], { ...world, exchange })
-    expect(all.out.split('\n').length).toBeGreaterThan(90)
+    expect(all.out.split('\n').length).toBeGreaterThan(40)
     expect(all.requests.length).toBeGreaterThan(2)
-    const some = await run(['events', 'list', '--type', 'user.message', '--order', 'desc', '--limit', '21'], {
+    const some = await run(['events', 'list', '--type', 'user.message', '--order', 'desc', '--limit', '11'], {
       ...world,
       exchange,
     })
-    expect(some.out.match(/^[^\t]+\tuser\.message\t[^\t]+\tmessage \d+$/gm)).toHaveLength(21)
-    expect(some.out).toMatch(/^[^\t]+\tuser\.message\t[^\t]+\tmessage 29\n/)
+    expect(some.out.match(/^[^\t]+\tuser\.message\t[^\t]+\tmessage \d+$/gm)).toHaveLength(11)
+    expect(some.out).toMatch(/^[^\t]+\tuser\.message\t[^\t]+\tmessage 11\n/)
     expect(some.requests[0]?.url).toContain('?types%5B%5D=user.message&order=desc&limit=100')
     const ids = await run(['events', 'list', '--limit', '2', '--ids'], { ...world, exchange })
     expect(ids.out).toMatch(/^sevt_\w+\nsevt_\w+\n$/)
@@ -634,15 +527,21 @@ describe('events list', () => {
     })
 
     test.each([
-      ['one event', ['--limit', '1'], [say('a', 'x')]],
-      ['one event of the type', ['--limit', '1', '--type', 'agent.message'], [say('a', 'x'), done('b')]],
+      ['one event', ['--limit', '1'], [say('a', 'x')], 'a\n'],
+      [
+        'one event of the type',
+        ['--limit', '1', '--type', 'agent.message'],
+        [say('a', 'x'), done('b')],
+        'a\n',
+      ],
       [
         'two events with times',
         ['--order', 'asc'],
         [1, 2].map((i) => ({ ...say(`a${i}`, 'x'), processed_at: new Date(i * 1000).toISOString() })),
+        'a1\na2\n',
       ],
-    ])('prints no note about %s', async (_, flags, listed) => {
-      expect(await list(flags, true, listed)).toMatchObject({ code: 0, err: '' })
+    ])('prints no note about %s', async (_, flags, listed, out) => {
+      expect(await list(flags, true, listed)).toMatchObject({ code: 0, out, err: '' })
     })
   })
 
@@ -689,7 +588,7 @@ describe('events list', () => {
     const [head = '', ...lines] = shown.out.split('\n')
     expect(head).toMatch(/^ID +TYPE +TIME +TEXT$/)
     expect(lines.join('\n')).not.toMatch(/TYPE|TIME|TEXT/)
-    expect(lines.filter((line) => line.indexOf('user.message') === head.indexOf('TYPE'))).toHaveLength(30)
+    expect(lines.filter((line) => line.indexOf('user.message') === head.indexOf('TYPE'))).toHaveLength(12)
     expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
   })
 
