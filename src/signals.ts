@@ -14,7 +14,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
-      stopListening()
+      removeSignalHandlers()
       try {
         // Writing to a stream does not block if stderr is full.
         const stream = stderr.open()
@@ -31,7 +31,7 @@ export function onSignal(clean: (exit: number) => string, stderr: StdStream): vo
 }
 
 /** Lets the next signal end the process at once. */
-export function stopListening(): void {
+export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }
 

@@ -11,7 +11,7 @@ import {
 import { hasCode } from './errors.ts'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
-import { stopListening } from './signals.ts'
+import { removeSignalHandlers } from './signals.ts'
 
 /** Creates stdout or stderr. `openStream` is called on first use. */
 export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {
@@ -44,7 +44,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
       // The first process of a container dies only by signals that it listens to.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // The last write of a run may block. Then a signal must end the process at once.
-      stopListening()
+      removeSignalHandlers()
       return writeAll(descriptor, bytes)
     },
   }

@@ -36,7 +36,7 @@ export class SettingArgument extends Argument {
 export class FileArgument extends Argument {}
 
 /** Flag of the commands that add a pipe's text to other input. */
-export const failOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
+export const createFailOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 
 /** Collects the values of a repeatable flag. `earlier` is false after the flag's `--no-` form. */
 export const appendValue = (value: string, earlier: string[] | false | undefined): string[] => [

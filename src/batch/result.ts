@@ -10,7 +10,7 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
   const { attempts, answers } = spent
-  const usage = usageOf(spent)
+  const usage = findUsage(spent)
   // A single response contains its usage, so the usage is not repeated.
   const rest =
     'response' in content
@@ -21,10 +21,10 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
 
 /** Formats a failed line; `error` has the form of `--errors json`. */
 export const formatFailure = (subject: ResultLine, error: object): string =>
-  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: usageOf(subject.spent) }).slice(1)}`
+  `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
 
 /** Returns the usage of the line. A resumed batch reads the usage from the results. */
-const usageOf = ({ usage }: LineUsage) => (Object.keys(usage).length > 0 ? usage : undefined)
+const findUsage = ({ usage }: LineUsage) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)

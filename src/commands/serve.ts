@@ -74,7 +74,7 @@ export default {
         latencyMs: latency,
         answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
         sessions: {
-          onlyMade: strict,
+          onlyCreated: strict,
           record:
             session === undefined
               ? undefined

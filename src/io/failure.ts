@@ -55,7 +55,7 @@ const maxBodyLength = 4096
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
-/** Returns a failure as data for programs. The text of an answer is shortened if it was saved elsewhere. */
+/** Returns a failure as data for programs. An answer that is saved in no file is not shortened. */
 export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details

@@ -132,7 +132,7 @@ describe('sessions of the emulator', () => {
   })
 
   test('serve --strict has only sessions that were created', async () => {
-    exchange = createEmulator({ sessions: { onlyMade: true } })
+    exchange = createEmulator({ sessions: { onlyCreated: true } })
     const created = await make({})
     const statuses = [created, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
     expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([200, 404])

@@ -1,5 +1,11 @@
 import { Argument, Option } from 'commander'
-import { appendValue, FileFlag, failOnEmptyFlag, parseAmount, parsePositiveCount } from '../../argv/flags.ts'
+import {
+  appendValue,
+  createFailOnEmptyFlag,
+  FileFlag,
+  parseAmount,
+  parsePositiveCount,
+} from '../../argv/flags.ts'
 import type { RunOptions } from '../../sessions/running/plan.ts'
 import { runTask } from '../../sessions/running/run.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
@@ -27,7 +33,7 @@ export default {
       'interrupt the session when this run reaches this cost at list prices, such as 2.50',
     ).argParser(parseAmount),
     ...eventFlags({ isListed: false }),
-    failOnEmptyFlag(),
+    createFailOnEmptyFlag(),
     new Option('--ids', 'print only the ids of waiting tool uses'),
     new Option('--last', "print only the agent's answer"),
     new FileFlag('-o, --output <file>', 'write the whole answer to a file, replacing it', 'writes'),

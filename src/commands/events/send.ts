@@ -1,5 +1,5 @@
 import { Argument, Option } from 'commander'
-import { FileFlag, failOnEmptyFlag } from '../../argv/flags.ts'
+import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
@@ -19,7 +19,7 @@ export default {
     ...sessionFlags({ unchecked: 'accept any events that are JSON, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
     ...eventFlags(),
-    failOnEmptyFlag(),
+    createFailOnEmptyFlag(),
     new Option('--ids', 'print ids only; with --follow, ids of waiting tool uses'),
     new Option('--follow', 'then follow the session until it stops'),
   ],

@@ -11,7 +11,7 @@ export default {
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
     ...sessionFlags({ session: 'read this session instead of EVENTS' }),
-    new Option('--fail-on-deny', 'exit 14 if a tool use would be denied or asked about'),
+    new Option('--fail-on-deny', 'exit 14 unless the policy allows every tool use'),
   ],
 
   notes: [

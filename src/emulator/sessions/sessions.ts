@@ -16,8 +16,8 @@ export interface SessionStore {
 }
 
 export interface SessionsOptions {
-  /** Only created sessions exist; otherwise a session is created on first use. */
-  onlyMade?: boolean
+  /** Returns 404 for an id that no client created. Without it, the first request with an id creates its session. */
+  onlyCreated?: boolean
   /** Recorded events that each session replays. */
   record?: readonly ListedEvent[] | undefined
   /** Storage for other processes; without it sessions end with this process. */
@@ -32,7 +32,7 @@ const pollIntervalMs = 200
 /** Emulates the session service. */
 export class Sessions {
   readonly #all = new Map<string, Session>()
-  readonly #made = new Set<string>()
+  readonly #created = new Set<string>()
   readonly #options: SessionsOptions
   /** Delay before an agent reacts. */
   readonly #latency: number
@@ -44,7 +44,7 @@ export class Sessions {
 
   create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
     const id = newId('sesn')
-    this.#made.add(id)
+    this.#created.add(id)
     return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))
   }
 
@@ -107,7 +107,8 @@ export class Sessions {
 
   #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
-    if (this.#options.onlyMade && !this.#made.has(id)) return errorResponse(404, `unknown session ${id}`)
+    if (this.#options.onlyCreated && !this.#created.has(id))
+      return errorResponse(404, `unknown session ${id}`)
     const session = this.#find(id)
     this.#all.set(id, session)
     return use(session)

@@ -4,7 +4,7 @@ import { blanks, type Page } from './page.ts'
 import { SegmentCutter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
-export interface FlowSpace {
+export interface TextFlowLayout {
   page: Page
   /** Begins the first row, such as the bullet of a list item. */
   lead: StyledLine
@@ -17,7 +17,7 @@ export interface FlowSpace {
 
 /** Prints a paragraph word by word while its text arrives. */
 export class TextFlow {
-  readonly #space: FlowSpace
+  readonly #space: TextFlowLayout
   readonly #cutter = new SegmentCutter()
   /** Start of the next row. */
   #lead: StyledLine
@@ -26,7 +26,7 @@ export class TextFlow {
   #lastText: string | undefined
   #isEmpty = true
 
-  constructor(space: FlowSpace) {
+  constructor(space: TextFlowLayout) {
     this.#space = space
     this.#lead = space.lead
   }

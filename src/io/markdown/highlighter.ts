@@ -27,7 +27,7 @@ const colours = new Map([
 ])
 
 /** Returns the highlighter of a language, or `undefined` if the language is unknown. */
-export function createHighlight(language: string): Highlight | undefined {
+export function findHighlighter(language: string): Highlight | undefined {
   const id = lang(language)
   if (id === 'diff') return highlightDiff
   const options =

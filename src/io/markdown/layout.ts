@@ -1,6 +1,6 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
-import { createHighlight, type Highlight } from './highlighter.ts'
+import { findHighlighter, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
 import { type FencedCode, indentOf, maxBlockLength } from './source.ts'
 
@@ -95,7 +95,7 @@ function layOutItem(item: Tokens.ListItem, room: LayoutSpace): StyledLine[] {
 }
 
 function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
-  const highlight = createHighlight(lang)
+  const highlight = findHighlighter(lang)
   return text
     .trimEnd()
     .split('\n')

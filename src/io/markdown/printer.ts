@@ -9,10 +9,10 @@ import {
   closesFence,
   type FencedCode,
   indentOf,
+  MarkdownBuffer,
   maxBlockLength,
   openFence,
   readTokens,
-  SourceText,
 } from './source.ts'
 
 export interface MarkdownOptions {
@@ -31,7 +31,7 @@ export interface MarkdownOptions {
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
-  readonly #source = new SourceText()
+  readonly #source = new MarkdownBuffer()
   readonly #page: Page
   /** Lines of the incomplete block. */
   #open = ''

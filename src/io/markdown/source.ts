@@ -1,12 +1,12 @@
 import { getDefaults, Lexer, type MarkedToken, type Token, Tokenizer } from 'marked'
 import { escapeControls } from '../escape.ts'
-import { createHighlight, type Highlight } from './highlighter.ts'
+import { findHighlighter, type Highlight } from './highlighter.ts'
 
 /** Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. In characters. */
 export const maxBlockLength = 4000
 
 /** Text that arrives in pieces. Control characters are escaped before parsing, also in a pipe. */
-export class SourceText {
+export class MarkdownBuffer {
   #added = ''
 
   add(text: string): void {
@@ -74,7 +74,7 @@ export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 export function openFence(line: string): Fence | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   if (mark === undefined || (mark[0] === '`' && info.includes('`'))) return undefined
-  return { mark, highlight: createHighlight(info.trim().split(/[\s{,]/, 1)[0] as string) }
+  return { mark, highlight: findHighlighter(info.trim().split(/[\s{,]/, 1)[0] as string) }
 }
 
 export function closesFence({ mark }: Fence, line: string): boolean {

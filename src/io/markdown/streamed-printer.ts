@@ -11,10 +11,10 @@ import {
   type Fence,
   type FencedCode,
   indentOf,
+  MarkdownBuffer,
   maxBlockLength,
   openFence,
   readTokens,
-  SourceText,
 } from './source.ts'
 
 /** An open list item. */
@@ -43,7 +43,7 @@ interface HeldBlock {
 export class StreamedMarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
-  readonly #source = new SourceText()
+  readonly #source = new MarkdownBuffer()
   readonly #page: Page
   /** The incomplete line; empty while its text goes into the flow. */
   #line = ''
