@@ -7,13 +7,12 @@ import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 /** The end of an answer. */
 export interface AnswerEnd {
   summary: AnswerSummary
-  /** The answer has no text, so `otherContent` names its content. */
-  isBlank: boolean
-  otherContent?: ReadonlySet<string>
+  /** Kinds of content other than text. */
+  otherContent: ReadonlySet<string>
   /** Some bytes were invalid text and became U+FFFD. */
-  isDamaged?: boolean
+  isDamaged: boolean
   /** The service did not end the stream. */
-  isAssumed?: boolean
+  isAssumed: boolean
 }
 
 /** Normal finish reasons. Any other one is a warning. */
@@ -28,7 +27,7 @@ export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean
 const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
 /** Returns the defects of an answer that counts as complete. */
-export function listWarnings(end: Omit<AnswerEnd, 'isBlank'>): string[] {
+export function listWarnings(end: AnswerEnd): string[] {
   const cut = describeCut(end)
   return [...(end.isDamaged ? [damaged] : []), ...(cut === undefined ? [] : [cut])]
 }
@@ -37,11 +36,15 @@ export function listWarnings(end: Omit<AnswerEnd, 'isBlank'>): string[] {
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
 /** Returns the missing part of an answer; `undefined` if it meets the requirement. */
-export function findMissingPart(end: AnswerEnd, demand: AnswerRequirement): string | undefined {
+export function findMissingPart(
+  end: AnswerEnd,
+  isBlank: boolean,
+  demand: AnswerRequirement,
+): string | undefined {
   if (demand === 'anything') return undefined
   const cut = describeCut(end)
-  if (!end.isBlank) return demand === 'uncut' ? cut : undefined
-  const held = [...(end.otherContent ?? [])].join(' and ')
+  if (!isBlank) return demand === 'uncut' ? cut : undefined
+  const held = [...end.otherContent].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${held && `, only ${held}`}`
 }
 
@@ -49,7 +52,7 @@ export function findMissingPart(end: AnswerEnd, demand: AnswerRequirement): stri
 export function describeCut({
   summary,
   isAssumed,
-}: Pick<AnswerEnd, 'summary' | 'isAssumed'>): string | undefined {
+}: Pick<AnswerEnd, 'summary'> & { isAssumed?: boolean }): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
   // The service's own explanation takes precedence.

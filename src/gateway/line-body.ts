@@ -1,18 +1,18 @@
 import { buildBody, type Part } from '../content/body.ts'
-import { type AnswerEnd, createLineWarning } from '../content/footer.ts'
+import { createLineWarning, listWarnings } from '../content/footer.ts'
 import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage, readResultTokens } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { usageError } from '../errors.ts'
-import { createCaller } from '../http/call.ts'
+import { asFailure, type CliError, usageError } from '../errors.ts'
+import { createCaller, type ReadableResponse } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
 import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, readBodyFlags } from './body-flags.ts'
-import type { SendPart } from './long-answer.ts'
+import type { LongAnswer, PartReader } from './long-answer.ts'
 
 /** Input of one line: a prompt, or a whole body. */
 export type LineInput = { model?: string } & ({ prompt: string } | { body: string })
@@ -46,12 +46,21 @@ export interface LineContext {
 /** Throws a `CliError` if the batch does not allow another request for an incomplete answer. */
 export type RequireContinuation = () => void
 
-/** Callbacks while an answer is read. */
-export interface AnswerCallbacks {
-  /** Receives the token counts of an answer. */
-  onSummary(summary: AnswerSummary): void
-  /** Receives the end of a complete answer. */
-  onEnd(end: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void
+/** Reads the answer of a line. */
+export interface LineReader<T> extends PartReader<T> {
+  /**
+   * Adds the received content of an incomplete answer to a failure. Returns `undefined` if nothing was
+   * received.
+   */
+  addReceived(failure: CliError): CliError | undefined
+}
+
+interface LineReading<T> {
+  model: string
+  line: LineContext
+  answer: LongAnswer
+  reader: LineReader<T>
+  requireNext: RequireContinuation
 }
 
 /** Prepares to build and send the requests of a batch, and to count their answers. Throws a usage error. */
@@ -92,18 +101,25 @@ export async function createLineSender(
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return { model: line.model ?? model(), body: await bodyOf(line) }
     },
-    /** Returns callbacks that add the answer's tokens to the line. */
-    createEvents: ({ index, spent }: LineContext): AnswerCallbacks => ({
-      onSummary: (summary) => addAnswerUsage(spent, context.summary, summary),
-      onEnd: (end) => warnLine(index, end),
-    }),
-    /** Returns a function that sends the requests of a line. */
-    createSend:
-      (model: string, { spent }: LineContext): SendPart =>
-      (body, read) =>
+    /** Adds the tokens of an answer to the line. */
+    countAnswer: ({ spent }: LineContext, summary: AnswerSummary) =>
+      addAnswerUsage(spent, context.summary, summary),
+    /** Requests the answer of a line. Returns what the reader made of it, and the facts of its end. */
+    async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
+      const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>
         withFreshSecret(() => {
           spent.attempts++
           return caller.call(endpoint, requestOf({ model, body }), read)
-        }),
+        })
+      try {
+        const value = await answer.receive(send, reader, { requireNext, isRepeated: true })
+        const { end } = answer
+        warnLine(index, end)
+        const { model, stopReason } = end.summary
+        return { value, model, stopReason, warning: listWarnings(end).join('; ') || undefined }
+      } catch (error) {
+        throw answer.isWhole ? error : (reader.addReceived(asFailure(error)) ?? error)
+      }
+    },
   }
 }

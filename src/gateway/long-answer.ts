@@ -1,4 +1,4 @@
-import { describeCut } from '../content/footer.ts'
+import { type AnswerEnd, describeCut } from '../content/footer.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError, type FailureDetails } from '../errors.ts'
@@ -11,8 +11,7 @@ import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
 /** Part of an answer in one response. */
-export interface AnswerPart {
-  summary: AnswerSummary
+export interface AnswerPart extends AnswerEnd {
   /** The part has text, an image or other content of the answer. */
   hasContent: boolean
 }
@@ -36,8 +35,8 @@ const maxRequests = 64
  * state.
  */
 export class LongAnswer {
-  /** Facts of the last part, with the token counts of all parts. */
-  summary: AnswerSummary = {}
+  /** Facts of the last part, with the token counts, other content and defects of all parts. */
+  end: AnswerEnd = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
   #body: Uint8Array
   readonly #sentTokens = new Set<string>()
   #parts = 0
@@ -84,14 +83,20 @@ export class LongAnswer {
   }
 
   /** Throws a `CliError` if the answer is incomplete and has no valid token. */
-  #add({ summary, hasContent }: AnswerPart): void {
+  #add({ summary, hasContent, ...part }: AnswerPart): void {
+    const { end: earlier } = this
     const { continuationToken: token } = summary
     const isNew = token !== undefined && !this.#sentTokens.has(token)
     const isEmpty = this.isBegun && !hasContent && !isNew
     const usage: Record<string, number | null> = {}
-    addToSums(usage, readTokenUsage(this.summary))
+    addToSums(usage, readTokenUsage(earlier.summary))
     addToSums(usage, readTokenUsage(summary))
-    this.summary = { ...summary, ...usage }
+    this.end = {
+      summary: { ...summary, ...usage },
+      otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
+      isDamaged: earlier.isDamaged || part.isDamaged,
+      isAssumed: earlier.isAssumed || part.isAssumed,
+    }
     this.#parts++
     this.#isWhole = !isEmpty && !hasContinuation(summary)
     if (this.#isWhole) return

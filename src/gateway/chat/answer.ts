@@ -20,12 +20,12 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { AnswerSummary, OtherContent } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
-export interface PrintedAnswer extends AnswerEnd {
+export interface PrintedAnswer {
+  end: AnswerEnd
   /** The text if the caller asked for it; with a schema the JSON that matches. */
   text: string
 }
@@ -65,9 +65,6 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const printer = schema ? undefined : await createPrinter({ ...context, output }, layout)
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
-  const otherContent = new Set<OtherContent>()
-  let isAssumed = false
-  let isDamaged = false
   let unread: () => Uint8Array = () => new Uint8Array()
   /**
    * Text that is not printed yet. A part stays here until the next part arrives, so that stdout stays empty
@@ -125,13 +122,11 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   /** Saves an unreadable answer, and adds its path to the failure. `saveAfter` saves text. */
-  function withPlace(error: unknown): unknown {
+  function withPlace(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
     if (attempts.refusal && !file) return joinFailures(attempts.refusal, error)
     breakLine()
-    // A complete answer without text and other content needs no file.
-    const isNothing = isRaw || (text.isWhole && otherContent.size === 0)
-    return isNothing ? error : saveUnread(context, error, unread())
+    return isRaw || !isUnread ? error : saveUnread(context, error, unread())
   }
 
   return {
@@ -142,7 +137,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     async read(response: HttpResponse): Promise<AnswerPart> {
       const hasEarlier = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
-      const { summary, contentCount } = decoder
+      const { summary, contentCount, otherContent } = decoder
       unread = decoder.unread
       let failure: unknown
 
@@ -165,17 +160,19 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       // A spinner would erase an unfinished line, so a spinner is shown only before the first output.
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        const end = await readAnswerBody(response, { progress, contentCount }, { onChunk, readsRest, timers })
+        const { isAssumed } = await readAnswerBody(
+          response,
+          { progress, contentCount },
+          { onChunk, readsRest, timers },
+        )
         if (failure) throw failure
         decoder.end()
         if (hasOutput || file) await print()
         requirePrinted()
         recordAnswer(context.summary, summary)
-        isAssumed ||= end.isAssumed
         // `--raw` prints the bytes of such a body unchanged, so the printed answer is not damaged.
-        isDamaged ||= decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
-        for (const what of decoder.otherContent) otherContent.add(what)
-        return { summary, hasContent: decoder.hasContent() }
+        const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
+        return { summary, hasContent: decoder.hasContent(), otherContent, isAssumed, isDamaged }
       } catch (error) {
         addPartUsage(context.summary, summary)
         if (!hasEarlier && !(error instanceof OutputClosed)) await print()
@@ -186,28 +183,26 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     },
 
     /** Ends the text. Throws a `CliError` if the answer lacks required content. */
-    async finish(response: ReadableResponse, summary: AnswerSummary): Promise<PrintedAnswer | Mismatch> {
-      const { isBlank } = text
-      const whole = returnsText || schema ? text.read() : ''
-      const answer = { summary, otherContent, text: whole, isBlank, isDamaged, isAssumed }
+    async finish(response: ReadableResponse, end: AnswerEnd): Promise<PrintedAnswer | Mismatch> {
+      const answer = { end, text: returnsText || schema ? text.read() : '' }
       try {
         await print()
         await attempts.run(() => shown?.end())
         requirePrinted()
-        text.isWhole = true
-        const lack = findMissingPart(answer, isRaw && demand === 'text' ? 'anything' : demand)
-        if (lack !== undefined) {
-          printUsage(context, summary, showsUsage)
-          throw createResponseError(lack)
-        }
       } catch (error) {
         throw withPlace(error)
       }
+      const lack = findMissingPart(end, text.isBlank, isRaw && demand === 'text' ? 'anything' : demand)
+      if (lack !== undefined) {
+        printUsage(context, end.summary, showsUsage)
+        // A complete answer without text and other content needs no file.
+        throw withPlace(createResponseError(lack), end.otherContent.size > 0)
+      }
       if (schema) {
         response.accept()
-        const checked = await schema.check(answer.text, describeCut(answer))
+        const checked = await schema.check(answer.text, describeCut(end))
         if ('failure' in checked) {
-          printUsage(context, summary, showsUsage)
+          printUsage(context, end.summary, showsUsage)
           if (isLast) throw checked.failure
           return checked
         }
@@ -255,8 +250,6 @@ const maxBlockLength = 16384
 
 /** Collects the text of an answer. */
 class AnswerText {
-  /** The whole text was received. */
-  isWhole = false
   isBlank = true
   #blocks: { bytes: Buffer; encoding: BufferEncoding }[] = []
   #last = ''

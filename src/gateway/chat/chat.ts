@@ -83,7 +83,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         return opened.read(response)
       },
       async finish(response) {
-        const printed = await (opened as AnswerPrinting).finish(response, answer.summary)
+        const printed = await (opened as AnswerPrinting).finish(response, answer.end)
         if ('failure' in printed) {
           mismatch = printed
           return printed
@@ -118,7 +118,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   if ('failure' in answer) throw answer.failure
   if (fileName !== undefined) context.summary.files?.push(fileName)
   if (file?.described) context.note(file.described)
-  printEnd(context, answer, options.usage)
+  printEnd(context, answer.end, options.usage)
 }
 
 /** A later request has failed, but the answer that did not match the schema was paid for. */

@@ -1,20 +1,19 @@
-import { type AnswerRequirement, describeCut, findMissingPart, listWarnings } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCut, findMissingPart } from '../../content/footer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, CliError } from '../../errors.ts'
+import { asFailure, type CliError } from '../../errors.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import type { OtherContent } from '../../wire/gateway/answer-forms.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import {
-  type AnswerCallbacks,
   createLineSender,
   type LineContext,
   type LineInput,
@@ -41,34 +40,37 @@ export async function prepareChatLines(
   const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
   async function ask(
-    request: LineRequest,
+    { model, body: first }: LineRequest,
     state: LineState,
     line: LineContext,
     requireNext: RequireContinuation,
   ) {
     const earlier = state.mismatches.values()
-    const { onSummary, onEnd } = caller.createEvents(line)
-    const send = caller.createSend(request.model, line)
+    const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
     const askOnce = async (body: Uint8Array, isLast: boolean) => {
       const known = earlier.next()
       if (!known.done) return known.value
       if (!state.parts) requireRetry(state.mismatches.at(-1), requireNext)
       state.parts ??= new ReceivedParts(body)
       const { parts } = state
-      const read = (response: HttpResponse) => parts.read(response, { isRaw, onSummary, timers })
-      const finish = () => parts.finish({ demand, schema, isLast, onEnd })
-      const answer = await parts.answer
-        .receive(send, { read, finish }, { requireNext, isRepeated: true })
-        .catch((error: unknown) => {
-          throw parts.addTo(error)
-        })
+      const reader = {
+        read: (response: HttpResponse) => parts.read(response, { isRaw, countAnswer, timers }),
+        finish: () => parts.finish({ demand, schema, isLast }),
+        addReceived: (failure: CliError) => parts.addReceived(failure),
+      }
+      const { value, ...facts } = await caller.receive({
+        model,
+        line,
+        answer: parts.answer,
+        reader,
+        requireNext,
+      })
       state.parts = undefined
-      if ('failure' in answer) state.mismatches.push(answer)
-      return answer
+      if (!('failure' in value)) return { ...facts, content: value }
+      state.mismatches.push(value)
+      return value
     }
-    const answer = await (schema
-      ? schema.retryUntilMatching(request.body, askOnce)
-      : askOnce(request.body, true))
+    const answer = await (schema ? schema.retryUntilMatching(first, askOnce) : askOnce(first, true))
     if ('failure' in answer) throw answer.failure
     return answer
   }
@@ -105,12 +107,13 @@ interface LineState {
   parts: ReceivedParts | undefined
 }
 
-interface PartReading extends Pick<AnswerCallbacks, 'onSummary'> {
+interface PartReading {
   isRaw: boolean | undefined
+  countAnswer(summary: AnswerSummary): void
   timers: Timers
 }
 
-interface AnswerChecks extends Pick<AnswerCallbacks, 'onEnd'> {
+interface AnswerChecks {
   demand: AnswerRequirement
   schema: AnswerSchema | undefined
   /** A mismatch is a failure. */
@@ -126,17 +129,14 @@ class ReceivedParts {
   #pieces: string[] = []
   /** Bodies of the parts with `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
-  readonly #otherContent = new Set<OtherContent>()
-  #isAssumed = false
-  #isDamaged = false
   #readUnread = () => ''
 
   constructor(body: Uint8Array) {
     this.answer = new LongAnswer(body)
   }
 
-  /** Throws a `CliError` with the received text if the part is incomplete. */
-  async read(response: HttpResponse, { isRaw, onSummary, timers }: PartReading): Promise<AnswerPart> {
+  /** Throws a `CliError` if the part is incomplete. */
+  async read(response: HttpResponse, { isRaw, countAnswer, timers }: PartReading): Promise<AnswerPart> {
     const contentType = response.headers['content-type'] ?? ''
     this.#pieces = []
     const body = isRaw ? collectBody() : undefined
@@ -157,46 +157,36 @@ class ReceivedParts {
         timers,
       })
       decoder.end()
-      this.#isAssumed ||= isAssumed
-      this.#isDamaged ||= decoder.isDamaged()
+      countAnswer(summary)
+      this.#text = this.#received
+      this.#pieces = []
+      if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
+      return {
+        summary,
+        hasContent: decoder.hasContent(),
+        otherContent,
+        isAssumed,
+        isDamaged: decoder.isDamaged(),
+      }
     } catch (error) {
-      if (readTokenUsage(summary)) onSummary(summary)
-      // The details of an error response already have its body as `body`.
-      const hasBody = error instanceof CliError && error.details.body !== undefined
-      throw withAnswer(asFailure(error), this.#received || (hasBody ? '' : this.#readUnread()))
+      if (readTokenUsage(summary)) countAnswer(summary)
+      throw asFailure(error)
     }
-    onSummary(summary)
-    this.#text = this.#received
-    this.#pieces = []
-    for (const what of otherContent) this.#otherContent.add(what)
-    if (body) this.#bodies.push({ bytes: body.bytes(), contentType })
-    return { summary, hasContent: decoder.hasContent() }
   }
 
   /** Throws a `CliError` with the text if the answer lacks required content. */
-  async finish({ demand, schema, isLast, onEnd }: AnswerChecks) {
+  async finish({ demand, schema, isLast }: AnswerChecks) {
     const text = this.#text
-    const { summary } = this.answer
-    const end = {
-      summary,
-      otherContent: this.#otherContent,
-      isAssumed: this.#isAssumed,
-      isDamaged: this.#isDamaged,
-      isBlank: text.trim() === '',
-    }
-    const lack = findMissingPart(end, demand)
+    const { end } = this.answer
+    const isBlank = text.trim() === ''
+    const lack = findMissingPart(end, isBlank, demand)
     // An answer without text may have other content that was paid for.
     if (lack !== undefined)
-      throw createResponseError(lack).with({ answer: end.isBlank ? this.#readUnread() : text })
-    onEnd(end)
+      throw createResponseError(lack).with({ answer: isBlank ? this.#readUnread() : text })
     const checked = await schema?.check(text, describeCut(end))
-    const { model, stopReason } = summary
-    const known = { model, stopReason, warning: listWarnings(end).join('; ') || undefined }
-    if (checked && 'failure' in checked) {
-      if (isLast) throw checked.failure
-      return { ...known, ...checked }
-    }
-    return { ...known, content: this.#readResponse() ?? checked ?? { text } }
+    if (!checked || !('failure' in checked)) return this.#readResponse() ?? checked ?? { text }
+    if (isLast) throw checked.failure
+    return checked
   }
 
   /** Returns one response, or a list of several. */
@@ -205,19 +195,12 @@ class ReceivedParts {
     return bodies.length === 0 ? undefined : { response: joinResponses(bodies) }
   }
 
-  /** Adds the text of complete parts to a failure without text. */
-  addTo(error: unknown): unknown {
-    // Without a received text, there is nothing to save.
-    if (this.#text === '') return error
-    const failure = asFailure(error)
-    return failure.details.answer === undefined ? withAnswer(failure, this.#text) : failure
-  }
-
   /**
    * Adds the received text, or an undecoded body, to a failure. Returns `undefined` if nothing was received.
    */
   addReceived(failure: CliError): CliError | undefined {
-    const answer = this.#received || this.#readUnread()
+    // The details of an error response already have its body as `body`.
+    const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
     return answer === '' ? undefined : failure.with({ answer })
   }
 
@@ -225,9 +208,6 @@ class ReceivedParts {
     return this.#text + this.#pieces.join('')
   }
 }
-
-const withAnswer = (error: unknown, answer: string): unknown =>
-  error instanceof CliError && answer !== '' ? error.with({ answer }) : error
 
 /** Maximum size of a saved body. The result line of a longer body exceeds the maximum string length. */
 const maxSavedBytes = 64 * 1024 * 1024
@@ -238,7 +218,7 @@ function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: stri
   try {
     parseReceivedBody(text, contentType)
   } catch (error) {
-    throw withAnswer(error, text)
+    throw asFailure(error).with({ answer: text })
   }
   return text
 }

@@ -7,19 +7,10 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
-import { type Findings, type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
+import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
-
-export interface ImageAnswer extends Omit<Findings, 'images'> {
-  /** The service did not end the stream. */
-  isAssumed: boolean
-  /** Some bytes were invalid text and became U+FFFD. */
-  isDamaged: boolean
-  /** Failure of an answer that has images. */
-  failure?: CliError
-}
 
 /** Options for reading an answer. */
 export interface ImageReading {
@@ -42,8 +33,6 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   const { findings } = finder
   const isRaw = context.flags.raw
   let last: ReadPart | undefined
-  let isAssumed = false
-  let isDamaged = false
   let saved = 0
 
   async function saveFound(): Promise<void> {
@@ -66,24 +55,25 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       const isContinuation = last !== undefined
       const part = await readPart(context, response, finder, reading)
       last = part
-      isAssumed ||= part.isAssumed
-      isDamaged ||= part.isDamaged
-      const { summary, hasContent } = part
+      const { summary } = part
       const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
       // `finish` reports the failure of the first part.
-      if (failure && !isContinuation) return { summary: { ...summary, stopReason: undefined }, hasContent }
-      if (!hasContinuation(summary) && !failure) return { summary, hasContent }
+      if (failure && !isContinuation) return { ...part, summary: { ...summary, stopReason: undefined } }
+      if (!hasContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
       // Decoding the images overwrites the body, so the body is saved first.
       const kept = failure && !isErrorAnswer(failure) ? rescueBody(failure) : failure
       await saveFound()
       if (kept) throw kept
-      return { summary, hasContent }
+      return part
     },
 
-    /** Saves the images. Throws a `CliError` with the stop reason and the text if the answer has no image. */
-    async finish(): Promise<ImageAnswer> {
+    /**
+     * Returns the failure of an answer that has images. Throws a `CliError` with the stop reason and the text
+     * if the answer has no image.
+     */
+    async finish(): Promise<CliError | undefined> {
       const { summary, failure: broken } = last as ReadPart
       finder.finish()
       if (broken && isRaw) throw rescueBody(broken)
@@ -94,10 +84,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
         const failure = broken ?? problem
         // An unparsable value may contain an image. Decoding other images overwrites the body, so the body is
         // saved first.
-        const isUnread = failure !== undefined && finder.unreadable !== undefined
-        const whole = isUnread ? rescueBody(failure) : failure
-        const { links, texts, reasons } = findings
-        return { links, texts, reasons, isAssumed, isDamaged, failure: whole }
+        return failure && finder.unreadable ? rescueBody(failure) : failure
       } catch (error) {
         const failure = asFailure(error)
         throw isErrorAnswer(failure) ? error : rescueBody(broken ?? failure)
@@ -114,6 +101,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     },
   }
 }
+
+export type ImageReader = ReturnType<typeof openImageAnswer>
 
 /** Returns true if the whole answer is an error response. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
@@ -151,8 +140,6 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
-  isAssumed: boolean
-  isDamaged: boolean
   /** `--raw` has printed the whole part. */
   isPrinted: boolean
 }
@@ -198,6 +185,7 @@ export async function readPart(
   return {
     summary: decoder.summary,
     hasContent,
+    otherContent: decoder.otherContent,
     bytes: decoder.unread(),
     failure: broken,
     isAssumed,

@@ -16,7 +16,7 @@ import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-f
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
-import { openImageAnswer } from './answer.ts'
+import { type ImageReader, openImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { createFileName, readPromptOfBody } from './name.ts'
 import { printLine, printPath, type SaveOptions, saveImages } from './saving.ts'
@@ -78,17 +78,16 @@ export async function runImage(context: Context, given: ImageOptions, words: str
   }
 
   async function finish(): Promise<void> {
-    const { links, isAssumed, isDamaged, failure } = await reading.finish().catch((error: unknown) => {
+    const failure = await reading.finish().catch((error: unknown) => {
       addPartUsage(context.summary, known)
       throw error
     })
     recordAnswer(context.summary, summary)
     try {
-      if (destination) await saveAnswer(context, { links, reading, output: options.output })
+      if (destination) await saveAnswer(context, reading, options.output)
     } finally {
       printTexts(context, texts.splice(0))
-      const end = { summary: answer.summary, isBlank: false, isDamaged, isAssumed }
-      printEnd(context, end, options.usage)
+      printEnd(context, answer.end, options.usage)
     }
     if (failure) throw failure
   }
@@ -134,22 +133,20 @@ async function openDestination(
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }
 
-interface Saving {
-  links: string[]
-  reading: Pick<ReturnType<typeof openImageAnswer>, 'findings' | 'saveFound'>
-  output: string | undefined
-}
-
 /** Saves the images of an answer. Prints links, which are never requested. */
-async function saveAnswer(context: Context, { links, reading, output }: Saving): Promise<void> {
+async function saveAnswer(
+  context: Context,
+  { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,
+  output: string | undefined,
+): Promise<void> {
   context.calls.setInterruptText(() => 'the answer was received; images without a printed path are lost')
   for (const uri of links) context.note(`the answer links to an image, which is not downloaded: ${uri}`)
-  if (reading.findings.images.length === 0 && output === '-') {
+  if (images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
     throw withSavedAnswer(context, createResponseError('the answer has only links to images'), text, 'txt')
   }
-  await reading.saveFound()
+  await saveFound()
   // The links follow the images: a stdout that cannot be written must not lose an image.
   if (output !== '-') for (const uri of links) await printLine(context, uri)
   await context.output.flush()

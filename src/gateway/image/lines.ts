@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { listWarnings } from '../../content/footer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -13,13 +12,13 @@ import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { isErrorEnvelope, readFailureInBody } from '../../wire/problem/problem.ts'
 import { parseReceivedBody } from '../../wire/received-json.ts'
 import {
-  type AnswerCallbacks,
   createLineSender,
   type LineContext,
   type LineInput,
+  type LineReader,
   type RequireContinuation,
 } from '../line-body.ts'
-import { joinResponses, LongAnswer, type PartReader } from '../long-answer.ts'
+import { joinResponses, LongAnswer } from '../long-answer.ts'
 import { openImageAnswer, readPart } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
 import { chooseModel, type ImageOptions } from './image.ts'
@@ -43,29 +42,21 @@ export async function prepareImageLines(
       const request = await caller.build(question)
       const prompt = 'prompt' in question ? question.prompt : await readPromptOfBody(request.body)
       const answer = new LongAnswer(request.body)
-      let reader: LineReader | undefined
+      let reader: LineReader<ImageLineContent> | undefined
       return {
         ...request,
         async send(line: LineContext, requireNext: RequireContinuation) {
           const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
-          const events = caller.createEvents(line)
+          const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before sending, because the answer is paid for.
           const choose = () =>
             chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
-            ? openRawReader(quiet, answer, events)
-            : openReader(quiet, answer, { destination: await choose(), ...events })
-          const { read, finish, addReceived } = reader
-          return answer
-            .receive(
-              caller.createSend(request.model, line),
-              { read, finish },
-              { requireNext, isRepeated: true },
-            )
-            .catch((error: unknown) => {
-              if (!(error instanceof CliError) || answer.isWhole) throw error
-              throw addReceived(error) ?? error
-            })
+            ? openRawReader(quiet, countAnswer)
+            : openReader(quiet, { destination: await choose(), countAnswer })
+          const { model } = request
+          const { value, ...facts } = await caller.receive({ model, line, answer, reader, requireNext })
+          return { ...facts, content: value }
         },
         addReceived: (failure: CliError) => reader?.addReceived(failure),
       }
@@ -94,27 +85,21 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
   throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
 }
 
-/** Result of a line. */
-interface ImageLineAnswer extends Pick<AnswerSummary, 'model' | 'stopReason'> {
-  warning?: string | undefined
-  content: { files: string[]; links: string[] | undefined; text: string | undefined } | { response: string }
-}
+type ImageLineContent =
+  | { files: string[]; links: string[] | undefined; text: string | undefined }
+  | { response: string }
 
-interface LineReader extends PartReader<ImageLineAnswer> {
-  /** Adds the received content to the failure of a part. Returns `undefined` if nothing was received. */
-  addReceived(failure: CliError): CliError | undefined
-}
+type CountAnswer = (summary: AnswerSummary) => void
 
 /** Reads an answer and saves the images of each part. */
 function openReader(
   context: Context,
-  answer: LongAnswer,
-  { destination, onSummary, onEnd }: AnswerCallbacks & { destination: Destination },
-): LineReader {
+  { destination, countAnswer }: { destination: Destination; countAnswer: CountAnswer },
+): LineReader<ImageLineContent> {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
   const reading = openImageAnswer(context, {
-    onSummary,
+    onSummary: countAnswer,
     save: (images, earlier) => saveImages(context, images, { destination, earlier, onSaved }),
     keepsConnection: true,
   })
@@ -129,21 +114,16 @@ function openReader(
       return addPlaces(own === undefined ? failure : failure.with({ answer: own }))
     },
     async finish() {
-      const { failure, ...end } = await reading.finish()
-      onEnd(end)
+      const failure = await reading.finish()
       await reading.saveFound().catch((error: unknown) => {
         throw error instanceof CliError ? addPlaces(error) : error
       })
       if (failure) throw addPlaces(failure)
-      const text = texts.join('\n')
-      const content = {
+      return {
         files,
         links: links.length > 0 ? links : undefined,
-        text: text === '' ? undefined : text,
+        text: texts.join('\n') || undefined,
       }
-      const { model, stopReason } = answer.summary
-      const warning = listWarnings({ ...end, summary: answer.summary }).join('; ') || undefined
-      return { content, model, stopReason, warning }
     },
   }
 }
@@ -155,45 +135,35 @@ const withSavedFiles = (failure: CliError, places: string[]): CliError =>
     : new CliError(failure.kind, `${failure.message}; received: ${places.join(', ')}`, failure.details)
 
 /** Reads an answer for `--raw`, without saving images. Several responses become a list. */
-function openRawReader(
-  context: Context,
-  answer: LongAnswer,
-  { onSummary, onEnd }: AnswerCallbacks,
-): LineReader {
+function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<ImageLineContent> {
   const bodies: string[] = []
-  let isAssumed = false
-  let isDamaged = false
+  /** Body of an incomplete part. */
+  let received = ''
   return {
     addReceived(failure) {
-      const { answer: own = bodies.join('\n') } = failure.details
-      return answer.isBegun ? failure.with({ answer: own }) : undefined
+      // The details of an error response already have its body as `body`.
+      const isKnown = failure.details.body !== undefined && bodies.length === 0
+      const all = [...bodies, received].filter((body) => body !== '')
+      return isKnown || all.length === 0 ? undefined : failure.with({ answer: all.join('\n') })
     },
-    /** Throws a `CliError` with the received bodies if the answer is incomplete. */
     async read(response) {
       const part = await readPart(context, response, new ImageFinder(), { keepsConnection: true })
       const { summary, bytes, failure } = part
-      isAssumed ||= part.isAssumed
-      isDamaged ||= part.isDamaged
       const contentType = response.headers['content-type'] ?? ''
-      const text = decodeBodyText(bytes, contentType)
-      bodies.push(text)
+      received = decodeBodyText(bytes, contentType)
       try {
         if (failure) throw failure
-        const value = parseReceivedBody(text, contentType)
+        const value = parseReceivedBody(received, contentType)
         if (isErrorEnvelope(value)) throw readFailureInBody(value)
-        onSummary(summary)
       } catch (error) {
-        if (readTokenUsage(summary)) onSummary(summary)
-        const isOwn = error instanceof CliError && (error.details.body === undefined || answer.isBegun)
-        throw isOwn ? error.with({ answer: bodies.join('\n') }) : error
+        if (readTokenUsage(summary)) countAnswer(summary)
+        throw error
       }
+      countAnswer(summary)
+      bodies.push(received)
+      received = ''
       return part
     },
-    async finish() {
-      const end = { summary: answer.summary, isAssumed, isDamaged }
-      onEnd(end)
-      const warning = listWarnings(end).join('; ') || undefined
-      return { content: { response: joinResponses(bodies) }, warning }
-    },
+    finish: async () => ({ response: joinResponses(bodies) }),
   }
 }
