@@ -168,11 +168,11 @@ export function canRetry(
  * Returns whether a failure is transient for a caller that waits for the service. An unknown host may mean that the network is
  * down.
  */
-export function isTransient(error: CliError, repeat: RepeatRule): boolean {
+export function isTransient(error: CliError): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
   const { retryable, isTransient } = rowOf(error)
-  return retryable === 'all' || (repeat === 'always' && isTransient === true)
+  return retryable === 'all' || isTransient === true
 }
 
 export const retryWaits = { first: 500, longest: 8000 }

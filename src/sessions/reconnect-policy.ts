@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
-import type { RepeatRule } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import type { Caller } from '../http/call.ts'
 import { computeBackoffMs, isTransient, type RetryRules, refuseLongWait } from '../http/retry.ts'
@@ -33,12 +32,11 @@ interface Access {
 
 /**
  * Rules for a service that is unreachable or not understood: a session is followed until the service has been
- * absent for 5 minutes. Each response starts the 5 minutes again.
+ * absent for 5 minutes. Each response starts the 5 minutes again. The failed request is repeated, so it must be
+ * a reading request, or one that was certainly not accepted.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: Access
-  /** Requests that may be repeated. */
-  readonly #repeat: RepeatRule
   /** Monotonic time of the last response. */
   #lastResponse: number
   /** Number of waits, number of responses that were not understood, and whether a 401 led to new secrets. */
@@ -48,9 +46,8 @@ export class ReconnectPolicy implements RetryRules {
   /** Wait that the service requested, in milliseconds. */
   #askedWait = 0
 
-  constructor(access: Access, repeat: RepeatRule) {
+  constructor(access: Access) {
     this.#access = access
-    this.#repeat = repeat
     this.#lastResponse = access.context.timers.now()
   }
 
@@ -98,7 +95,7 @@ export class ReconnectPolicy implements RetryRules {
   #mayPass(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures
-    if (isTransient(error, this.#repeat)) {
+    if (isTransient(error)) {
       this.#askedWait = retryAfter * 1000
       return this.#access.context.timers.now() - this.#lastResponse < maxAbsenceMs
     }

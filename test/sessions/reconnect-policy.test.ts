@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { Deadline } from '../../src/deadline.ts'
-import type { RepeatRule } from '../../src/delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import { retry } from '../../src/http/retry.ts'
 import { ReconnectPolicy, requireTime } from '../../src/sessions/reconnect-policy.ts'
@@ -20,7 +19,7 @@ const tooLate = {
  * Creates a reconnect policy with a deadline and a clock that advances only during waits. Records waits and
  * notes.
  */
-function createPolicy(deadlineMs: number, { hasNewSecrets = false, repeat = 'always' as RepeatRule } = {}) {
+function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
   /** Times of the attempts, in milliseconds since the start. */
   const attempted: number[] = []
   const notes: string[] = []
@@ -36,7 +35,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false, repeat = 'alw
     caller: { forgetSecrets: () => hasNewSecrets },
     parts: { deadline },
   }
-  const policy = new ReconnectPolicy(access, repeat)
+  const policy = new ReconnectPolicy(access)
   /** Repeats an attempt that fails with these failures before it succeeds. */
   const attempt = (...failures: unknown[]) =>
     retry(deadline, policy, async () => {
@@ -49,8 +48,8 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false, repeat = 'alw
 }
 
 /** Passes a failure to the policy several times, the last time at `now`. Returns the last decision. */
-function decide(error: CliError, { times = 1, now = 0, repeat = 'always' as RepeatRule } = {}) {
-  const { policy, pass } = createPolicy(Infinity, { hasNewSecrets: true, repeat })
+function decide(error: CliError, { times = 1, now = 0 } = {}) {
+  const { policy, pass } = createPolicy(Infinity, { hasNewSecrets: true })
   pass(now)
   for (let i = 1; i < times; i++) policy.decide(error)
   return policy.decide(error)
@@ -61,10 +60,8 @@ test.each<[string, CliError, Parameters<typeof decide>[1], boolean]>([
   ['the same, for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
   ['an unknown name, as the network may be back', failure('not-sent', { isPermanent: true }), {}, true],
   ['no answer', failure('unknown'), {}, true],
-  ['no answer to what may not be repeated', failure('unknown'), { repeat: 'not-taken' }, false],
   ['a 503', failure('service', { status: 503 }), {}, true],
-  ['a 503 to what may not be repeated', failure('service', { status: 503 }), { repeat: 'not-taken' }, false],
-  ['a 429', failure('rate-limited', { status: 429, retryAfter: 60 }), { repeat: 'not-taken' }, true],
+  ['a 429', failure('rate-limited', { status: 429, retryAfter: 60 }), {}, true],
   [
     'a 429 that forbids another attempt',
     failure('rate-limited', { status: 429, isPermanent: true }),

@@ -94,7 +94,7 @@ export class Follower {
     const { context } = access
     this.#access = access
     this.#followsForever = followsForever
-    this.#policy = new ReconnectPolicy(access, 'always')
+    this.#policy = new ReconnectPolicy(access)
     this.#endLimit = access.parts.deadline
     this.#endProgressLines = followsForever
       ? () => {}
@@ -146,7 +146,7 @@ export class Follower {
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => stopsSession(event))) looks = 0
-        if (effect.items.length > 0) this.#policy = new ReconnectPolicy(this.#access, 'always')
+        if (effect.items.length > 0) this.#policy = new ReconnectPolicy(this.#access)
         this.#count(effect.items)
         yield effect.items
         // Time spent on the events does not count as silence from the service.

@@ -1,20 +1,18 @@
 import type { Deadline } from '../../deadline.ts'
-import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
 import { retry } from '../../http/retry.ts'
 import { schedule } from '../../timers.ts'
-import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
 import { describeRun } from '../following/incidents.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
-import { readReceipt } from '../sending/receipt.ts'
 import type { SessionRequestParts } from '../session.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import { Budget, hasLimits, type LimitFlags } from './budget.ts'
+import { postOnce } from './posting.ts'
 import type { SessionRun } from './resumption.ts'
 
 /** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
@@ -222,54 +220,45 @@ export class Bounds {
       if (wait > 0)
         note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
     }
-    resumption.interrupt = 'posting'
     this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
     try {
-      audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
-      note(`${this.#excess}: the session is interrupted`)
-      const refusal = await this.#post(end)
-      if (refusal) {
-        audit.add({ toolUse: null, event: 'refused', reason: refusal.message })
-        if (this.#end === end) throw this.#createRefusedInterruptError(refusal)
-        this.parts.deadline.moveTo(Infinity)
-        resumption.interrupt = 'wanted'
-        return
-      }
+      await this.#post(end)
       resumption.interrupt = 'sent'
     } catch (error) {
-      this.#failure = error
+      const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
       resumption.interrupt = 'wanted'
+      // The session became idle meanwhile.
+      if (refusal && this.#end !== end) return this.parts.deadline.moveTo(Infinity)
+      this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
       this.parts.deadline.pass()
       this.#follower?.close()
     }
   }
 
   /**
-   * Posts until the service may have accepted the interrupt, or the session is idle. Returns the failure if
-   * the service certainly did not accept the interrupt.
+   * Posts until the service may have accepted the interrupt. Throws a `CliError` if the service certainly did
+   * not accept it, or if the session is idle before.
    */
-  async #post(end: Deadline): Promise<CliError | undefined> {
-    const { context, caller } = this.#run
-    const parts = { ...this.parts, deadline: end, isSingle: true }
+  async #post(end: Deadline): Promise<void> {
+    const { audit, context, resumption } = this.#run
+    const access = { ...this.#run, parts: { ...this.parts, deadline: end } }
     const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
-    const request = { ...parts, body }
-    const post = async () => {
-      try {
-        await caller.call(endpoints.sendEvents, request, (response) => readReceipt(context, response))
-        this.#follower?.addAccepted(interrupt)
-        this.#follower?.wake()
-      } catch (error) {
-        // If the interrupt may have arrived, the next idle event shows it.
-        const delivery = error instanceof CliError ? error.details.delivery : undefined
-        if (delivery === undefined || isCertainlyUnaccepted(delivery)) throw error
-        this.#isInDoubt = delivery !== 'done'
-      }
-      return undefined
-    }
-    const { repeat } = endpoints.sendEvents
-    return retry(end, new ReconnectPolicy({ context, caller, parts }, repeat), post).catch((error) => {
-      if (error instanceof CliError) return error
-      throw error
+    await retry(end, new ReconnectPolicy(access), async () => {
+      const { is, failure } = await postOnce(access, body, {
+        write: (event, reason) => {
+          if (event === 'refused') audit.add({ toolUse: null, event, reason })
+          if (event !== 'sent') return
+          audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
+          if (resumption.interrupt === 'wanted') context.note(`${this.#excess}: the session is interrupted`)
+          resumption.interrupt = 'posting'
+        },
+      })
+      if (is === 'refused') throw failure
+      // If the interrupt may have arrived, the next idle event shows it.
+      this.#isInDoubt = is === 'unknown'
+      if (this.#isInDoubt) return
+      this.#follower?.addAccepted(interrupt)
+      this.#follower?.wake()
     })
   }
 

@@ -1,124 +1,103 @@
 import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
 import { endpoints } from '../../wire/endpoints.ts'
+import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { Follower } from '../following/follower.ts'
-import { formatBriefName } from '../plain-name.ts'
-import { createSentEvents } from '../sending/delivery.ts'
+import { listOldestFirst } from '../listing/event-list.ts'
+import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
-import { createResumeCommand } from '../session-command.ts'
-import type { Audit, AuditEntry } from './audit.ts'
-import type { Plan, Task } from './plan.ts'
-import { pollList } from './poll-list.ts'
-import { resumeByAuditText, type SessionRun } from './resumption.ts'
-import { findTask, type ListSnapshot } from './task.ts'
+import type { SessionAccess } from '../session.ts'
+import { maxDoubtMs } from './replying.ts'
 
-/**
- * Returns the ids of the task's events if `--after` or the audit names a task that an earlier run sent,
- * otherwise `undefined`. Throws a `CliError` if the session does not show these events. A run without a task
- * also waits for the audit's task, because earlier messages are not its answer.
- */
-export async function findSentTask(
-  run: SessionRun,
-  { task, after }: Pick<Plan, 'task' | 'after'>,
-): Promise<ReadonlySet<string> | undefined> {
-  const { audit, context, parts } = run
-  if (after !== undefined) return findEvent(run, after)
-  const earlier = audit.task
-  if (!earlier || (task && task.hash !== earlier.hash)) return undefined
-  const events = task && createSentEvents(task.body, [])
-  const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
-  const ids = await pollList(run, (list) => findTask(list, earlier, events), { whenWaiting })
-  if (!ids) {
-    const isAccepted = earlier.is === 'accepted'
-    const message = isAccepted
-      ? 'the task was accepted, but the session does not show it yet'
-      : 'an earlier run began to send the task, and it is not known whether it arrived'
-    throw new CliError('unknown', message, {
-      sent: isAccepted ? 'yes' : 'unknown',
-      retry: isAccepted ? 'later' : 'look-first',
-      consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
-      // To send or find a task that may not have arrived, the command needs the task's words. So no resume
-      // command is printed for such a task.
-      resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
-    })
-  }
-  if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
-  if (task)
-    context.note(
-      'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again',
-    )
-  return ids
+/** The result of posting events, as the audit records it. */
+export interface Posted {
+  is: 'accepted' | 'refused' | 'unknown'
+  /** The events that the receipt names. */
+  named: readonly SessionEvent[]
+  /** Absent if the events were accepted and their receipt was read. */
+  failure?: CliError
+}
+
+interface PostOptions {
+  /** Writes a line of the audit to the disk. */
+  write(event: 'sent' | Posted['is'], reason?: string): void
+  /** Number of events that a receipt has to name, if it names any. */
+  count?: number
+  /** One attempt only, because the caller has its own retry rules. */
+  isSingle?: boolean
+  /** Called as soon as acceptance is certain. */
+  onAccepted?(): void
 }
 
 /**
- * Waits until the list shows an event. Returns no id if the list has no events of clients, as with some
- * services. Throws a `CliError` after 30 s.
+ * Posts events once: writes `sent` to the audit before a byte leaves, and then the result. Throws a `CliError`
+ * if the audit cannot be written. If the events were not accepted, that failure is thrown instead.
  */
-async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
-  const { context, parts } = run
-  const whenWaiting = () => context.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
-  const found = await pollList(
-    run,
-    async (list) => {
-      let [isListed, showsClients] = [false, false]
-      for await (const items of list)
-        for (const { event } of items) {
-          isListed ||= event.id === id
-          showsClients ||= event.type.startsWith('user.')
-        }
-      return isListed ? new Set([id]) : showsClients ? undefined : new Set<string>()
-    },
-    { whenWaiting },
-  )
-  if (found) return found
-  throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
-    sent: 'yes',
-    // A receipt can name an id that no event has, so the same command could fail each time.
-    retry: 'look-first',
-    consequence: `look with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
-    resume: createResumeCommand(context, parts.params.session, {}),
-  })
-}
-
-/**
- * Sends the task once. Returns its events in the form in which the session will show them. `known` describes
- * the list before the task. The audit has each step before the step is taken.
- */
-export async function sendTask(
-  { context, caller, parts, audit, resumption }: SessionRun,
-  { body, hash }: Task,
-  known: ListSnapshot,
-): Promise<SessionEvent[]> {
-  const write = (entry: Omit<AuditEntry, 'toolUse'>) => audit.add({ toolUse: null, task: hash, ...entry })
-  write({ event: 'sent', known })
+export async function postOnce(
+  { context, caller, parts }: SessionAccess,
+  body: Uint8Array,
+  { write, count = 0, isSingle = true, onAccepted }: PostOptions,
+): Promise<Posted> {
+  write('sent')
+  let posted: Posted
   try {
-    const named = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
-      readReceipt(context, response, {
-        onAccepted() {
-          resumption.begin('accepted')
-          write({ event: 'accepted' })
-        },
-      }),
+    const named = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
+      readReceipt(context, response, { onAccepted }),
     )
-    return createSentEvents(body, named)
-  } catch (error) {
-    if (!(error instanceof CliError) || resumption.isAccepted) throw error
-    try {
-      write({
-        event: isCertainlyUnaccepted(error.details.delivery) ? 'refused' : 'unknown',
-        reason: error.message,
-      })
-    } catch {
-      // The task stays in doubt. The first failure is thrown, not the failure to write the audit.
-    }
-    if (audit.task?.is !== 'posting') throw error
-    throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
+    const isWhole = named.length === 0 || named.length >= count
+    const failure = new CliError('unknown', 'the receipt names only some of the events')
+    posted = isWhole ? { is: 'accepted', named } : { is: 'unknown', named, failure }
+  } catch (failure) {
+    if (!(failure instanceof CliError)) throw failure
+    posted = { is: findResult(failure), named: [], failure }
   }
+  try {
+    write(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
+  } catch (error) {
+    throw posted.is === 'accepted' ? error : posted.failure
+  }
+  return posted
 }
 
-/** Marks the task as done, unless the service has not shown that it works on it. */
-export function endTask(audit: Audit, follower: Follower): void {
-  if (audit.task?.is === 'accepted' && !follower.isUndone)
-    audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+/** Without a delivery state, the call failed before its first attempt or between two attempts. */
+function findResult({ details: { delivery = 'not-sent' } }: CliError): Posted['is'] {
+  // The receipt may be cut after the service accepted the events.
+  if (delivery === 'done') return 'accepted'
+  return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
+}
+
+/** Pauses between two lists. The last pause repeats. */
+const pausesMs = [100, 250, 500, 1_000, 2_000]
+
+interface PollOptions {
+  maxMs?: number
+  /** Called before the first pause. */
+  whenWaiting?(): void
+}
+
+/**
+ * Lists the events repeatedly until `read` finds something. Returns `undefined` after `maxMs` or at the
+ * deadline. Throws a `CliError`.
+ */
+export async function pollList<T>(
+  access: SessionAccess,
+  read: (list: AsyncIterable<readonly EventItem[]>) => Promise<T | undefined>,
+  { maxMs = maxDoubtMs, whenWaiting = () => {} }: PollOptions = {},
+): Promise<T | undefined> {
+  const deadline = access.parts.deadline.narrow(maxMs, `no whole list within ${maxMs / 1000} s`)
+  const parts = { ...access.parts, deadline }
+  for (let count = 0; ; count++) {
+    try {
+      const found = await read(listOldestFirst(access.caller, { ...parts, isSingle: true }))
+      if (found !== undefined) return found
+    } catch (error) {
+      if (deadline.hasPassed) return undefined
+      if (!(error instanceof CliError)) throw error
+      const end = new ReconnectPolicy({ ...access, parts }).findEnd(error)
+      if (end) throw end
+    }
+    if (deadline.hasPassed) return undefined
+    if (count === 0) whenWaiting()
+    await deadline.wait(pausesMs[count] ?? 2_000)
+  }
 }

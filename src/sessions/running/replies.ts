@@ -1,7 +1,5 @@
-import { isCertainlyUnaccepted } from '../../delivery-state.ts'
 import { CliError } from '../../errors.ts'
 import { retry } from '../../http/retry.ts'
-import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
@@ -11,12 +9,11 @@ import { lagWaitsMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
-import { readReceipt } from '../sending/receipt.ts'
 import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
-import { pollList } from './poll-list.ts'
+import { pollList, postOnce } from './posting.ts'
 import {
   getNextStep,
   maxDoubtMs,
@@ -185,7 +182,7 @@ export class Replies {
   /** Reads the newest state. Waits for a service that is unreachable. */
   async refresh(isForced = false): Promise<void> {
     const { deadline } = this.#run.parts
-    return retry(deadline, new ReconnectPolicy(this.#run, 'always'), () => this.#follower.refresh(isForced))
+    return retry(deadline, new ReconnectPolicy(this.#run), () => this.#follower.refresh(isForced))
   }
 
   /**
@@ -199,39 +196,45 @@ export class Replies {
   }
 
   /**
-   * Posts the replies for which the session still waits in one request, and determines whether the service
-   * accepted each reply. Repeats the request if the service certainly did not accept it and the failure is
-   * transient, until the run stops. Throws a `CliError`: the last such failure, or a failure of kind
-   * `unknown` that names the replies in doubt.
+   * Posts the replies for which the session still waits in one request. Repeats the request if the service
+   * certainly did not accept it and the failure is transient, until the run stops. Throws the last such
+   * failure.
    */
   async #postTogether(replies: readonly GivenReply[]): Promise<void> {
-    const { context } = this.#run
-    const policy = new ReconnectPolicy(this.#run, endpoints.sendEvents.repeat)
-    if (this.isStopped) return
-    let open = await this.filterOpen(replies)
-    while (open.length > 0 && !this.isStopped) {
-      const idleEvents = new Set(this.#follower.state.stops)
-      const sent = { at: context.timers.wallTime(), idleEvents }
-      for (const { use } of open) {
-        this.record(use, { event: 'sent', sent }, { rest: [...idleEvents].at(-1) })
-      }
-      const failure = await this.#send(open)
-      if (!(failure instanceof CliError)) return this.#accept(open, failure)
-      const event = isCertainlyUnaccepted(failure.details.delivery) ? 'refused' : 'unknown'
-      for (const { use } of open) this.record(use, { event }, { reason: failure.message })
-      if (event === 'unknown') return this.#addDoubts(open, failure.message)
-      const left = failure.kind === 'refused' ? await this.#openAfterRefusal(open) : open
-      const isOther = left.length < open.length
-      open = left
-      if (isOther || this.isStopped) continue
-      const wait = policy.decide(failure)
-      if (wait instanceof CliError)
-        throw wait.details.status === undefined ? wait : createRefusedError(wait, open)
-      const { deadline } = this.#run.parts
-      await deadline.wait(wait)
-      if (deadline.hasPassed) throw policy.whenLate(failure)
-      open = await this.filterOpen(open)
+    if (replies.length === 0 || this.isStopped) return
+    let open = [...replies]
+    try {
+      await retry(this.#run.parts.deadline, new ReconnectPolicy(this.#run), async () => {
+        await this.#follower.refresh()
+        open = this.settleClosed(open)
+        if (open.length > 0 && !this.isStopped) await this.#postOnce(open)
+      })
+    } catch (error) {
+      if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pending) throw error
+      const left = await this.#openAfterRefusal(open)
+      if (left.length === open.length && !this.isStopped) throw error
+      await this.#postTogether(left)
     }
+  }
+
+  /** Throws a `CliError` if the service certainly did not accept the replies. */
+  async #postOnce(replies: readonly GivenReply[]): Promise<void> {
+    const idleEvents = new Set(this.#follower.state.stops)
+    const sent = { at: this.#run.context.timers.wallTime(), idleEvents }
+    const rest = [...idleEvents].at(-1)
+    const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
+    const { is, failure } = await postOnce(this.#run, body, {
+      count: replies.length,
+      write: (event, reason) => {
+        for (const { use } of replies)
+          if (event === 'sent') this.record(use, { event, sent }, { rest })
+          else this.record(use, { event }, { reason })
+      },
+    })
+    if (is === 'accepted') for (const { event } of replies) this.#follower.addAccepted(event)
+    else if (is === 'unknown') this.#addDoubts(replies, failure?.message ?? '')
+    else if (failure)
+      throw failure.details.status === undefined ? failure : createRefusedError(failure, replies)
   }
 
   /**
@@ -250,30 +253,6 @@ export class Replies {
 
   #addDoubts(replies: readonly { use: KnownToolUse }[], reason: string): void {
     for (const { use } of replies) this.#doubts.set(use.id, { use, reason })
-  }
-
-  /** Sends a request. Returns the events of the receipt, or the failure if the service did not accept it. */
-  async #send(replies: readonly GivenReply[]): Promise<readonly SessionEvent[] | CliError> {
-    const { context, caller, parts } = this.#run
-    const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
-    try {
-      const posted = { ...parts, body, isSingle: true }
-      return await caller.call(endpoints.sendEvents, posted, (response) => readReceipt(context, response))
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error
-      // The receipt may be cut after the service accepted the events.
-      return error.details.delivery === 'done' ? [] : error
-    }
-  }
-
-  /** Records the accepted replies. If a receipt names only some of the replies, all replies are in doubt. */
-  #accept(replies: readonly GivenReply[], named: readonly SessionEvent[]): void {
-    const isWhole = named.length === 0 || named.length >= replies.length
-    for (const { use, event } of replies) {
-      this.record(use, { event: isWhole ? 'accepted' : 'unknown' })
-      if (isWhole) this.#follower.addAccepted(event)
-    }
-    if (!isWhole) this.#addDoubts(replies, 'the receipt names only some of the replies')
   }
 
   /**

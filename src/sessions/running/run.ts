@@ -20,8 +20,8 @@ import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
-import { endTask, findSentTask, sendTask } from './posting.ts'
 import { acceptedText, describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
+import { endTask, findSentTask, sendTask } from './sent-task.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
 import {
   checkAnswer,

@@ -173,6 +173,22 @@ test('a sent reply without a response is in doubt after an interrupt, not left t
   ])
 })
 
+test('the audit file has each interrupt before it is posted, and each refusal after it', async () => {
+  const fault = { status: 429, headers: { 'retry-after': '20' } }
+  const service = createWaitingSession({
+    work: [running, spent],
+    posts: [
+      { of: 'user.interrupt', nth: 1, fault },
+      { of: 'user.interrupt', next: [endTurn] },
+    ],
+  })
+  const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
+  expect({ code }, err).toEqual({ code: 15 })
+  expect(err.match(/the session is interrupted/g)).toHaveLength(1)
+  const lines = service.lines('a.jsonl').filter(({ toolUse, task }) => toolUse === null && !task)
+  expect(lines.map(({ event }) => event)).toEqual(['interrupt', 'refused', 'interrupt'])
+})
+
 test.each([
   ['is reported as unknown, if the turn then ends by itself', [says('done'), endTurn], true],
   ['counts as arrived once the session shows it', [{ type: 'user.interrupt' }, endTurn], false],

@@ -1,0 +1,117 @@
+import { CliError } from '../../errors.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Follower } from '../following/follower.ts'
+import { formatBriefName } from '../plain-name.ts'
+import { createSentEvents } from '../sending/delivery.ts'
+import { createResumeCommand } from '../session-command.ts'
+import type { Audit } from './audit.ts'
+import type { Plan, Task } from './plan.ts'
+import { pollList, postOnce } from './posting.ts'
+import { resumeByAuditText, type SessionRun } from './resumption.ts'
+import { findTask, type ListSnapshot } from './task.ts'
+
+/**
+ * Returns the ids of the task's events if `--after` or the audit names a task that an earlier run sent,
+ * otherwise `undefined`. Throws a `CliError` if the session does not show these events. A run without a task
+ * also waits for the audit's task, because earlier messages are not its answer.
+ */
+export async function findSentTask(
+  run: SessionRun,
+  { task, after }: Pick<Plan, 'task' | 'after'>,
+): Promise<ReadonlySet<string> | undefined> {
+  const { audit, context, parts } = run
+  if (after !== undefined) return findEvent(run, after)
+  const earlier = audit.task
+  if (!earlier || (task && task.hash !== earlier.hash)) return undefined
+  const events = task && createSentEvents(task.body, [])
+  const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
+  const ids = await pollList(run, (list) => findTask(list, earlier, events), { whenWaiting })
+  if (!ids) {
+    const isAccepted = earlier.is === 'accepted'
+    const message = isAccepted
+      ? 'the task was accepted, but the session does not show it yet'
+      : 'an earlier run began to send the task, and it is not known whether it arrived'
+    throw new CliError('unknown', message, {
+      sent: isAccepted ? 'yes' : 'unknown',
+      retry: isAccepted ? 'later' : 'look-first',
+      consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
+      // To send or find a task that may not have arrived, the command needs the task's words. So no resume
+      // command is printed for such a task.
+      resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
+    })
+  }
+  if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
+  if (task)
+    context.note(
+      'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again',
+    )
+  return ids
+}
+
+/**
+ * Waits until the list shows an event. Returns no id if the list has no events of clients, as with some
+ * services. Throws a `CliError` after 30 s.
+ */
+async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
+  const { context, parts } = run
+  const whenWaiting = () => context.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
+  const found = await pollList(
+    run,
+    async (list) => {
+      let [isListed, showsClients] = [false, false]
+      for await (const items of list)
+        for (const { event } of items) {
+          isListed ||= event.id === id
+          showsClients ||= event.type.startsWith('user.')
+        }
+      return isListed ? new Set([id]) : showsClients ? undefined : new Set<string>()
+    },
+    { whenWaiting },
+  )
+  if (found) return found
+  throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
+    sent: 'yes',
+    // A receipt can name an id that no event has, so the same command could fail each time.
+    retry: 'look-first',
+    consequence: `look with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
+    resume: createResumeCommand(context, parts.params.session, {}),
+  })
+}
+
+/**
+ * Sends the task once. Returns its events in the form in which the session will show them. `known` describes
+ * the list before the task.
+ */
+export async function sendTask(
+  run: SessionRun,
+  { body, hash }: Task,
+  known: ListSnapshot,
+): Promise<SessionEvent[]> {
+  const { audit, resumption } = run
+  try {
+    const { named, failure } = await postOnce(run, body, {
+      isSingle: false,
+      onAccepted: () => resumption.begin('accepted'),
+      write: (event, reason) =>
+        audit.add({
+          toolUse: null,
+          task: hash,
+          event,
+          reason,
+          known: event === 'sent' ? known : undefined,
+        }),
+    })
+    if (failure) throw failure
+    return createSentEvents(body, named)
+  } catch (error) {
+    const isInDoubt = audit.task?.is === 'posting' && audit.task.hash === hash
+    if (!(error instanceof CliError) || resumption.isAccepted || !isInDoubt) throw error
+    throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
+  }
+}
+
+/** Marks the task as done, unless the service has not shown that it works on it. */
+export function endTask(audit: Audit, follower: Follower): void {
+  if (audit.task?.is === 'accepted' && !follower.isUndone)
+    audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
+}
