@@ -102,7 +102,7 @@ async function answer(
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
   const report = new BatchReport(context, tally, { isResumable: results !== undefined, saved })
   calls.isResumed = () => options.resume === true
-  const reportOthers = () => report.onOtherRequests(options.results ?? '', ledger.otherRequests)
+  const reportOthers = () => report.onOtherRequests(options.results ?? '', ledger.countOtherRequests())
   if (source.isRepeatable) reportOthers()
   const limits = {
     concurrency,

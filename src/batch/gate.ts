@@ -21,12 +21,10 @@ export interface BatchState {
   waiting: readonly BatchLine[]
   /** Next line of the input. */
   next: BatchLine | 'awaited' | 'none'
-  /** `finishing`: no further request starts. */
-  course: 'running' | 'finishing'
+  /** `finishing`: no further request starts. `cancelled`: also, the deadline has passed. */
+  course: 'running' | 'finishing' | 'cancelled'
   tally: Pick<Tally, 'tokens' | 'failed'>
   limits: BatchLimits
-  /** Monotonic clock; Infinity if there is none, or after it has passed. */
-  deadline: number
 }
 
 export type BatchStep =
@@ -41,10 +39,10 @@ export type BatchStep =
 
 /** Decides the next step of a batch. */
 export function decideNextStep(state: BatchState, now: number): BatchStep {
-  const { gate, waiting, next, course, tally, limits, deadline } = state
-  const isOver = course === 'finishing' || (waiting.length === 0 && next === 'none')
+  const { gate, waiting, next, course, tally, limits } = state
+  const isOver = course !== 'running' || (waiting.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
-  if (now >= deadline) return { do: 'cancel' }
+  if (course !== 'cancelled' && now >= limits.retry.deadline) return { do: 'cancel' }
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
@@ -57,14 +55,12 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
 }
 
 /**
- * Chooses the next line. In an outage each line tries once before any line tries again, because the failure
- * may belong to one line.
+ * Chooses the next line. In an outage a new line tests the service, because the failures may belong to the
+ * waiting lines.
  */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
-  const [first] = waiting
   const fresh = typeof next === 'object' ? next : undefined
-  const hasTried = gate.outage !== undefined && first?.trialOutage === gate.outage.number
-  return hasTried ? (fresh ?? first) : (first ?? fresh)
+  return gate.outage ? (fresh ?? waiting[0]) : (waiting[0] ?? fresh)
 }
 
 export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: BatchLimits) =>
@@ -113,8 +109,6 @@ export interface Gate {
 
 /** The service fails for every line, so one line at a time tests it. */
 interface Outage {
-  /** Number of the pause that started the outage. */
-  readonly number: number
   /** Number of lines that tested the service. */
   readonly trials: number
   /** A line is testing the service. */
@@ -246,7 +240,7 @@ export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRe
   return {
     ...gate,
     consecutiveFailures: [],
-    outage: { number: outage?.number ?? pause.number + 1, trials, isTried: false },
+    outage: { trials, isTried: false },
     ...newPause(gate, now, Math.max(asked, computeBackoffMs(trialBackoff, trials)), failedPauses.pauses),
   }
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { hash as digest } from 'node:crypto'
 import { promises as fs } from 'node:fs'
-import { LineUsage } from '../content/tokens.ts'
+import { type BatchUsage, LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import {
   asFileError,
@@ -62,8 +62,6 @@ export interface BatchLine {
   call: LineCall
   /** Usage of this run. */
   spent: LineUsage
-  /** Number of `spent.tokens` that the tally contains. */
-  talliedTokens?: number
   /** Duration of the last request. */
   seconds: number
   /** Number of failed requests, without those that paused all lines. */
@@ -72,8 +70,6 @@ export interface BatchLine {
   failure?: CliError | undefined
   /** A failed request of the line may have been carried out. */
   mayDuplicate?: boolean
-  /** Number of the outage in which this line tested the service. */
-  trialOutage?: number
 }
 
 /** Bytes of a batch's input: a file, or stdin. */
@@ -94,7 +90,7 @@ export interface Share {
 }
 
 /** Progress of a batch: the numbers of lines of its share by state. */
-export class Tally {
+export class Tally implements BatchUsage {
   /** `undefined` until the end of a pipe is known. */
   total?: number
   /** The input has a line with a request, in any share. */
@@ -105,8 +101,6 @@ export class Tally {
   readonly failures: Record<string, number> = {}
   /** Number of lines that an earlier run finished. */
   skipped = 0
-  /** Number of lines that are requested again because their files are missing. */
-  missingFiles = 0
   /** Tokens of all answers with a token count, including earlier runs. */
   tokens = 0
   /** Tokens of earlier runs, included in `tokens`. */
@@ -187,7 +181,7 @@ export async function readInput(
   async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
-      const made = await createLine(text, prepare, ledger)
+      const made = await createLine(text, prepare, tally, ledger)
       if ('problem' in made) {
         onBad(made)
         continue
@@ -195,7 +189,6 @@ export async function readInput(
       tally.hasLine = true
       if ((made.line.index - place) % of !== 0) continue
       total++
-      if (made.isGone) tally.missingFiles++
       if (made.isDone) tally.skipped++
       else yield made.line
     }
@@ -216,7 +209,7 @@ export async function readInput(
     if (hash.includes('#')) checked.repeated.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
-  return { tally, lines: rereadLines(source, prepare, checked) }
+  return { tally, lines: rereadLines(source, prepare, tally, checked) }
 }
 
 /**
@@ -237,6 +230,7 @@ const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 async function* rereadLines(
   source: BatchSource,
   prepare: PrepareLine,
+  tally: Tally,
   { numbers, fingerprints, repeated }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
@@ -245,7 +239,7 @@ async function* rereadLines(
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.index !== numbers[next]) continue
-    const made = await createLine(text, prepare)
+    const made = await createLine(text, prepare, tally)
     if ('problem' in made || getFingerprint(made.line.hash) !== fingerprints[next])
       throw changed(`line ${text.index} was changed`)
     yield { ...made.line, hash: repeated.get(text.index) ?? made.line.hash }
@@ -264,28 +258,24 @@ interface BadLine {
 
 const notJson = 'jq -R . converts each line of plain text to JSON'
 
-type CreatedLine = { line: BatchLine; isDone?: boolean; isGone?: boolean } | BadLine
+type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 
 /** Creates a line and adds it to the ledger, or describes its problem. */
-async function createLine(text: TextLine, prepare: PrepareLine, ledger?: Ledger): Promise<CreatedLine> {
+async function createLine(
+  text: TextLine,
+  prepare: PrepareLine,
+  tally: Tally,
+  ledger?: Ledger,
+): Promise<CreatedLine> {
   if ('problem' in text) return text
   const { index } = text
   try {
     const form = parseLine(text.text)
     const call = await prepare(form)
     const { id } = form
-    const hash = hashRequest(call)
-    const entered = ledger?.addLine({ id, hash })
-    const line = {
-      index,
-      id,
-      hash: entered?.hash ?? hash,
-      call,
-      spent: new LineUsage(),
-      seconds: 0,
-      failures: 0,
-    }
-    return { line, ...entered }
+    const base = hashRequest(call)
+    const { hash, isDone } = ledger?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
+    return { line: { index, id, hash, call, spent: new LineUsage(tally), seconds: 0, failures: 0 }, isDone }
   } catch (error) {
     return { index, ...describeProblem(error, text.text) }
   }

@@ -42,13 +42,11 @@ export class BatchReport {
   readonly #isResumable
   readonly #saved
   readonly #start
-  /** A terminal shows one progress line and the number of retries; otherwise each retry is a message. */
+  /** A terminal shows one progress line. */
   readonly #isShown
   readonly #stopProgressLines
   #pausedUntil = 0
-  #retries = 0
   #results = 0
-  #lastRetry = ''
   #last: { index: number; at: number } | undefined
   #cancelTick = () => {}
 
@@ -124,9 +122,7 @@ export class BatchReport {
 
   /** Reports that a line is retried after `wait` milliseconds. */
   onRetry(index: number, failure: CliError, wait: number): void {
-    this.#retries++
-    this.#lastRetry = `line ${index}: ${failure.message}`
-    if (!this.#isCounted) this.note(`line ${index}: ${describeRetry(failure, wait)}`)
+    this.note(`line ${index}: ${describeRetry(failure, wait)}`)
   }
 
   /** Removes the status line. */
@@ -140,16 +136,7 @@ export class BatchReport {
 
   /** Prints the counts, and how to continue if lines failed or are not finished. */
   printSummary(stop: unknown): void {
-    if (this.#isCounted && this.#retries > 0)
-      this.note(`retries: ${count(this.#retries)}, the last: ${this.#lastRetry}`)
     this.note(this.#describeSummary(stop))
-    const { missingFiles } = this.#tally
-    if (missingFiles > 0)
-      this.note(`${missingFiles} line${missingFiles === 1 ? '' : 's'} with missing files: requested again`)
-  }
-
-  get #isCounted(): boolean {
-    return this.#isShown && !this.#context.flags.verbose
   }
 
   /** Number of unfinished lines; `undefined` while the total is unknown. */

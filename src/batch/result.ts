@@ -3,19 +3,15 @@ import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
 /** Fields of the line for its result. */
-type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'spent' | 'seconds'>
+type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
+  spent: Pick<LineUsage, 'attempts' | 'usage'>
+}
 
 /** Formats an answer as one line of JSON, without line break. */
 export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
-  const { attempts, answers } = spent
-  const usage = findUsage(spent)
-  // A single response contains its usage, so the usage is not repeated.
-  const rest =
-    'response' in content
-      ? { warning, usage: answers > 1 ? usage : undefined, attempts, seconds }
-      : { model, stopReason, warning, usage, attempts, seconds }
+  const rest = { model, stopReason, warning, usage: findUsage(spent), attempts: spent.attempts, seconds }
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
@@ -24,7 +20,7 @@ export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
 
 /** Returns the usage of the line. A resumed batch reads the usage from the results. */
-const findUsage = ({ usage }: LineUsage) => (Object.keys(usage).length > 0 ? usage : undefined)
+const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)

@@ -27,8 +27,6 @@ export class EarlierResults {
 
 /** Reads the parts of a result that depend on the command. */
 export interface ResultReader {
-  /** Reads the tokens of a result without `usage`. */
-  readTokens(line: Record<string, unknown>): number | undefined
   /** Returns false if a file of the result is missing. */
   hasFiles?(line: Record<string, unknown>): boolean
 }
@@ -166,25 +164,20 @@ export async function readEarlierResults(
 }
 
 /** Reads the facts of a result line; `tokens` is `null` if an answer has no token count. */
-function readResult(bytes: Uint8Array, { readTokens, hasFiles }: ResultReader) {
+function readResult(bytes: Uint8Array, { hasFiles }: ResultReader) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
   // An answer that failed a check was paid for too, so its tokens count.
-  const tokens = readTotalTokens(usage) ?? (ok ? readTokens(line) : undefined)
+  const tokens = isObject(usage) ? usage.totalTokens : undefined
   const isAnswered = ok || usage !== undefined
-  const isGone = ok && hasFiles?.(line) === false
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
-    isOk: ok && !isGone,
-    isGone,
-    tokens: tokens !== undefined && tokens >= 0 && Number.isFinite(tokens) ? tokens : isAnswered ? null : 0,
+    isOk: ok && hasFiles?.(line) !== false,
+    tokens: Number.isFinite(tokens) && (tokens as number) >= 0 ? (tokens as number) : isAnswered ? null : 0,
   }
 }
-
-const readTotalTokens = (usage: unknown): number | undefined =>
-  isObject(usage) && typeof usage.totalTokens === 'number' ? usage.totalTokens : undefined
 
 /** Returns true for the start of a result that was cut off, and false for whole JSON. */
 function isIncompleteResult(bytes: Uint8Array): boolean {

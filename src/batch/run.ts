@@ -62,7 +62,6 @@ export class BatchRun implements BatchState {
   course: BatchState['course'] = 'running'
   readonly tally
   readonly limits
-  deadline
   readonly #lines
   readonly #options
   /** Lines with a running request or a scheduled retry. */
@@ -88,7 +87,6 @@ export class BatchRun implements BatchState {
     this.#lines = lines[Symbol.asyncIterator]()
     this.tally = tally
     this.limits = options.limits
-    this.deadline = options.limits.retry.deadline
     this.gate = createGate(options.limits.concurrency)
     this.#options = options
   }
@@ -165,7 +163,7 @@ export class BatchRun implements BatchState {
    */
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
-    const at = Math.min(until, this.deadline)
+    const at = this.course === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
     let cancelTimer = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -176,7 +174,7 @@ export class BatchRun implements BatchState {
 
   #stop(because: unknown): void {
     this.#reason ??= because
-    this.course = 'finishing'
+    if (this.course === 'running') this.course = 'finishing'
     this.#ending.abort()
   }
 
@@ -186,7 +184,7 @@ export class BatchRun implements BatchState {
     const isPaused = this.waiting.length > 0 && this.#refusal
     const because = isPaused ? `; before that, ${isPaused.message}` : ''
     this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
-    this.deadline = Infinity
+    this.course = 'cancelled'
     const error = new CliError('unknown', 'the deadline passed', {
       sent: 'unknown',
       retry: 'later',
@@ -214,7 +212,6 @@ export class BatchRun implements BatchState {
   #startLine(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
-    if (this.gate.outage) line.trialOutage = this.gate.outage.number
     this.gate = startLine(this.gate)
     this.#start(this.#requestUntilDone(line))
   }
@@ -231,7 +228,6 @@ export class BatchRun implements BatchState {
         .catch((error: unknown) => ({ error }))
       // The deadline may have failed this line in the meantime, so its result is already written.
       if (!this.#active.delete(line)) return
-      this.#tallyTokens(line)
       this.#reportMissingTokens(line)
       const now = this.#options.timers.now()
       line.seconds = (now - start) / 1000
@@ -246,7 +242,7 @@ export class BatchRun implements BatchState {
         this.#active.add(line)
         await this.#options.timers.wait(next, this.#ending.signal)
         if (!this.#active.delete(line)) return
-        if (this.course === 'finishing' && outcome.error instanceof CliError)
+        if (this.course !== 'running' && outcome.error instanceof CliError)
           return this.#finishLine(line, outcome.error)
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
@@ -259,15 +255,8 @@ export class BatchRun implements BatchState {
     this.gate = freeSlot(this.gate)
   }
 
-  #tallyTokens(line: BatchLine): void {
-    const { tokens } = line.spent
-    this.tally.tokens += tokens - (line.talliedTokens ?? 0)
-    line.talliedTokens = tokens
-  }
-
   /** Throws if an incomplete answer must not be continued. */
   #requireNext(line: BatchLine): void {
-    this.#tallyTokens(line)
     if (!this.#active.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
@@ -302,7 +291,7 @@ export class BatchRun implements BatchState {
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
-    if (this.course === 'finishing') return error
+    if (this.course !== 'running') return error
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (wait instanceof CliError) return wait
     this.#options.report.onRetry(line.index, error, wait)
@@ -322,7 +311,6 @@ export class BatchRun implements BatchState {
   #reportMissingTokens({ index, spent }: BatchLine): void {
     if (spent.unmetered === 0 || this.#hasReportedMissingTokens) return
     this.#hasReportedMissingTokens = true
-    this.tally.isPartial = true
     this.#options.report.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
   }
 

@@ -1,6 +1,5 @@
 import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import { AnswerReader } from '../wire/gateway/answer-reader.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
 /** Reported tokens of an answer. */
@@ -40,15 +39,11 @@ export function readTokenUsage(summary: AnswerSummary): TokenUsage | undefined {
   return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
 }
 
-/** Reads the tokens from a batch result with the service's own answer (`--raw`). */
-export function readResultTokens({ response }: Record<string, unknown>): number | undefined {
-  const reader = new AnswerReader()
-  try {
-    reader.addBody(response)
-  } catch {
-    // The usage before the invalid part counts.
-  }
-  return readTokenUsage(reader.summary)?.totalTokens ?? undefined
+/** Tokens of all answers of a batch. */
+export interface BatchUsage {
+  tokens: number
+  /** Some answers have no token count. */
+  isPartial: boolean
 }
 
 /** Usage of a batch line so far: of all its requests and answers, also those that failed a check. */
@@ -57,10 +52,13 @@ export class LineUsage {
   answers = 0
   /** Number of answers without reported usage. */
   unmetered = 0
-  /** Sum of the reported tokens. */
-  tokens = 0
   /** Sums of the reported usage, by the names in results. */
   readonly usage: Record<string, TokenCount> = {}
+  readonly batch: BatchUsage
+
+  constructor(batch: BatchUsage) {
+    this.batch = batch
+  }
 }
 
 /** Counts an answer as soon as its usage is known. The answer was paid for, even if a later step fails. */
@@ -70,7 +68,8 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
   spent.answers++
   const total = usage?.totalTokens ?? undefined
   if (total === undefined) spent.unmetered++
-  else spent.tokens += total
+  spent.batch.isPartial ||= total === undefined
+  spent.batch.tokens += total ?? 0
   addToSums(spent.usage, usage)
 }
 

@@ -2,7 +2,7 @@ import { buildBody, type Part } from '../content/body.ts'
 import { createLineWarning, listWarnings } from '../content/footer.ts'
 import { readFileParts } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
-import { addAnswerUsage, type LineUsage, readResultTokens } from '../content/tokens.ts'
+import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { asFailure, type CliError, usageError } from '../errors.ts'
 import { createCaller, type ReadableResponse } from '../http/call.ts'
@@ -93,7 +93,6 @@ export async function createLineSender(
   const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
   return {
     context,
-    readTokens: readResultTokens,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
     /** Builds the request of a line. Throws a usage error. */

@@ -60,9 +60,10 @@ interface Played extends BatchOutcome {
 export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer {
   spent.attempts++
   spent.answers++
+  spent.batch.isPartial ||= tokens === undefined
   if (tokens === undefined) spent.unmetered++
   else {
-    spent.tokens += tokens
+    spent.batch.tokens += tokens
     spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens
   }
   return { content: { text: `answer to ${Buffer.from(call.body).toString()}` } }
@@ -105,9 +106,7 @@ export async function play(
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
   const ledger = new Ledger()
-  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger, {
-    readTokens: () => undefined,
-  })
+  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger, {})
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
   let out = ''
   // Removes an incomplete last line, as `openResults` does.

@@ -365,12 +365,14 @@ describe('next step of a batch', () => {
     maxTokens?: number
     failed?: number
     getMaxFailed?: number
+    deadline?: number
   }
   const state = ({
     tokens = 0,
     failed = 0,
     maxTokens = Infinity,
     getMaxFailed = Infinity,
+    deadline = Infinity,
     ...changes
   }: Changes) => ({
     gate: createGate(2),
@@ -378,8 +380,7 @@ describe('next step of a batch', () => {
     next: first,
     course: 'running' as const,
     tally: { tokens, failed },
-    limits: { concurrency: 2, retry, maxTokens, getMaxFailed: () => getMaxFailed },
-    deadline: Infinity,
+    limits: { concurrency: 2, retry: { ...retry, deadline }, maxTokens, getMaxFailed: () => getMaxFailed },
     ...changes,
   })
   const wait = (until: number) => ({ do: 'wait', until })
@@ -476,6 +477,12 @@ describe('next step of a batch', () => {
       { do: 'cancel' },
     ],
     ['the deadline passes after the last line', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
+    [
+      'a cancelled request is still being written',
+      { deadline: 7000, course: 'cancelled', gate: inFlight(1) },
+      7000,
+      forOthers,
+    ],
     ['the deadline is in the future', { deadline: 7000 }, 6999, { do: 'start', line: first }],
     // Only a read can be pending here. If nothing is pending, the wait throws.
     ['nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
@@ -606,20 +613,21 @@ describe('outage', () => {
   })
 
   describe('line that tests the service in an outage', () => {
-    const [first, second, fresh] = [{ trialOutage: 1 }, { trialOutage: 0 }, {}]
-    const outage = afterRow(4, 1, 2, 3, 4)
-    const choose = (waiting: object[], next: object | 'none', gate: Gate = outage) => {
+    const [waiting, fresh] = [{}, {}]
+    const choose = (next: object | 'none', gate: Gate) => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
-      const common = { course: 'running', tally: { tokens: 0, failed: 0 }, limits, deadline: Infinity }
-      const step = decideNextStep({ gate, waiting, next, ...common } as BatchState, 5000)
+      const common = { course: 'running', tally: { tokens: 0, failed: 0 }, limits }
+      const step = decideNextStep(
+        { gate, waiting: [waiting], next, ...common } as unknown as BatchState,
+        5000,
+      )
       return step.do === 'start' ? step.line : step.do
     }
+    const outage = afterRow(4, 1, 2, 3, 4)
     test.each([
-      ['a waiting line', choose([second], fresh), second],
-      ['a new line, if all waiting lines have tried,', choose([first], fresh), fresh],
-      ['the same line, if no other is left,', choose([first], 'none'), first],
-      ['a line that tried in an earlier outage', choose([second], 'none'), second],
-      ['a waiting line, after the outage,', choose([first], fresh, createGate(4)), first],
-    ])('%s tests the service in an outage', (_, chosen, line) => expect(chosen).toBe(line))
+      ['a new line, in an outage', choose(fresh, outage), fresh],
+      ['a waiting line, if no new line is left', choose('none', outage), waiting],
+      ['a waiting line, without an outage', choose(fresh, createGate(4)), waiting],
+    ])('chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

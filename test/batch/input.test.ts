@@ -19,7 +19,7 @@ const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
   throw new Error('it was accepted')
 }
 
-const work = { call: expect.anything(), spent: new LineUsage(), seconds: 0, failures: 0 }
+const work = { call: expect.anything(), spent: expect.any(LineUsage), seconds: 0, failures: 0 }
 
 test('creates a request with the number, id and hash of each line', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')

@@ -11,7 +11,6 @@ const none = {
   isPartial: false,
   isAnswered: false,
   hasLine: true,
-  missingFiles: 0,
 }
 
 const tally = {

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { formatAnswer, formatFailure } from '../../src/batch/result.ts'
-import { LineUsage } from '../../src/content/tokens.ts'
 
 describe('result line', () => {
   const seconds = 1.5
   const rest = { model: 'm', stopReason: 'end_turn' }
   const usage = { inputTokens: 1, totalTokens: 3 }
-  const unmetered = { seconds, spent: { attempts: 2, answers: 1, unmetered: 1, tokens: 0, usage: {} } }
-  const metered = { seconds, spent: { attempts: 2, answers: 1, unmetered: 0, tokens: 0, usage } }
+  const unmetered = { seconds, spent: { attempts: 2, usage: {} } }
+  const metered = { seconds, spent: { attempts: 2, usage } }
 
   test.each([
     [
@@ -28,14 +27,14 @@ describe('result line', () => {
     [
       { index: 4, hash: 'h', ...metered },
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
-      '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"attempts":2,"seconds":1.5}',
+      '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
   ])('formats an answer as the result line %o', (subject, answer, line) =>
     expect(formatAnswer(subject, answer)).toBe(line),
   )
 
   test('formats a failure as a result line', () => {
-    const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: new LineUsage() }
+    const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: { attempts: 0, usage: {} } }
     expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',
     )

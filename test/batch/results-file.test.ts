@@ -32,7 +32,7 @@ const open = (
     name: basename(path),
     isResumed: true,
     ledger: new Ledger(),
-    reader: { readTokens: () => undefined },
+    reader: {},
     ...options,
   })
 }
@@ -228,7 +228,7 @@ describe('resumed results file', () => {
     ]
     const ledger = new Ledger()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
-    expect(await readEarlierResults(streamOf(bytes, 1000), ledger, { readTokens: () => undefined })).toEqual({
+    expect(await readEarlierResults(streamOf(bytes, 1000), ledger, {})).toEqual({
       results: 2,
       others: strange.length,
       isPartial: false,
@@ -239,17 +239,14 @@ describe('resumed results file', () => {
     expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
   })
 
-  test('--resume reads numeric token counts, otherwise those of the response', async () => {
+  test('--resume counts only numeric tokens', async () => {
     const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
       JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
     )
-    const raw =
-      '{"hash":"r","ok":true,"response":{"tokens":4}}\n{"hash":"f","ok":false,"response":{"tokens":9}}'
-    const tokensOf = (result: Record<string, unknown>) => (result.response as { tokens: number })?.tokens
-    const { tokens } = await readEarlierResults(streamOf([...odd, raw, ''].join('\n')), new Ledger(), {
-      readTokens: tokensOf,
-    })
-    expect(tokens).toBe(4)
+    const failed = '{"hash":"f","ok":false,"usage":{"totalTokens":4}}'
+    const all = [...odd, failed, ''].join('\n')
+    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new Ledger(), {})
+    expect({ tokens, isPartial }).toEqual({ tokens: 4, isPartial: true })
   })
 
   test('--resume reads a results file of 20,000 lines to its end', async () => {

@@ -8,7 +8,6 @@ import { type Ask, failure, type TestLine } from './pieces.ts'
 const none = {
   total: 0,
   hasLine: false,
-  missingFiles: 0,
   ok: 0,
   failed: 0,
   failures: {},
