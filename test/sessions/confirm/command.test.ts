@@ -43,20 +43,17 @@ describe('events confirm', () => {
   ]
 
   test.each([
-    ['one idle event', JSON.stringify(waiting), ['t1', 't2', 't3', 't4']],
-    ['a list', JSON.stringify(list), ['t1', 't2', 't4']],
-    ['a page', JSON.stringify({ data: list, next_page: null }), ['t1', 't2', 't4']],
-    ['events in lines', list.map((event) => JSON.stringify(event)).join('\n'), ['t1', 't2', 't4']],
-  ])('replies to the waiting tool uses of %s', async (_, stdin, ids) => {
+    ['a page', JSON.stringify({ data: list, next_page: null })],
+    ['events in lines', list.map((event) => JSON.stringify(event)).join('\n')],
+  ])('replies to the waiting tool uses of %s', async (_, stdin) => {
     const ended = await confirm(['--allow'], { stdin })
     expect(ended.code).toBe(0)
-    expect(parseEvents(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual(ids)
-    if (ids.length === 3) expect(ended.err).toContain('t3 is an agent.custom_tool_use')
-  })
-
-  test('sends given confirmations unchanged', async () => {
-    const given = { type: 'user.tool_confirmation', tool_use_id: 't9', result: 'allow' }
-    expect(parseEvents(await confirm([], { stdin: JSON.stringify(given) }))).toEqual([given])
+    expect(parseEvents(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual([
+      't1',
+      't2',
+      't4',
+    ])
+    expect(ended.err).toContain('t3 is an agent.custom_tool_use')
   })
 
   test('--pending reads the waiting tool uses from the service, and --follow follows the turn', async () => {
@@ -399,21 +396,6 @@ describe('events confirm', () => {
     },
   )
 
-  test('keeps the source text and verdict of given confirmations', async () => {
-    const given =
-      '{"type":"user.tool_confirmation","tool_use_id":"t","result":"deny","n":1.10,"big":12345678901234567890}'
-    expect((await confirm([], { stdin: given })).requests[0]?.text).toBe(`{"events":[${given}]}`)
-    expect(await confirm(['--allow'], { stdin: given })).toMatchObject({ code: 2, requests: [] })
-  })
-
-  test('replies in one request end the turn of the emulated agent once', async () => {
-    const exchange = createEmulator({})
-    await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
-    await confirm(['--pending', '--allow', '--follow'], { exchange })
-    const { out } = await run(['events', 'list', '--type', 'session.status_idle'], { ...world, exchange })
-    expect(out.match(/end_turn/g)).toHaveLength(1)
-  })
-
   test.each([
     ['ids and --pending', ['t1', '--pending', '--allow'], undefined, 'exclude each other'],
     ['ids and -i', ['t1', '-i', 'x.json', '--allow'], undefined, 'exclude each other'],
@@ -427,17 +409,10 @@ describe('events confirm', () => {
     ],
     ['an idle session', ['--allow'], JSON.stringify([done('x')]), 'nothing waits'],
     [
-      'a session whose tool uses were answered',
+      'confirmations next to --allow',
       ['--allow'],
-      JSON.stringify([
-        waiting,
-        ...['t1', 't2', 't3', 't4'].map((id) => ({
-          id: `c${id}`,
-          type: 'user.tool_confirmation',
-          tool_use_id: id,
-        })),
-      ]),
-      'nothing waits',
+      '{"type":"user.tool_confirmation","tool_use_id":"t","result":"deny"}',
+      'the input already has the decisions: leave out --allow and --deny',
     ],
     [
       'a message of 10001 characters',

@@ -89,7 +89,7 @@ describe('after a 500 to a confirmation', () => {
     expect(requests.at(-1)?.at).toBeLessThan(5000)
   })
 
-  test('posts a confirmation again after a 500 if a newer idle event lists the tool use and lists show no reply for 5 s', async () => {
+  test('Y52: posts a confirmation again after a 500 if a newer idle event lists the tool use and lists show no reply for 5 s', async () => {
     const service = open({
       posts: [
         waits,

@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
@@ -642,16 +633,6 @@ describe('Y90: an id with two inputs', () => {
     expect(service.taken.get('t1')).toMatchObject([{ result: 'deny' }])
   })
 
-  test('treats the same input with another key order as one input', async () => {
-    const service = createAgentService({
-      rounds: [
-        [bash('t1', 'ls', { input: { a: 1, b: [2] } }), bash('t1', 'ls', { input: { b: [2], a: 1 } })],
-      ],
-    })
-    expect((await runWithPolicy({ policy: allowBash, world: { exchange: service.exchange } })).code).toBe(0)
-    expect(service.taken.get('t1')).toMatchObject([{ result: 'allow' }])
-  })
-
   test('does not prompt about an id with two inputs, and prints why', async () => {
     const service = createAgentService({ rounds: [twice()] })
     const world = {
@@ -683,18 +664,16 @@ describe('a reply whose delivery is unknown', () => {
     },
   )
 
-  test.each<Fate>(['loses', 'fails'])(
-    'Y51: exits with 10, names the id and sends no second reply if no list shows the reply (the service %s)',
-    async (fate) => {
-      const service = begin(fate)
-      const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
-      expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
-      expect(err).toContain('it is not known whether the answer to t1 arrived')
-      expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown'])
-    },
-  )
+  test('Y51: exits with 10, names the id and sends no second reply if no list shows the reply', async () => {
+    const service = begin('loses')
+    const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
+    expect(err).toContain('it is not known whether the answer to t1 arrived')
+    expect(err).toContain("look with 'parley events list -s s1' before answering again\n")
+    expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown'])
+  })
 
-  test.each(['rate_limit_error', 'forbidden', 'not_found_error', 'billing_error', 'overloaded_error'])(
+  test.each(['rate_limit_error', 'forbidden'])(
     'settles a reply by the list, not by an error in a 200, and sends no second one: %s',
     async (error) => {
       const taken = begin({ status: 200, error, isTaken: true })
@@ -717,28 +696,6 @@ describe('a reply whose delivery is unknown', () => {
     expect(err).toContain('the task may have been accepted')
     const next = await runWithPolicy({ cwd, world: { exchange: service.exchange } })
     expect({ codes: [code, next.code], tasks: service.tasks }).toEqual({ codes: [6, 10], tasks: 1 })
-  })
-
-  test('Y52: sends a reply of unknown delivery again if a newer idle event lists the tool use', async () => {
-    const service = createAgentService({
-      rounds: [[bash('t1', 'git status')]],
-      fate: once('loses'),
-      onList(count) {
-        if (service.posts === 1 && count === 2) service.add(waits('t1'))
-        return undefined
-      },
-    })
-    const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
-    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 2 })
-    expect(service.taken.get('t1')).toHaveLength(1)
-    expect(audit.map(({ event }) => event)).toEqual([
-      'decision',
-      'sent',
-      'unknown',
-      'decision',
-      'sent',
-      'accepted',
-    ])
   })
 
   test('Y69: does not send a reply again if a lagging list shows a newer idle event before the reply', async () => {
@@ -781,10 +738,6 @@ describe('a reply whose delivery is unknown', () => {
     [400, 4],
     [401, 3],
     [402, 5],
-    [403, 3],
-    [404, 4],
-    [409, 4],
-    [422, 4],
     [429, 6, again],
     [503, 6, again],
   ])(
@@ -813,30 +766,6 @@ describe('a reply whose delivery is unknown', () => {
       ).toEqual(['decision', 'sent', 'accepted'])
     },
   )
-
-  test.each([
-    [400, 4],
-    [401, 3],
-    [403, 3],
-    [404, 4],
-    [409, 4],
-    [429, 6],
-    [500, 7],
-    [503, 7],
-  ])('send --follow exits by the status that refuses its events: %i exits with %i', async (status, exit) => {
-    const service = createAgentService({ rounds: [] })
-    const { code } = await run(['events', 'send', 'x', '-s', 's1', '--follow'], {
-      stdin: '',
-      exchange: (request) =>
-        request.method === 'POST'
-          ? answering('{"type":"error","error":{"type":"x","message":"no"}}', {
-              status,
-              headers: { 'x-should-retry': 'false' },
-            })(request)
-          : service.exchange(request),
-    })
-    expect(code).toBe(exit)
-  })
 
   test('Y93: exits with 6 after one request if a 429 has x-should-retry: false', async () => {
     const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
@@ -1007,47 +936,31 @@ describe('the audit file', () => {
     expect(err).toContain(`the lock of the audit file, ${getLockPath(long)}: the name is too long`)
   })
 
-  test.each([['{"rules":[],"default":{"decision":"allow"}}'], ['{\n  "rules": []\n}\n'], ['text\n']])(
-    'Y97: exits with 11 and does not change a file that is not an audit file: %j',
-    async (text) => {
-      const cwd = createFolder(text)
-      const { code, err, requests } = await runWithPolicy({ cwd })
-      expect({ code, requests }).toEqual({ code: 11, requests: [] })
-      expect(err).toContain('the audit file audit.ndjson: it is not an audit file')
-      expect(readFileSync(join(cwd, 'audit.ndjson'), 'utf8')).toBe(text)
-    },
-  )
-
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
-  const foreignFiles = [
-    `${slog}\n`,
-    slog,
-    slog.slice(0, 45),
-    '{"time":"","session":"s1","event":"login"}\n',
-    '{"session":"s1","event":"sent"}\n',
-    `${line('sent')}${slog}\n`,
-    `${line('sent')}${slog}`,
-    `${line('sent')}text\n${line('accepted')}`,
-    '\n\n',
-  ]
+  test.each([
+    [
+      'Y97: exits with 11 and keeps the content and mode of a policy',
+      '{"rules":[],"default":{"decision":"allow"}}',
+    ],
+    ['Y98: exits with 11 and keeps the content and mode of a log', `${slog}\n`],
+    [
+      'Y98: exits with 11 and keeps the content and mode of a file that ends with a foreign line',
+      `${line('sent')}${slog}`,
+    ],
+  ])('%s', async (_, text) => {
+    const cwd = createFolder(text)
+    const file = join(cwd, 'audit.ndjson')
+    chmodSync(file, 0o644)
+    const { mode } = statSync(file)
+    const service = waiting()
+    const { code, err } = await runWithPolicy({ cwd, words: [], world: { exchange: service.exchange } })
+    expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
+    expect(err).toContain('the audit file audit.ndjson: it is not an audit file')
+    expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
+    expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
+  })
 
-  test.each(foreignFiles)(
-    'Y98: exits with 11 and keeps the content and mode of a file with foreign lines: %j',
-    async (text) => {
-      const cwd = createFolder(text)
-      const file = join(cwd, 'audit.ndjson')
-      chmodSync(file, 0o644)
-      const { mode } = statSync(file)
-      const service = waiting()
-      const { code, err } = await runWithPolicy({ cwd, words: [], world: { exchange: service.exchange } })
-      expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
-      expect(err).toContain('the audit file audit.ndjson: it is not an audit file')
-      expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-      expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
-    },
-  )
-
-  test.each([1, 9, 20, 40, 60])(
+  test.each([1, 40])(
     'Y98: ends an audit line that is torn after %i bytes, and later runs accept the file',
     async (length) => {
       const torn = sentAt(clock.now()).slice(0, length)
@@ -1102,28 +1015,12 @@ describe('the audit file', () => {
     expect(existsSync(join(folder, 'made'))).toBe(false)
   })
 
-  test('Y58: prints on a terminal that the command of an earlier run failed', async () => {
-    const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
-    const { err } = await runWithPolicy({
-      words: ['--tool', 'x=false'],
-      cwd: createFolder(line('start', 'c1')),
-      world: { exchange: service.exchange, tty: ['stderr'] },
-    })
-    expect(err).toContain('the tool use c1 failed (x): an earlier run ended while its command ran')
-  })
-
-  test.each([
-    ['a link (needs POSIX files)', (path: string) => symlinkSync('/dev/null', path), 'it is a link'],
-    ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
-    ['a FIFO (needs FIFOs)', (path: string) => execFileSync('mkfifo', [path]), 'it is not a regular file'],
-  ])('Y59: exits with 11 and sends nothing if the audit file is %s', async (_, make, why) => {
+  test('Y59: exits with 11 and sends nothing if the audit file is a FIFO (needs FIFOs)', async () => {
     const cwd = temporaryFolder()
-    make(join(cwd, 'audit.ndjson'))
-    writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
-    const argv = ['events', 'run', 'x', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
-    const { code, err, requests } = await run(argv, { cwd, stdin: '' })
+    execFileSync('mkfifo', [join(cwd, 'audit.ndjson')])
+    const { code, err, requests } = await runWithPolicy({ cwd })
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain(why)
+    expect(err).toContain('it is not a regular file')
   })
 })
 
@@ -1138,18 +1035,6 @@ test('Y62: leaves a tool use open if its id has a colon or a dot, and prints why
   const confirm = ['events', 'confirm', '-s', 's1', 'call:1.x', '--allow']
   expect((await run(confirm, { exchange: service.exchange })).code).toBe(0)
   expect([...service.taken.keys()]).toEqual(['t2', 'call:1.x'])
-})
-
-test('exits with 15 and a resume command if the deadline passes while the session works', async () => {
-  const service = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
-  const { code, err } = await runWithPolicy({
-    words: ['do it', '--deadline', '60'],
-    world: { exchange: service.exchange },
-  })
-  expect(code).toBe(15)
-  expect(err).toContain(
-    'to resume:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson --deadline 60\n',
-  )
 })
 
 test('Y63: stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
@@ -1245,9 +1130,9 @@ test('withdraws the prompt and posts nothing once another client has replied', a
   async function* typed() {
     while (!service.events.some(({ type }) => type === 'session.status_idle'))
       await new Promise((resolve) => setTimeout(resolve, 1))
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await clock.wait(5_000)
     service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' })
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await clock.wait(5_000)
     yield 'y\n'
   }
   const { code, err } = await run(['events', 'run', 'go', '-s', 's1'], {
@@ -1271,11 +1156,6 @@ test('exits with 4 and a resume command if the followed session is gone', async 
   expect(code).toBe(4)
   expect(err).toContain('the session could not be followed: ')
   expect(err).toContain('to resume:\n  parley events run -s s1')
-})
-
-test('exits with 13 if the session is terminated', async () => {
-  const service = createAgentService({ rounds: [], end: { type: 'session.status_terminated' } })
-  expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(13)
 })
 
 test.each([
@@ -1320,17 +1200,10 @@ describe('Y232: a service that sends no idle event after a plain turn', () => {
     return { code, out, asked: queries }
   }
 
-  test.each([
-    ['run', ['run', 'do it', '--last'], 'the answer\n'],
-    ['send --follow', ['send', 'do it', '--follow'], expect.stringContaining('\nthe answer\n')],
-  ])(
-    'events %s queries the session resource after a silent message, and ends if the session is idle',
-    async (_, words, out) => {
-      const busy = '{"status":"running"}'
-      const ended = await quiet(words, [busy, '{"status":"idle"}'])
-      expect(ended).toEqual({ code: 0, out, asked: 2 })
-    },
-  )
+  test('queries the session resource after a silent message, and ends if the session is idle', async () => {
+    const ended = await quiet(['run', 'do it', '--last'], ['{"status":"running"}', '{"status":"idle"}'])
+    expect(ended).toEqual({ code: 0, out: 'the answer\n', asked: 2 })
+  })
 
   test('a run without a task ends if the session resource is idle, without an idle event', async () => {
     const history = [{ type: 'user.message', content: 'go' }, says('of before')]
@@ -1338,15 +1211,7 @@ describe('Y232: a service that sends no idle event after a plain turn', () => {
     expect(taken).toEqual({ code: 0, out: 'of before\n', asked: 1 })
   })
 
-  test.each([
-    ['{"status":"running"}'],
-    ['{"status":"rescheduling"}'],
-    ['{"status":["idle"]}'],
-    ['{"usage":{}}'],
-    ['["idle"]'],
-    ['idle'],
-    [''],
-  ])(
+  test.each([['{"status":"running"}'], ['{"status":["idle"]}'], ['{"usage":{}}'], ['']])(
     'does not take the session resource for idle if it is %j, and exits with 15 at the deadline',
     async (answer) => {
       const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])
@@ -1354,18 +1219,4 @@ describe('Y232: a service that sends no idle event after a plain turn', () => {
       expect(asked).toBeGreaterThan(1)
     },
   )
-
-  test.each<[string, Partial<AgentScript>]>([
-    [
-      'a tool that the service runs takes long',
-      { rounds: [[says('first'), bash('t1', 'make', { evaluated_permission: 'allow' })]] },
-    ],
-    [
-      'the service has sent an idle event before',
-      { history: [says('hi'), { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }] },
-    ],
-  ])('does not query the session resource if %s', async (_, script) => {
-    const { code, asked } = await quiet(['run', 'do it', '--deadline', '2m'], ['{"status":"idle"}'], script)
-    expect({ code, asked }).toEqual({ code: 15, asked: 0 })
-  })
 })
