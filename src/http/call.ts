@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import type { Deadline } from '../deadline.ts'
 import type { Call } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
@@ -18,7 +17,6 @@ import { decodeBody } from './decode.ts'
 import { buildRequest, type Request, type RequestParts, type RunHeaders, readHeaders } from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
 import {
-  computeBackoffMs,
   decideRetry,
   getDeliveryState,
   getRetryAdvice,
@@ -26,7 +24,6 @@ import {
   type RetryRules,
   refusesSecret,
   retry,
-  retryWaits,
 } from './retry.ts'
 import { chooseExchange } from './transport.ts'
 
@@ -68,8 +65,15 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     return buildRequest(endpoint, parts, settings.values, await headers)
   }
 
-  /** Sends a request and returns the response with an unread body. */
-  async function open(endpoint: Endpoint, parts: RequestParts): Promise<StreamedResponse> {
+  /**
+   * Sends a request and returns the response. With `read`, each attempt also reads the body, so a cut body is
+   * requested again.
+   */
+  async function open(
+    endpoint: Endpoint,
+    parts: RequestParts,
+    read?: (response: ReadableResponse) => Promise<void>,
+  ): Promise<StreamedResponse> {
     // Requests of a batch may name several models, so the summary has no model.
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
@@ -112,7 +116,11 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const head = await readHead(response.headers, timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
-      return { ...response, head, attempts }
+      const answer = { ...response, head, attempts, accept: () => call.reach('done') }
+      await read?.(answer).catch((error) => {
+        throw completeReadFailure(error, answer)
+      })
+      return answer
     }
     const sending = retry(deadline, rules, attempt)
     const isSilent = isSingle || parts.hasOutput || isOneOfMany
@@ -133,16 +141,14 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     summary.requestId = response.head.requestId
     return {
       ...response,
-      accept: () => call.reach('done'),
       close() {
         response.close()
         call.end()
       },
       complete(error) {
         call.end()
-        // A failure with attempts belongs to another call, which has added its own details.
-        if (!(error instanceof CliError) || error.details.attempts !== undefined) return error
-        return explain(afterResponse(error, response))
+        const failure = completeReadFailure(error, response)
+        return failure instanceof CliError && failure !== error ? explain(failure) : error
       },
     }
   }
@@ -176,51 +182,28 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       parts: RequestParts,
       read: (response: ReadableResponse) => Promise<T>,
     ): Promise<T> {
-      const { deadline = context.deadline, isSingle } = parts
-      if (!endpoint.isReadAgain || isSingle) return readOnce(endpoint, parts, read)
-      const rules = createCutRules(context, retries, deadline)
-      return retry(deadline, rules, () => readOnce(endpoint, parts, read))
-    },
-  }
-
-  async function readOnce<T>(
-    endpoint: Endpoint,
-    parts: RequestParts,
-    read: (response: ReadableResponse) => Promise<T>,
-  ): Promise<T> {
-    const response = await open(endpoint, parts)
-    try {
-      const value = await read(response)
-      response.accept()
-      response.close()
-      const { session } = parts.params
-      if (isOnNetwork && session !== undefined && session !== kept) {
-        kept = session
-        const { recordSession } = await import('./recent-sessions.ts')
-        recordSession(host, session)
+      let value: T | undefined
+      let isRead = false
+      const readBody = async (response: ReadableResponse) => {
+        value = await read(response)
+        isRead = true
       }
-      return value
-    } catch (error) {
-      throw response.complete(error)
-    }
-  }
-}
-
-/**
- * Creates the rules of a request whose answer may be cut. The reader has not used the received part, so the
- * request can be repeated.
- */
-function createCutRules({ timers, note }: Context, retries: number, deadline: Deadline): RetryRules {
-  return {
-    decide(failure, attempts) {
-      const { isCutOff, isPermanent } = failure.details
-      const wait = computeBackoffMs(retryWaits, attempts - 1, timers.random())
-      const isOver = attempts > retries || timers.now() + wait >= deadline.atMs
-      if (!isCutOff || isPermanent || isOver) return failure
-      note(describeRetry(failure, wait))
-      return wait
+      const response = await open(endpoint, parts, endpoint.isReadAgain && readBody)
+      try {
+        if (!isRead) await readBody(response)
+        response.accept()
+        response.close()
+        const { session } = parts.params
+        if (isOnNetwork && session !== undefined && session !== kept) {
+          kept = session
+          const { recordSession } = await import('./recent-sessions.ts')
+          recordSession(host, session)
+        }
+        return value as T
+      } catch (error) {
+        throw response.complete(error)
+      }
     },
-    whenLate: (failure) => failure,
   }
 }
 
@@ -267,7 +250,9 @@ function withEarlier(failure: CliError, furthest: CliError | undefined): CliErro
 }
 
 /** Adds the details of the response to a failure of reading the response, or of writing the received data. */
-function afterResponse(failure: CliError, { status, attempts, head }: Response): CliError {
+function completeReadFailure(failure: unknown, { status, attempts, head }: Response): unknown {
+  // A failure with attempts belongs to another call, which has added its own details.
+  if (!(failure instanceof CliError) || failure.details.attempts !== undefined) return failure
   const { isErrorInSuccess, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
   const message = isErrorInSuccess ? `the service answered ${status} with an error` : failure.message

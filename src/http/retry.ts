@@ -58,7 +58,7 @@ const table: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', others: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'response', delivery: 'sent' },
-  { on: 'broken off', kind: 'response', delivery: 'sent', isTransient: true },
+  { on: 'broken off', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'credentials', delivery: 'not-sent', others: 'end' },
   { on: [401, 403, 407], kind: 'credentials', delivery: 'refused', others: 'end' },
   { on: [402], kind: 'payment', delivery: 'refused', others: 'end' },
@@ -116,7 +116,7 @@ function rowOf({ kind, details }: CliError): StatusRow {
   return {
     ...found,
     delivery: 'answered',
-    retryable: undefined,
+    retryable: details.isCutOff ? found.retryable : undefined,
     others: found.others === 'end' ? 'end' : undefined,
   }
 }

@@ -23,3 +23,13 @@ test('a list that is cut each time is exit 8 after the retries', async () => {
   const { code, out, err } = await service.run(['events', 'list', '--retries', '1'])
   expect({ code, out, requests: service.requests.length }, err).toEqual({ code: 8, out: '', requests: 2 })
 })
+
+test('--retries counts cut lists and other failures together', async () => {
+  const lists = [
+    { nth: 1, fault: 'cut' },
+    { nth: 2, fault: { status: 500 } },
+  ] as const
+  const service = createSessionService({ history, lists })
+  const { code, err } = await service.run(['events', 'list', '--retries', '1'])
+  expect({ code, requests: service.requests.length }, err).toEqual({ code: 7, requests: 2 })
+})

@@ -310,8 +310,7 @@ export class Follower {
         is: 'list',
         list,
         isQuiet: effect.isQuiet === true,
-        isIdle: session && (session.status === 'idle' || session.status === 'terminated'),
-        isTerminated: session?.status === 'terminated',
+        status: session && String(session.status),
       }
     }
     if (effect.do === 'listen') {

@@ -58,15 +58,14 @@ interface Tracking {
 /** Result of an effect. */
 export type FollowInput =
   /**
-   * The whole list. `isQuiet`: the list was read after a long silence. `isIdle`: the session resource was
-   * idle before the reading, if known.
+   * The whole list. `isQuiet`: the list was read after a long silence. `status`: status of
+   * the session resource before the reading, if known.
    */
   | {
       is: 'list'
       list: readonly EventItem[]
       isQuiet?: boolean
-      isIdle?: boolean | undefined
-      isTerminated?: boolean
+      status?: string | undefined
     }
   /** An event of the stream. */
   | { is: 'event'; item: EventItem }
@@ -182,12 +181,14 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
 
 function takeList(
   before: FollowState,
-  { list, isQuiet, isIdle, isTerminated }: Extract<FollowInput, { is: 'list' }>,
+  { list, isQuiet, status }: Extract<FollowInput, { is: 'list' }>,
 ): Advance {
   const { seen } = before
   const news = seen.addList(list)
   if (isQuiet && news.length === 0) {
-    if (seen.mayBeIdle && (isIdle ?? seen.state.isBetweenRuns)) seen.state.addIdleResource(isTerminated)
+    const isTerminated = status === 'terminated'
+    const isIdle = status === undefined ? seen.state.isBetweenRuns : isTerminated || status === 'idle'
+    if (seen.mayBeIdle && isIdle) seen.state.addIdleResource(isTerminated)
     seen.state.addSilence()
   }
   const state = { ...before, looks: before.looks + 1, lookAt: undefined }

@@ -59,7 +59,7 @@ interface Script {
   /** Events that are sent when an event is shown, or at the start (`''`). */
   answers?: Record<string, string>
   /** True if the session resource is idle, for each query. The last one repeats. */
-  idle?: boolean[]
+  statuses?: string[]
 }
 
 /** Executes each effect with its own clock. Returns the effects and the shown events in order. */
@@ -70,7 +70,7 @@ function follow({
   stream = '',
   stays = false,
   answers = {},
-  idle = [false],
+  statuses = ['running'],
 }: Script): string[] {
   const ledger = new SeenEvents()
   ledger.addPast(toItems(past))
@@ -90,12 +90,12 @@ function follow({
     if (effect.do === 'list') {
       now += effect.after
       if (effect.asks) trace.push('ask')
-      const isIdle = effect.asks ? idle[Math.min(queries++, idle.length - 1)] : undefined
+      const status = effect.asks ? statuses[Math.min(queries++, statuses.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
       return list === '!'
         ? { is: 'failed' }
-        : { is: 'list', list: toItems(list), isQuiet: effect.isQuiet === true, isIdle }
+        : { is: 'list', list: toItems(list), isQuiet: effect.isQuiet === true, status }
     }
     if (effect.do !== 'listen') {
       trace.push('connect')
@@ -209,32 +209,32 @@ describe('a session whose service sends no idle event after a plain turn', () =>
   test.each<[string, Script, string]>([
     [
       'becomes idle if the session resource is idle',
-      { ...sent, lists: [whole], idle: [true] },
+      { ...sent, lists: [whole], statuses: ['idle'] },
       `run1, say1, ${asks}, silence of 0, end at 30000`,
     ],
     [
       'is not idle while the session resource works',
-      { ...sent, lists: [whole], idle: [false, false, true] },
+      { ...sent, lists: [whole], statuses: ['running', 'running', 'idle'] },
       `run1, say1, ${asks}, ${asks}, ${asks}, silence of 0, end at 90000`,
     ],
     [
       'becomes idle although nothing was sent',
-      { past, idle: [true] },
+      { past, statuses: ['idle'] },
       `list, ${asks}, silence of 0, end at 30000`,
     ],
     [
       'still works if the list shows newer events',
-      { ...sent, lists: [`${whole} use1`, `${whole} use1 say2`], idle: [true] },
+      { ...sent, lists: [`${whole} use1`, `${whole} use1 say2`], statuses: ['idle'] },
       `run1, say1, ${asks}, use1, silence of 30000, list, say2, ${asks}, silence of 0, end at 90000`,
     ],
     [
       'works again after the session resource was idle',
-      { ...sent, stream: 'ask1 run1 say1 - say2', lists: [whole, `${whole} say2`], idle: [true] },
+      { ...sent, stream: 'ask1 run1 say1 - say2', lists: [whole, `${whole} say2`], statuses: ['idle'] },
       `run1, say1, ${asks}, say2, ${asks}, silence of 0, end at 60000`,
     ],
     [
       'is queried again after a failed list',
-      { ...sent, lists: ['!', whole], idle: [true, false, true] },
+      { ...sent, lists: ['!', whole], statuses: ['idle', 'running', 'idle'] },
       `run1, say1, ${asks}, connect, list, silence of 250, list, silence of 500, list, silence of 1000, list, ` +
         `silence of 2000, list, silence of 4000, list, silence of 8000, list, silence of 16000, list, ` +
         `${asks}, ${asks}, silence of 0, end at 121750`,
@@ -247,7 +247,7 @@ describe('a session whose service sends no idle event after a plain turn', () =>
         stream: 'ask1 use1 wait1:use1 say1',
         lists: [`${past} ask1 use1 wait1:use1 allow1:use1 say1`],
         answers: { 'wait1:use1': 'allow1:use1' },
-        idle: [true],
+        statuses: ['idle'],
       },
       `use1, wait1:use1, say1, ${asks}, allow1:use1, ${asks}, silence of 0, end at 60000`,
     ],
@@ -266,7 +266,7 @@ describe('a session whose service sends no idle event after a plain turn', () =>
     ['the service has sent an idle event before', { past: `${past} done0 ask1 run1 say1` }],
     ['the sent event is not found', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
   ])('does not query the session resource if %s', (_, script) => {
-    expect(follow({ ...script, idle: [true] })).not.toContain('ask')
+    expect(follow({ ...script, statuses: ['idle'] })).not.toContain('ask')
   })
 })
 
