@@ -248,9 +248,9 @@ test('a mismatch suggests --schema-retries and --schema-via native unless they a
   const failWith = async (...flags: string[]) =>
     (await run(['chat', 'Who?', '--schema', 's.json', ...flags], { cwd, exchange: answers('1', '1') })).err
   const suggestions =
-    '  --schema-retries N asks again; --schema-via native asks for the form by fields, if the model knows them\n'
+    '  --schema-retries N requests another answer; --schema-via native sends the schema as a field of the request, if the model supports it\n'
   expect(await failWith()).toContain(suggestions)
-  expect(await failWith('--schema-via', 'native')).toContain('  --schema-retries N asks again\n')
+  expect(await failWith('--schema-via', 'native')).toContain('  --schema-retries N requests another answer\n')
   expect(await failWith('--schema-retries', '1')).not.toContain('--schema-retries N')
 })
 

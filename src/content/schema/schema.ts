@@ -87,9 +87,9 @@ export class AnswerSchema {
     const { retries } = this.#use
     const fields =
       this.#settings.schemaVia === 'prompt'
-        ? '; --schema-via native asks for the form by fields, if the model knows them'
+        ? '; --schema-via native sends the schema as a field of the request, if the model supports it'
         : ''
-    const hint = retries === 0 ? [`--schema-retries N asks again${fields}`] : []
+    const hint = retries === 0 ? [`--schema-retries N requests another answer${fields}`] : []
     const begins = text.trim() === '' ? [] : [`the answer begins: ${oneLine(text, 200)}`]
     const failure = new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
       sent: 'yes',

@@ -67,14 +67,14 @@ async function saveImage(
   })
   if (count > destination.capacity) throw withSavedAnswer(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
-    const claim = mimeType ? ` (it is called ${mimeType})` : ''
+    const claim = mimeType ? ` (declared as ${mimeType})` : ''
     throw withSavedAnswer(
       context,
       createResponseError(`the service sent an unknown image format${claim}`),
       bytes,
     )
   }
-  if (isMislabelled) context.note(`the service calls an image ${mimeType}, but its bytes are ${extension}`)
+  if (isMislabelled) context.note(`an image is declared as ${mimeType} but contains ${extension} data`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof OutputClosed ? error : withSavedAnswer(context, asFailure(error), bytes, extension)
   })

@@ -133,8 +133,7 @@ async function askAndSend(
       const why = latest.findNewClosedReason(use.id, shown)
       if (!verdict) continue
       if (why !== undefined) context.warn(`${use.id} is not answered: ${why}`)
-      else if (!latest.isSame(use))
-        context.warn(`${use.id} stays open: the session shows it with another input now`)
+      else if (!latest.isSame(use)) context.warn(`${use.id} stays open: its input has changed`)
       else {
         answers.push(createConfirmation(use.id, verdict.decision, verdict.reason))
         open.delete(use.id)

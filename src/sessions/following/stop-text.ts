@@ -106,7 +106,7 @@ export function describeOddIds({ oddIds }: SessionState): string[] {
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)
   if (!use) return formatBriefName(id)
-  if (use.isContradicted) return `${formatBriefName(id)}: shown with another input`
+  if (use.isContradicted) return `${formatBriefName(id)}: sent with two different inputs`
   const name = use.name === '' ? '(no name)' : formatBriefName(use.name)
   return `${formatBriefName(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
 }

@@ -160,7 +160,9 @@ export class Actor {
       const isLeft = use?.isContradicted && this.#replies.wasLeftToOthers(id)
       if (use && !isLeft) return [use]
       this.#replies.leaveOpen(id)
-      const why = use ? 'it was shown with another input' : 'the session does not show this tool use'
+      const why = use
+        ? 'the service sent it with two different inputs'
+        : 'the session does not show this tool use'
       this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
       return []
     })
@@ -218,7 +220,7 @@ export class Actor {
     if (isLeft && !this.#follower.state.isIdle)
       this.#run.context.note(`${use.id} of a child thread stays open: nothing here answers it`)
     if (isLeft && use.isContradicted)
-      this.#run.context.note(`${use.id} is not answered: the service showed it with two inputs`)
+      this.#run.context.note(`${use.id} is not answered: the service sent it with two different inputs`)
   }
 
   /** Prints the decision without the input, because the transcript has shown the input. */

@@ -134,7 +134,9 @@ export class Replies {
     // No command runs for a tool use with two inputs, so a result belongs to another input.
     const hadOne = !isContradicted || this.#getReply(id).is === 'ready'
     const isChanged = hadOne && state.toolUse(id)?.isContradicted
-    return state.findClosedReason(id) ?? (isChanged ? 'it was shown with another input' : undefined)
+    return (
+      state.findClosedReason(id) ?? (isChanged ? 'the service sent it with two different inputs' : undefined)
+    )
   }
 
   /**

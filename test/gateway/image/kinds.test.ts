@@ -26,7 +26,7 @@ describe('image formats', () => {
     async (mimeType) => {
       const ended = await image(['x'], parts(inline(png(), mimeType)))
       expect(ended).toMatchObject({ code: 0, out: 'x.png\n', files: ['x.png'] })
-      expect(ended.err).toContain(`calls an image ${mimeType}, but its bytes are png`)
+      expect(ended.err).toContain(`an image is declared as ${mimeType} but contains png data`)
     },
   )
 

@@ -298,7 +298,7 @@ describe('events confirm', () => {
           exchange: changing(two, latest),
         })
         expect({ code, sent }).toEqual({ code: 12, sent: [[['t2', 'allow']]] })
-        expect(err).toContain('parley: t1 stays open: the session shows it with another input now\n')
+        expect(err).toContain('parley: t1 stays open: its input has changed\n')
         const alone = await prompt(['t1'], 'n\n', [], { exchange: changing(two, latest) })
         expect({ code: alone.code, sent: alone.sent }).toEqual({ code: 12, sent: [] })
       },

@@ -70,9 +70,9 @@ test('withdraws a prompt when the stream shows another input for its id, and rep
   expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 0 })
   expect(timers.now() - startMs).toBeLessThan(20_000)
   expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([
-    't1 is not answered: it was shown with another input',
+    't1 is not answered: the service sent it with two different inputs',
   ])
-  expect(err).toMatch(/^ {2}t1: shown with another input$/m)
+  expect(err).toMatch(/^ {2}t1: sent with two different inputs$/m)
 })
 
 test('exits with 15 and prints no answer if an interrupt of the thread withdraws the prompt', async () => {
@@ -213,7 +213,7 @@ test.each([
     })
     expect(code, err).toBe(12)
     expect(err).not.toContain('ls old')
-    expect(err).toMatch(/^ {2}t1: shown with another input$/m)
+    expect(err).toMatch(/^ {2}t1: sent with two different inputs$/m)
     expect(err).toMatch(/^ {2}to be asked, on a terminal: parley events confirm -s s1 t1$/m)
     expect(err).toMatch(isTerminal ? /confirm -s s1 --pending$/m : /confirm -s s1 t2 --allow$/m)
     expect(err).not.toMatch(/t1.*--allow/)
@@ -288,7 +288,7 @@ describe('a tool use that differs from its audit lines (needs sh)', () => {
       expect.objectContaining({
         toolUse: 'c1',
         event: 'answered-elsewhere',
-        reason: 'it was shown with another input',
+        reason: 'the service sent it with two different inputs',
       }),
     )
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')

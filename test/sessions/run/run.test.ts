@@ -643,7 +643,7 @@ describe('Y90: an id with two inputs', () => {
     } as never
     const { code, err } = await runWithPolicy({ policy: askAll, world })
     expect({ code, posts: service.posts }).toEqual({ code: 12, posts: 0 })
-    expect(err).toContain('t1 is not answered: the service showed it with two inputs')
+    expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
   })
 })
 
