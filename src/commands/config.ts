@@ -199,8 +199,8 @@ export const configCommands = {
   profiles: {
     examples: ['parley config profiles'],
     /** Prints one name per line. A terminal marks the current profile. */
-    async run({ host, flags, note, output }) {
-      const file = await readProfiles(host, note)
+    async run({ host, flags, note, warn, output }) {
+      const file = await readProfiles(host, warn)
       const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
       const names = listProfileNames(file)
       for (const name of names) {
@@ -264,8 +264,8 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
  * Prompts whether to delete a profile. Throws a `CliError` without a terminal, or if the profile does not
  * exist.
  */
-async function mayDelete({ input, host, note, cleanups }: Context, name: string): Promise<boolean> {
-  const file = await readProfiles(host, note)
+async function mayDelete({ input, host, warn, cleanups }: Context, name: string): Promise<boolean> {
+  const file = await readProfiles(host, warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(

@@ -1,8 +1,6 @@
 import {
-  chmodSync,
   closeSync,
   constants,
-  fchmodSync,
   fstatSync,
   lstatSync,
   openSync,
@@ -27,7 +25,7 @@ const ProfileFile = z.lazily(() =>
 )
 export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
 
-/** Warns the person of something that does not stop the run. */
+/** Prints a warning about safety. */
 export type Warn = (line: string) => void
 
 /** Returns the path of the profile file, or `undefined` if the environment names no folder for it. */
@@ -120,42 +118,25 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   return content as ProfileFile
 }
 
-/** Returns whether the JSON of a profile file contains a command, or an escape that could hide one. */
-export const mayContainCommand = (json: string): boolean => /Command"|\\u/.test(json)
-
-const forOthers = 0o077
+/** Permissions of everybody but the owner. */
+export const forOthers = 0o077
 
 /**
- * Reads a file of secrets. Returns `undefined` if it does not exist. If others can read it and the user owns
- * it and its folder, their modes become 0600 and 0700. A link or a file of root is read unchanged, with a
- * warning. Write permission of others stays if the file contains a command: otherwise the next run would
- * trust a command that somebody else added. Throws a `CliError` for a file of another user, and for anything
- * but a regular file.
+ * Reads a file of secrets, and warns if others have access to it. Returns `undefined` if it does not exist. Throws a
+ * `CliError` for a file of another user, and for anything but a regular file.
  */
-function readProtected(path: string, info: ProcessInfo, warn: Warn): Uint8Array | undefined {
+function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)
   if (file === undefined) return undefined
   try {
     const stat = fstatSync(file)
     if (!stat.isFile())
       throw unusableProfileFile(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
-    const bytes = readFileSync(file)
-    const { uid } = info
-    if (uid === undefined) return bytes
-    if (stat.uid !== uid && stat.uid !== 0)
-      throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
-    const isLinked = findLink(path) !== undefined
-    if (isLinked || stat.uid !== uid) {
-      const what = isLinked ? 'is reached by a symbolic link' : 'belongs to root'
-      warn(`${path}: it ${what}${(stat.mode & forOthers) !== 0 ? ', others can read it' : ''}`)
-      return bytes
-    }
-    const place = mayContainCommand(bytes.toString('latin1')) ? findWritablePlace(info) : undefined
-    const mode = place === undefined ? 0o600 : stat.mode & 0o722
-    const now = place && `now only its owner can read it (chmod), but others can still write ${place}`
-    if ((stat.mode & forOthers & ~mode) !== 0) tighten(path, () => fchmodSync(file, mode), warn, now)
-    if (place === undefined) protectFolder(dirname(path), info, warn)
-    return bytes
+    const isOthers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
+    if (isOthers) throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
+    if (uid !== undefined && (stat.mode & forOthers) !== 0)
+      warn(`${path}: others have access to it; 'chmod 600' removes the access`)
+    return readFileSync(file)
   } finally {
     closeSync(file)
   }
@@ -169,22 +150,6 @@ function openExisting(path: string): number | undefined {
     if (!hasCode(error, 'ENOENT')) throw error
     if (statIfExists(path)) throw unusableProfileFile(path, 'it is a symbolic link to nothing')
     return undefined
-  }
-}
-
-/** A folder that the user chose may contain other files, so its mode stays. */
-export function protectFolder(folder: string, { uid, env }: ProcessInfo, warn: Warn): void {
-  const stat = statIfExists(folder)
-  if (env.PARLEY_CONFIG_DIR || stat?.uid !== uid || !stat?.isDirectory()) return
-  if ((stat.mode & forOthers) !== 0) tighten(folder, () => chmodSync(folder, 0o700), warn)
-}
-
-function tighten(path: string, change: () => void, warn: Warn, now = 'now only its owner has (chmod)'): void {
-  try {
-    change()
-    warn(`${path}: others had access to it: ${now}`)
-  } catch (error) {
-    warn(`${path}: others have access to it, and chmod fails: ${describeFileError(error)}`)
   }
 }
 

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { ProcessInfo } from '../context.ts'
@@ -8,10 +8,9 @@ import { lock } from '../io/lock.ts'
 import {
   findLink,
   findWritablePlace,
-  mayContainCommand,
+  forOthers,
   type ProfileFile,
   permissionAdvice,
-  protectFolder,
   readProfiles,
   requireProfilePath,
   statIfExists,
@@ -39,7 +38,7 @@ type Change = (file: ProfileFile) => ProfileFile | undefined
 export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
   const path = requireProfilePath(info)
   try {
-    prepareProtected(path, info, warn)
+    prepareProtected(path, info)
     while (!(await changeOnce(path, info, warn, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
@@ -59,7 +58,7 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     if (file.version !== undefined && file.version !== version)
       throw unusableProfileFile(path, 'written by a newer parley')
     // Rewriting would make the user the owner of commands that somebody else added.
-    const place = mayContainCommand(JSON.stringify(file)) ? findWritablePlace(info) : undefined
+    const place = JSON.stringify(file).includes('Command"') ? findWritablePlace(info) : undefined
     if (place !== undefined) throw unusableProfileFile(place, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false
@@ -97,7 +96,7 @@ function write(path: string, file: ProfileFile): void {
 }
 
 /** Creates the folder of a file of secrets. Throws a `CliError` if the file may not be replaced. */
-function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
+function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
   const link = findLink(path)
@@ -106,7 +105,14 @@ function prepareProtected(path: string, info: ProcessInfo, warn: Warn): void {
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw unusableProfileFile(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
   }
-  if (!stat) protectFolder(folder, info, warn)
+  if (!stat) protectFolder(folder, info)
+}
+
+/** A folder that the user chose may contain other files, so its mode stays. */
+function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
+  const stat = statIfExists(folder)
+  if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
+  if ((stat.mode & forOthers) !== 0) chmodSync(folder, 0o700)
 }
 
 /** In places such as /proc, Node's recursive mkdir never returns, so each folder is created separately. */

@@ -20,9 +20,9 @@ import { parseTypedValue } from './typed-value.ts'
  * changed. Returns whether the profile has an address.
  */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
-  const { host, flags, note, wrap } = context
+  const { host, flags, note, warn, wrap } = context
   const path = requireProfilePath(host)
-  const file = await readProfiles(host, note)
+  const file = await readProfiles(host, warn)
   const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
   requireChangeableProfile(chosen)
   const { name } = chosen

@@ -266,32 +266,25 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
   })
 
   test.each([
-    ['chat', 'hi'],
     ['chat', 'hi', '--dry-run', '-q'],
     ['config', 'list'],
     ['config', 'set', 'timeout', '5'],
     ['config', 'use', 'default'],
-  ])('a secret command is not run after %s %s restricted the file', async (...argv) => {
-    const { cwd, folder, path } = home(0o666)
-    await run(argv, { cwd, env: bare })
-    expect(readFileSync(path, 'utf8')).toBe(profile)
-    // Reading is restricted too, because secrets may be next to the command.
-    expect(modeOf(path)).toBe('622')
+  ])('%s %s leaves a file that others can write as it is, and warns', async (...argv) => {
+    const { cwd, path } = home(0o666)
+    const { err } = await run(argv, { cwd, env: bare })
+    expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
+    expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
     await expectNoRun(cwd, path)
-    chmodSync(path, 0o600)
-    chmodSync(folder, 0o777)
-    await run(argv, { cwd, env: bare })
-    await expectNoRun(cwd, folder)
   })
 
-  test('an escaped key of a secret command counts, and a file without commands becomes 0600', async () => {
+  test('an escaped key of a secret command counts', async () => {
     const { cwd, path } = home(0o666)
-    writeFileSync(path, profile.replace('Command', '\\u0043ommand'))
+    const escaped = profile.replace('Command', '\\u0043ommand')
+    writeFileSync(path, escaped)
     await expectNoRun(cwd, path)
-    await expectNoRun(cwd, path)
-    writeFileSync(path, '{"profiles":{"default":{"baseUrl":"https://a.test"}}}')
-    await run(['config', 'list'], { cwd, env: bare })
-    expect(modeOf(path)).toBe('600')
+    expect((await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })).code).toBe(3)
+    expect(readFileSync(path, 'utf8')).toBe(escaped)
   })
 
   test('config set exits with 3 for a profile that others can write, and says what to check', async () => {

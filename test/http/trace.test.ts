@@ -28,42 +28,16 @@ test('--dry-run and --curl show traceparent', async () => {
 })
 
 test.each([
-  ['a later version', `01-${trace}-b7ad6b7169203331-09`],
-  ['a later version and an extra field', `cc-${trace}-b7ad6b7169203331-01-what-ever`],
-])('TRACEPARENT with %s is forwarded', async (_, text) => {
-  expect((await headersOf({ TRACEPARENT: text }, '-v')).parent).toBe(text)
-})
-
-test.each([
-  ['version ff', `ff-${trace}-b7ad6b7169203331-01`],
-  ['more fields in version 00', `${parent}-00`],
-  ['more characters in a later version', `01-${trace}-b7ad6b7169203331-01x`],
-  ['a trace id of zeros', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`],
-  ['a parent id of zeros', `00-${trace}-${'0'.repeat(16)}-01`],
-  ['capitals', parent.toUpperCase()],
-  ['blanks', ` ${parent}`],
   ['a line break', `${parent}\r\nX-Evil: 1`],
   ['a line break at the end', `${parent}\n`],
-  ['another form', 'yes'],
-])('TRACEPARENT with %s is omitted, and -v says so', async (_, text) => {
-  const verbose = await headersOf({ TRACEPARENT: text, TRACESTATE: 'a=b' }, '-v')
-  expect(verbose).toMatchObject({ parent: undefined, state: undefined })
-  expect(verbose.err).toContain('parley: TRACEPARENT is left out: it does not have the form')
-  expect((await headersOf({ TRACEPARENT: text })).err).not.toContain('left out')
-})
-
-test.each([
-  ['one entry is forwarded', 'a=b', true],
-  ['empty entries and blanks is forwarded', ' a=b ,, c@d=e f', true],
-  ['a control character is left out', 'a=b\u0007', false],
-  ['a line break at the end is left out', 'a=b\n', false],
-  ['a line break after many commas is left out', `a=b${','.repeat(99)}\nX: 1`, false],
-  ['20,000 blanks is left out', ' '.repeat(20_000), false],
-  ['letters beyond ASCII is left out', 'a=ü', false],
-])('TRACESTATE with %s', async (_, text, isSent) => {
-  const { state, err } = await headersOf({ TRACEPARENT: parent, TRACESTATE: text }, '-v')
-  expect(state).toBe(isSent ? text : undefined)
-  expect(err.includes('TRACESTATE is left out')).toBe(!isSent)
+  ['a control character', `${parent}\u0007`],
+  ['20,000 blanks', ' '.repeat(20_000)],
+  ['letters beyond ASCII', 'a=ü'],
+])('omits TRACEPARENT and TRACESTATE with %s', async (_, text) => {
+  expect(await headersOf({ TRACEPARENT: text, TRACESTATE: text })).toMatchObject({
+    parent: undefined,
+    state: undefined,
+  })
 })
 
 test('-H traceparent replaces TRACEPARENT and TRACESTATE', async () => {
