@@ -465,3 +465,10 @@ export const bash = (id: string, more: object = {}): Event => ({
   evaluated_permission: 'ask',
   ...more,
 })
+export const custom = (id: string, more: object = {}): Event => ({
+  id,
+  type: 'agent.custom_tool_use',
+  name: 'count',
+  input: {},
+  ...more,
+})

@@ -4,8 +4,8 @@ import { listen } from '../../src/emulator/listen.ts'
 import { png } from '../gateway/image/image.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
+import { bash } from '../harness/session-service.ts'
 import { createAgentService } from '../sessions/run/agent-service.ts'
-import { use } from '../sessions/run/served-agent.ts'
 import type { Ended } from './strace.ts'
 
 /** Files of a run's folder. */
@@ -139,7 +139,7 @@ const isPicture = (text: string | undefined) =>
 
 /** Serves an agent that requests two tool uses, one after the other. */
 async function agent(port: number): Promise<Service> {
-  const service = createAgentService({ rounds: [[use('t1')], [use('t2')]] })
+  const service = createAgentService({ rounds: [[bash('t1')], [bash('t2')]] })
   const server = await listen({ port, host: '127.0.0.1', exchange: service.exchange, onRequest() {} })
   return {
     port: server.port,

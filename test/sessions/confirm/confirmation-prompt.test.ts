@@ -6,6 +6,7 @@ import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
+import { bash } from '../../harness/session-service.ts'
 import { type } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
 
@@ -371,7 +372,6 @@ test.each([
 })
 
 describe('G34: a run that ends at the second of two prompts', () => {
-  const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
   const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
 
   /** Returns what a signal prints at the second prompt, and another run whose input ends there. */
@@ -431,7 +431,6 @@ describe('G34: a run that ends at the second of two prompts', () => {
 })
 
 test("Q13: another client's reply withdraws the open prompt and an unsent reply", async () => {
-  const bash = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
   const answerElsewhere = (id: string) =>
     service.answer({ type: 'user.tool_confirmation', tool_use_id: id, result: 'deny' })
@@ -486,9 +485,8 @@ test.each([
   ['confirm', ['confirm', '--pending']],
 ])('the deadline at an open prompt is reported on a new line: %s', async (_, argv) => {
   const timers = createPatientClock()
-  const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
-  const history = argv[0] === 'run' ? [] : [use, idleFor(['t1'])]
-  const { exchange } = createAgentService({ history, rounds: [[use]], timers })
+  const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
+  const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
   const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
     exchange,
     timers,

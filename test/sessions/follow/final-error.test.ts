@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { createSessionService, type Event, running, says, shown } from '../../harness/session-service.ts'
+import {
+  createSessionService,
+  type Event,
+  endTurn,
+  running,
+  says,
+  shown,
+} from '../../harness/session-service.ts'
 
 const fails = (status: string): Event => ({
   type: 'session.error',
@@ -22,11 +29,10 @@ test.each(
 
 test('run waits after an error that the service retries', async () => {
   const end = shown(says('the answer'), { after: 100_000 })
-  const idle = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
   const session = () => ({ id: 's1', status: 'idle' })
   const service = createSessionService({
     session,
-    posts: [{ next: [running, fails('retrying'), end, idle] }],
+    posts: [{ next: [running, fails('retrying'), end, endTurn] }],
   })
   expect(await service.run([...argv[0][1], '--deadline', '10m'])).toMatchObject({
     code: 0,

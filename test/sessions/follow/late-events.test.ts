@@ -3,6 +3,7 @@ import {
   asks,
   bash,
   createSessionService,
+  custom,
   type Event,
   endTurn,
   interrupt,
@@ -25,7 +26,6 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
   result,
 })
 const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_end', result })
-const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'deploy', input: {} })
 
 /**
  * Creates a session that shows these events after a task: in the stream at once, in lists after three
@@ -53,7 +53,7 @@ describe('an older idle event that the stream omitted and the list shows late', 
 
   test('a late idle event starts no command after an interrupt of another client', async () => {
     const service = afterTask([running, custom('t1'), late(waitsFor('t1')), interrupt, endTurn])
-    const { code } = await service.run([...runArguments, '--tool', 'deploy=echo done > ran'])
+    const { code } = await service.run([...runArguments, '--tool', 'count=echo done > ran'])
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })

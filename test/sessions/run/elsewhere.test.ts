@@ -4,20 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, type AgentService, createAgentService, type Event } from './agent-service.ts'
-
-const bash = (id: string, more: object = {}): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: { command: 'ls' },
-  evaluated_permission: 'ask',
-  ...more,
-})
-const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
-const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-const createTask = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
-const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
+import { asks, bash, custom, endTurn, says, waitsFor } from '../../harness/session-service.ts'
+import { type AgentScript, type AgentService, createAgentService } from './agent-service.ts'
 
 const waitsIn = ({ events }: AgentService) => events.some(({ type }) => type === 'session.status_idle')
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
@@ -130,9 +118,8 @@ test.each([
 )
 
 test("finds by the audit file's decision that another client replied, not an earlier run", async () => {
-  const idle = { type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } }
   const { service, cwd, start, allow, readAudit } = open({
-    history: [bash('t1'), idle],
+    history: [bash('t1'), waitsFor('t1')],
     rounds: [[says('x')]],
   })
   allow()
@@ -161,7 +148,7 @@ test('a resumed task ends where another client sends a task', async () => {
   expect((await start(line)).out).toBe('mine\n')
   const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
   writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-  for (const event of [createTask('another'), says('theirs'), idle]) service.add(event)
+  for (const event of [asks('another'), says('theirs'), endTurn]) service.add(event)
   const { code, out, err } = await start(line)
   expect({ code, out, tasks: service.tasks }, err).toEqual({ code: 0, out: 'mine\n', tasks: 1 })
   expect(err).toContain('another client sent a user.message')
@@ -174,7 +161,7 @@ test('a resumed task stays denied although another client sends a task later', a
   expect((await start(line)).code).toBe(14)
   const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
   writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-  for (const event of [createTask('another'), says('theirs'), idle]) service.add(event)
+  for (const event of [asks('another'), says('theirs'), endTurn]) service.add(event)
   const { code, err } = await start(line)
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 14, tasks: 1 })
 })
@@ -281,7 +268,7 @@ describe('a tool use that differs from its audit lines (needs sh)', () => {
     const { code, err } = await again()
     expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 1 })
     expect(err).toContain('c1 is not answered')
-    service.add({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['c1'] } })
+    service.add(waitsFor('c1'))
     expect((await again()).code).toBe(12)
     expect(service.posts).toBe(1)
     expect(readAudit()).toContainEqual(

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { start } from '../../harness/process.ts'
 import { createRandom } from '../../harness/random.ts'
+import { bash, custom, says } from '../../harness/session-service.ts'
 import type { Event } from './agent-service.ts'
-import { argv, countReplies, custom, isDone, removeLocks, serve, use } from './served-agent.ts'
+import { argv, countReplies, isDone, removeLocks, serve } from './served-agent.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
 const kills = Number(process.env.SOAK_KILLS ?? 6)
@@ -15,7 +16,7 @@ test(
   async () => {
     for (let time = 0; time < kills; time++) {
       const { service, cwd, env } = await serve({
-        rounds: [[use('t1'), custom('c1'), use('t2')], [custom('c2')], [use('t3')]],
+        rounds: [[bash('t1'), custom('c1'), bash('t2')], [custom('c2')], [bash('t3')]],
       })
       const world = { cwd, env }
       // Each run of the command adds a line.
@@ -43,13 +44,11 @@ test(
   kills * 120_000,
 )
 
-const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-
 /** The agent's last message matches the schema. */
 const rounds = (): Event[][] => [
-  [says('I begin'), use('t1'), custom('c1')],
-  [use('t2')],
-  [says('once more'), use('t3')],
+  [says('I begin'), bash('t1'), custom('c1')],
+  [bash('t2')],
+  [says('once more'), bash('t3')],
   [says('{"verdict": 1.0}')],
 ]
 
@@ -124,7 +123,7 @@ test(
 
 /** An agent that works until it is interrupted. */
 const endless = {
-  rounds: [[use('t1'), custom('c1')], [use('t2')], [says('half')]],
+  rounds: [[bash('t1'), custom('c1')], [bash('t2')], [says('half')]],
   end: { type: 'session.status_running' },
 }
 

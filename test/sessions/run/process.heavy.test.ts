@@ -3,15 +3,16 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
+import { bash, custom } from '../../harness/session-service.ts'
 import { type } from '../../harness/typing.ts'
-import { argv, countReplies, custom, removeLocks, serve, use } from './served-agent.ts'
+import { argv, countReplies, removeLocks, serve } from './served-agent.ts'
 
 const readState = (pid: string) =>
   spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim()
 
 test('Y64: does not send a reply again if the earlier run was killed while it sent the reply', async () => {
   const { service, cwd, env } = await serve({
-    rounds: [[use('t1')]],
+    rounds: [[bash('t1')]],
     fate: () => 'loses',
     onPost: () => void killed.child.kill('SIGKILL'),
   })
@@ -24,7 +25,7 @@ test('Y64: does not send a reply again if the earlier run was killed while it se
 })
 
 test('Y67: exits with 10 if the deadline passes while a reply is sent', async () => {
-  const { service, cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls' })
+  const { service, cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls' })
   const { code, err } = await execute([...argv, 'go', '--deadline', '2'], { cwd, env })
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
   expect(err).toContain('it is not known whether the answer to t1 arrived')
@@ -37,7 +38,7 @@ test.each([
 ])(
   'Y68: exits with 11 if the audit file cannot be written any more when %s (needs prlimit)',
   async (_, size, tasks) => {
-    const { service, cwd, env } = await serve({ rounds: [[use('t1')]] })
+    const { service, cwd, env } = await serve({ rounds: [[bash('t1')]] })
     const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
     expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
     expect(err).toContain('the audit file a.ndjson: ')
@@ -70,7 +71,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
 test('Y65: a signal while a reply is sent prints the resume command with the given flags (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
-  const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
+  const { cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls', onPost })
   const started = start([...argv, '--no-stdin', 'go'], { cwd, env })
   child = started.child
   const { signal, err } = await started.ended
@@ -83,7 +84,7 @@ test('Y65: a signal while a reply is sent prints the resume command with the giv
 test('Q46: the report of a run that a signal ends has the resume command (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
-  const { cwd, env } = await serve({ rounds: [[use('t1')]], fate: () => 'stalls', onPost })
+  const { cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls', onPost })
   const started = start([...argv, '--report', 'r.json', 'go'], { cwd, env })
   child = started.child
   expect((await started.ended).signal).toBe('SIGTERM')
@@ -97,7 +98,7 @@ test("Y149: a signal saves the agent's last text next to the file of -o (needs s
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const says = { type: 'agent.message', content: [{ type: 'text', text: 'half' }] }
-  const { cwd, env } = await serve({ rounds: [[says, use('t1')]], fate: () => 'stalls', onPost })
+  const { cwd, env } = await serve({ rounds: [[says, bash('t1')]], fate: () => 'stalls', onPost })
   writeFileSync(join(cwd, 'a.txt'), 'old')
   const started = start([...argv, '--no-stdin', '-o', 'a.txt', 'go'], { cwd, env })
   child = started.child
@@ -111,7 +112,7 @@ test("Y149: a signal saves the agent's last text next to the file of -o (needs s
 })
 
 test('Y66: a closed stdout stops the output only, not the run', async () => {
-  const { service, cwd, env } = await serve({ rounds: [[use('t1')], [custom('c1')]] })
+  const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [custom('c1')]] })
   const { child, ended } = start([...argv, 'go', '--tool', 'count=echo 1'], { cwd, env })
   child.stdout?.destroy()
   expect((await ended).code).toBe(0)
@@ -119,7 +120,7 @@ test('Y66: a closed stdout stops the output only, not the run', async () => {
 })
 
 test('each prompt waits for its own answer in two turns (needs script)', async () => {
-  const { service, cwd, env } = await serve({ rounds: [[use('t1')], [use('t2')]] })
+  const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [bash('t2')]] })
   const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events run go -s s1'
   const { screen, code } = await type(
     command,

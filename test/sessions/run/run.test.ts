@@ -7,6 +7,7 @@ import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { answering, hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { says, waitsFor } from '../../harness/session-service.ts'
 import {
   type AgentScript,
   createAgentService as createService,
@@ -55,10 +56,6 @@ const custom = (id: string, name: string, input: object = {}): Event => ({
   type: 'agent.custom_tool_use',
   name,
   input,
-})
-const waits = (...ids: string[]): Event => ({
-  type: 'session.status_idle',
-  stop_reason: { type: 'requires_action', event_ids: ids },
 })
 
 interface Options {
@@ -362,7 +359,7 @@ test.each([
   ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
   ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
 ])('V62: prints an events send command, not events confirm, for a %s tool use', async (_, use, flag) => {
-  const service = createAgentService({ history: [use, waits('c1')], rounds: [] })
+  const service = createAgentService({ history: [use, waitsFor('c1')], rounds: [] })
   const { code, err } = await runWithPolicy({
     policy: allowAll,
     words: [],
@@ -395,7 +392,7 @@ test('V63: events run does not suggest --stay; events follow does', async () => 
 })
 
 test('without a task, replies to the tool uses for which the session waits', async () => {
-  const service = createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+  const service = createAgentService({ history: [bash('t1', 'git status'), waitsFor('t1')], rounds: [] })
   const { code, requests } = await runWithPolicy({ words: [], world: { exchange: service.exchange } })
   expect(code).toBe(0)
   expect(service.tasks).toBe(0)
@@ -578,7 +575,7 @@ test.each([true, false])(
 test('Y92: denies a tool use without a warning if the next idle event still lists it', async () => {
   const script: AgentScript = {
     rounds: [[bash('t1', 'rm x', { evaluated_permission: 'allow' })]],
-    end: waits('t1'),
+    end: waitsFor('t1'),
     onPost: () => {
       script.end = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
     },
@@ -618,7 +615,7 @@ describe('Y90: an id with two inputs', () => {
   })
 
   test('never allows an id with two inputs from before the run', async () => {
-    const taken = createAgentService({ history: [...twice(), waits('t1')], rounds: [] })
+    const taken = createAgentService({ history: [...twice(), waitsFor('t1')], rounds: [] })
     const { code } = await runWithPolicy({
       policy: allowBash,
       words: [],
@@ -819,7 +816,8 @@ describe('the audit file', () => {
   }
   const sentAt = (time: number, rest?: string) =>
     `${JSON.stringify({ time: new Date(time).toISOString(), session: 's1', toolUse: 't1', name: 'bash', event: 'sent', rest })}\n`
-  const waiting = () => createAgentService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+  const waiting = () =>
+    createAgentService({ history: [bash('t1', 'git status'), waitsFor('t1')], rounds: [] })
 
   test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
     const mcp = {
@@ -866,7 +864,7 @@ describe('the audit file', () => {
 
   test('Y56: sends a reply of an earlier run again if a newer idle event lists the tool use', async () => {
     const service = createAgentService({
-      history: [bash('t1', 'git status'), bash('t2', 'git status'), waits('t1', 't2')],
+      history: [bash('t1', 'git status'), bash('t2', 'git status'), waitsFor('t1', 't2')],
       rounds: [],
     })
     const cwd = createFolder(line('sent'))
@@ -918,7 +916,7 @@ describe('the audit file', () => {
     const second = runWithPolicy({ words: tool, cwd, world })
     // A run of another session does not wait.
     const argv = ['events', 'run', '-s', 's2', '--policy', 'p.json', '--audit', 'audit.ndjson']
-    const other = createService({ history: [bash('t1', 'git status'), waits('t1')], rounds: [] })
+    const other = createService({ history: [bash('t1', 'git status'), waitsFor('t1')], rounds: [] })
     expect((await run(argv, { cwd, exchange: other.exchange, timers, stdin: '' })).code).toBe(0)
     writeFileSync(join(cwd, 'go'), '')
     expect([(await first).code, (await second).code]).toEqual([0, 0])
@@ -992,7 +990,7 @@ describe('the audit file', () => {
   })
 
   test('Y58: does not run a command again that an earlier run started, and replies that its effect is unknown', async () => {
-    const service = createAgentService({ history: [custom('c1', 'x'), waits('c1')], rounds: [] })
+    const service = createAgentService({ history: [custom('c1', 'x'), waitsFor('c1')], rounds: [] })
     const cwd = createFolder(line('start', 'c1'))
     const {
       code,
@@ -1180,8 +1178,6 @@ test('--dry-run checks the policy, prints the first request and writes no audit 
 })
 
 describe('Y232: a service that sends no idle event after a plain turn', () => {
-  const says = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-
   /** Answers of the session resource, one for each query. The last one repeats. */
   async function quiet(words: string[], answers: string[], more: Partial<AgentScript> = {}) {
     const end = { type: 'span.model_request_end' }

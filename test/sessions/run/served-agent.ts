@@ -4,13 +4,7 @@ import { onTestFinished } from 'vitest'
 import { listen } from '../../../src/emulator/listen.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { temporaryFolder } from '../../harness/run.ts'
-import {
-  type AgentScript,
-  type AgentService,
-  createAgentService,
-  type Event,
-  getLockPath,
-} from './agent-service.ts'
+import { type AgentScript, type AgentService, createAgentService, getLockPath } from './agent-service.ts'
 
 /** Serves a session on a port, and creates a folder with a policy that allows everything. */
 export async function serve(script: AgentScript, onRequest = () => {}) {
@@ -35,15 +29,6 @@ export async function serve(script: AgentScript, onRequest = () => {}) {
 }
 
 export const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
-
-export const use = (id: string): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: {},
-  evaluated_permission: 'ask',
-})
-export const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
 /** Returns the ids of tool uses, each with its number of replies. */
 export const countReplies = ({ taken }: AgentService) =>

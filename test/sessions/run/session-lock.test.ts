@@ -15,13 +15,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { type AgentScript, createAgentService, type Event, getLockPath } from './agent-service.ts'
-
-const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'x', input: {} })
-const waits = (...ids: string[]): Event => ({
-  type: 'session.status_idle',
-  stop_reason: { type: 'requires_action', event_ids: ids },
-})
+import { bash, custom, waitsFor } from '../../harness/session-service.ts'
+import { type AgentScript, createAgentService, getLockPath } from './agent-service.ts'
 
 const clock = createPatientClock()
 
@@ -47,7 +42,7 @@ function open(script: AgentScript) {
 }
 
 const tool = [
-  ...['--tool', 'x=echo ran >> runs; until [ -e go ]; do sleep 0.01; done'],
+  ...['--tool', 'count=echo ran >> runs; until [ -e go ]; do sleep 0.01; done'],
   ...['--tool-timeout', '1h'],
 ]
 
@@ -124,8 +119,8 @@ test('Y131: a run with an audit file waits for both locks of a killed run', asyn
 })
 
 describe('Y132: a lock that cannot be created', () => {
-  const script: AgentScript = { history: [custom('c1'), waits('c1')], rounds: [], timers: clock }
-  const argv = ['run', '-s', 's1', '--tool', 'x=true']
+  const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [], timers: clock }
+  const argv = ['run', '-s', 's1', '--tool', 'count=true']
 
   test.each([
     ['there is no home', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
@@ -180,8 +175,7 @@ test.each([
   ['with a lock', '.cache'],
   ['without a lock (needs POSIX files)', 'p.json'],
 ])("Y133: a run posts nothing after a signal's cleanup: %s", async (_, cache) => {
-  const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
-  const { service, cwd } = open({ rounds: [[use]] })
+  const { service, cwd } = open({ rounds: [[bash('t1')]] })
   let clean: (exit: number) => string = () => ''
   const shown = new Writable({
     write(chunk, _, done) {

@@ -5,6 +5,7 @@ import { CliError } from '../../../src/errors.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { asks, bash, custom, endTurn, says } from '../../harness/session-service.ts'
 import {
   type AgentScript,
   type AgentService,
@@ -12,18 +13,6 @@ import {
   type Event,
   getLockPath,
 } from './agent-service.ts'
-
-const use = (id: string): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: {},
-  evaluated_permission: 'ask',
-})
-const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
-const createTask = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
-const answer = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 const notice =
   'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again'
@@ -60,7 +49,7 @@ const repetitionNote =
 test("without an audit file, warns before it sends the session's last task once more, also with -q", async () => {
   const timers = createPatientClock()
   const service = createAgentService({
-    rounds: [[answer('one')], [answer('two')], [answer('three')]],
+    rounds: [[says('one')], [says('two')], [says('three')]],
     timers,
   })
   const cwd = temporaryFolder()
@@ -85,7 +74,7 @@ test.each([
   "without an audit file, prompts on a terminal before it sends the session's last task once more: keys %j",
   async (typed, expected, tasks) => {
     const timers = createPatientClock()
-    const service = createAgentService({ rounds: [[answer('one')], [answer('two')]], timers })
+    const service = createAgentService({ rounds: [[says('one')], [says('two')]], timers })
     const world = {
       cwd: temporaryFolder(),
       timers,
@@ -116,7 +105,7 @@ const isTask = ({ method, text }: { method: string; text: string }) =>
 
 describe('Y134: the same command again', () => {
   test('sends a done task again, and the audit file has each step', async () => {
-    const { service, again, readAudit } = open({ rounds: [[use('t1')]] })
+    const { service, again, readAudit } = open({ rounds: [[bash('t1')]] })
     expect((await again()).code).toBe(0)
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
     expect(readAudit()[0]).toMatchObject({
@@ -139,7 +128,7 @@ describe('Y134: the same command again', () => {
   })
 
   test('a task is done after a denial, but the same command resumes it while tool uses wait', async () => {
-    const { service, cwd, again, readAudit } = open({ rounds: [[use('t1')]] })
+    const { service, cwd, again, readAudit } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted'])
@@ -170,7 +159,7 @@ describe('Y134: the same command again', () => {
   })
 
   test('the resume command marks the task as done', async () => {
-    const { service, cwd, again, readAudit } = open({ rounds: [[use('t1')]] })
+    const { service, cwd, again, readAudit } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
     writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
@@ -194,20 +183,20 @@ describe('Y134: the same command again', () => {
       }
       expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
       service.add({ type: 'user.interrupt' })
-      service.add(idle)
+      service.add(endTurn)
       const isTold = { code: 15, words: "'Go on, please'" }
       expect([await runTask(['Go on']), await runTask([])]).toEqual([isTold, isTold])
       expect(service.tasks).toBe(1)
       expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
       expect(service.tasks).toBe(2)
       service.add({ type: 'user.interrupt' })
-      service.add(idle)
+      service.add(endTurn)
       expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
     },
   )
 
   test('sends another task, and the same task to another session', async () => {
-    const { service, cwd, again } = open({ rounds: [[use('t1')]] })
+    const { service, cwd, again } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
     expect((await again({}, ['go on'])).err).not.toContain(notice)
@@ -242,7 +231,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     }
 
   test('resumes a task of unknown delivery if the list shows it, even late', async () => {
-    const { service, again, readAudit } = open({ rounds: [[use('t1')]], lag: 100 })
+    const { service, again, readAudit } = open({ rounds: [[bash('t1')]], lag: 100 })
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(readAudit())]).toEqual([10, ['sent', 'unknown']])
     expect(first.err).toContain(
@@ -255,7 +244,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
-    const { service, again, readAudit } = open({ history: [createTask('go'), idle], rounds: [] })
+    const { service, again, readAudit } = open({ history: [asks('go'), endTurn], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
@@ -263,10 +252,9 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('Y223: without a task, exits with 10 until the list shows the unknown task, and does not print the answer before it', async () => {
-    const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-    const history = [createTask('night 1'), spoken('one'), idle]
+    const history = [asks('night 1'), says('one'), endTurn]
     for (const arrives of [false, true]) {
-      const { service, again, readAudit } = open({ history, rounds: [[spoken('two')]], lag: 100 }, [
+      const { service, again, readAudit } = open({ history, rounds: [[says('two')]], lag: 100 }, [
         'night 2',
         '--last',
       ])
@@ -305,7 +293,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     const { service, again, readAudit } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     service.add({ type: 'agent.message', content: [] })
-    service.add(idle)
+    service.add(endTurn)
     const { code, err, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
@@ -318,7 +306,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('exits with 10 if the list shows a message with other text, since the service may have changed it', async () => {
-    const { service, again, readAudit } = open({ history: [createTask('old'), idle], rounds: [] }, ['  go  '])
+    const { service, again, readAudit } = open({ history: [asks('old'), endTurn], rounds: [] }, ['  go  '])
     const trimming: Exchange = (request, onSent) =>
       breaking(service, true)(
         request.body
@@ -334,7 +322,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 
   test('exits with 10 while the session works, since the task may be queued', async () => {
-    const { service, again } = open({ history: [createTask('other')], rounds: [] })
+    const { service, again } = open({ history: [asks('other')], rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
@@ -342,7 +330,7 @@ describe('Y135: a task whose delivery is unknown', () => {
 })
 
 test('Y226: the same command resumes an accepted task whose receipt is cut, and sends nothing twice', async () => {
-  const { service, again } = open({ rounds: [[use('t1')]], taskFate: () => 'cuts' })
+  const { service, again } = open({ rounds: [[bash('t1')]], taskFate: () => 'cuts' })
   const first = await again({}, ['go', '--errors', 'json'])
   expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
   const second = await again()
@@ -351,12 +339,10 @@ test('Y226: the same command resumes an accepted task whose receipt is cut, and 
 })
 
 describe('Y138: an accepted task that the list does not show yet', () => {
-  const spoken = (text: string): Event => ({ type: 'agent.message', content: [{ type: 'text', text }] })
-
   test("exits with 10 with and without the task's words, and does not print an older answer", async () => {
     let shown: number | undefined
     const { service, cwd, again, readAudit, timers } = open(
-      { history: [createTask('old'), spoken('old'), idle], rounds: [[spoken('new')]], onList: () => shown },
+      { history: [asks('old'), says('old'), endTurn], rounds: [[says('new')]], onList: () => shown },
       ['go', '--last'],
     )
     expect((await again()).out).toBe('new\n')
@@ -399,7 +385,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
   })
 
   test("resumes an accepted task by the newer events if the list omits clients' events", async () => {
-    const { service, cwd, again } = open({ history: [spoken('old'), idle], rounds: [[spoken('new')]] }, [
+    const { service, cwd, again } = open({ history: [says('old'), endTurn], rounds: [[says('new')]] }, [
       'go',
       '--last',
     ])
@@ -468,7 +454,7 @@ function dieAt(
 test('Y136: killed at any request or audit line, the same command sends nothing twice (needs sh)', async () => {
   const ends: string[] = []
   for (let at = 0; ; at++) {
-    const opened = open({ rounds: [[use('t1'), custom('c1')], [custom('c2')]] })
+    const opened = open({ rounds: [[bash('t1'), custom('c1')], [custom('c2')]] })
     const { service, cwd, again, readAudit } = opened
     const first = await again(dieAt(at, opened))
     if (first.code !== 1) {

@@ -4,25 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createPatientClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
+import { asks, bash, endTurn, says } from '../../harness/session-service.ts'
 import { type AgentScript, createAgentService as createService, type Event } from './agent-service.ts'
 
 const timers = createPatientClock()
 const createAgentService = (script: AgentScript) => createService({ ...script, timers })
-
-const says = (text: string, more: object = {}): Event => ({
-  type: 'agent.message',
-  content: [{ type: 'text', text }],
-  ...more,
-})
-const usesTool = (id: string): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: {},
-  evaluated_permission: 'ask',
-})
-const task = (text: string): Event => ({ type: 'user.message', content: [{ type: 'text', text }] })
-const idle: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
 interface World extends AgentScript {
   policy?: 'allow' | 'deny' | 'ask'
@@ -51,9 +37,9 @@ async function runAll(
 describe('--last prints only the answer', () => {
   test('Y120: --last prints the last message since the task, across idle events for tool uses, and no message of a thread', async () => {
     const { code, out, err } = await runAll(['do it', '--last'], {
-      history: [task('before'), says('old'), idle],
+      history: [asks('before'), says('old'), endTurn],
       rounds: [
-        [says('first'), usesTool('t1')],
+        [says('first'), bash('t1')],
         [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
       ],
     })
@@ -67,7 +53,7 @@ describe('--last prints only the answer', () => {
   })
 
   test('Y122: exits with 8 if no message follows the task, but with 0 if only the transcript is printed', async () => {
-    const script = { history: [task('before'), says('old'), idle], rounds: [] }
+    const script = { history: [asks('before'), says('old'), endTurn], rounds: [] }
     for (const flags of [['--last'], ['-o', 'a.txt'], ['--schema', 's.json']]) {
       const { code, err, read } = await runAll(['do it', ...flags], script)
       expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
@@ -89,7 +75,7 @@ describe('--last prints only the answer', () => {
   })
 
   test('Y124: --last prints the answer after a denial (14), but not if the run exits with 12, 13 or 15', async () => {
-    const rounds = [[says('first'), usesTool('t1')], [says('done without')]]
+    const rounds = [[says('first'), bash('t1')], [says('done without')]]
     const denied = await runAll(['do it', '--last'], { rounds, policy: 'deny' })
     expect({ code: denied.code, out: denied.out }).toEqual({ code: 14, out: 'done without\n' })
     const open = await runAll(['do it', '--last'], { rounds, policy: 'ask' })
@@ -112,16 +98,16 @@ describe('--last prints only the answer', () => {
   })
 
   test("Y125: without a task, --last prints the answer to the session's last task", async () => {
-    const history = [task('one'), says('of one'), idle, task('two'), says('of two'), idle]
+    const history = [asks('one'), says('of one'), endTurn, asks('two'), says('of two'), endTurn]
     const { code, out, service } = await runAll(['--last'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
     const outcome = { type: 'user.define_outcome', description: 'x' }
-    const printed = await runAll(['--last'], { history: [...history, outcome, idle], rounds: [] })
+    const printed = await runAll(['--last'], { history: [...history, outcome, endTurn], rounds: [] })
     expect({ code: printed.code, out: printed.out }).toEqual({ code: 8, out: '' })
   })
 
   test('Y126: exits with 15 and a resume command if an interrupt ended the turn and nothing was sent since', async () => {
-    const history = [task('one'), says('half'), { type: 'user.interrupt' }, idle]
+    const history = [asks('one'), says('half'), { type: 'user.interrupt' }, endTurn]
     for (const words of [['--last'], []]) {
       const { code, out, err, cwd } = await runAll([...words, '--report', 'r.json'], { history, rounds: [] })
       expect({ code, out }).toEqual({ code: 15, out: '' })
@@ -145,7 +131,7 @@ describe('--last prints only the answer', () => {
       })
     }
     const gone = await runAll(['--last'], {
-      history: [...history, task('two'), says('of two'), idle],
+      history: [...history, asks('two'), says('of two'), endTurn],
       rounds: [],
     })
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
@@ -155,7 +141,7 @@ describe('--last prints only the answer', () => {
     const thread = { session_thread_id: 'th1' }
     const stop = { type: 'requires_action', event_ids: ['t1'] }
     const waits: Event = { type: 'session.status_idle', stop_reason: stop }
-    const past = [task('one'), says('half'), { ...usesTool('t1'), ...thread }, waits]
+    const past = [asks('one'), says('half'), { ...bash('t1'), ...thread }, waits]
     const interrupted = [...past, { type: 'user.interrupt', ...thread }]
     for (const words of [['--last'], ['-o', 'a.txt'], []]) {
       const { code, out, err, read } = await runAll(words, { history: interrupted, rounds: [] })
@@ -165,18 +151,18 @@ describe('--last prints only the answer', () => {
       )
       expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 /m)
     }
-    const history = [...interrupted, says('whole'), idle]
+    const history = [...interrupted, says('whole'), endTurn]
     const { code, out } = await runAll(['--last'], { history, rounds: [] })
     expect({ code, out }).toEqual({ code: 0, out: 'whole\n' })
   })
 
   test('Y126: exits with 15 if another client interrupts meanwhile, although streams omit the interrupt', async () => {
     const service = createAgentService({
-      history: [task('one'), { type: 'session.status_running' }, says('half')],
+      history: [asks('one'), { type: 'session.status_running' }, says('half')],
       rounds: [],
       echoes: false,
       onList(count) {
-        if (count === 1) setTimeout(() => [{ type: 'user.interrupt' }, idle].forEach(service.add), 5)
+        if (count === 1) setTimeout(() => [{ type: 'user.interrupt' }, endTurn].forEach(service.add), 5)
         return undefined
       },
     })
@@ -192,7 +178,7 @@ describe('--last prints only the answer', () => {
   ])(
     "Y126: another client interrupts the turn of the run's task, and streams %s the interrupt",
     (_, echoes) => {
-      const rounds = [[says('half'), used, { type: 'user.interrupt' }, idle]]
+      const rounds = [[says('half'), used, { type: 'user.interrupt' }, endTurn]]
 
       test.each([
         ['prints no answer', []],
@@ -224,7 +210,7 @@ describe('--last prints only the answer', () => {
 
       test('reads the list once after the task if the turn is not interrupted', async () => {
         const { code, out, requests } = await runAll(['do it', '--last'], {
-          rounds: [[says('all'), idle]],
+          rounds: [[says('all'), endTurn]],
           echoes,
         })
         expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
@@ -237,7 +223,7 @@ describe('--last prints only the answer', () => {
   )
 
   test('Y126: --interrupt without a task exits with 15, and the same command interrupts again', async () => {
-    const service = createAgentService({ history: [task('one'), says('of one'), idle], rounds: [] })
+    const service = createAgentService({ history: [asks('one'), says('of one'), endTurn], rounds: [] })
     const cwd = temporaryFolder()
     const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
     for (const posts of [1, 2]) {
@@ -245,7 +231,7 @@ describe('--last prints only the answer', () => {
       expect({ code, out, posts: service.posts }).toEqual({ code: 15, out: '', posts })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
     }
-    const thread = createAgentService({ history: [task('one'), says('of one'), idle], rounds: [] })
+    const thread = createAgentService({ history: [asks('one'), says('of one'), endTurn], rounds: [] })
     const words = ['events', 'run', '-s', 's1', '--interrupt-thread', 'th1', '--last']
     const { code, out } = await run(words, { cwd, timers, exchange: thread.exchange })
     expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
@@ -254,11 +240,11 @@ describe('--last prints only the answer', () => {
   describe.each([true, false])(
     'an event that another client sends after the task ends the task (streams show it: %s)',
     (echoes) => {
-      const theirs = task('something else')
+      const theirs = asks('something else')
 
       test("--last prints the answer from before the other client's message", async () => {
         const { code, out, err } = await runAll(['do it', '--last'], {
-          rounds: [[says('ours'), theirs, says('theirs'), idle]],
+          rounds: [[says('ours'), theirs, says('theirs'), endTurn]],
           echoes,
         })
         expect({ code, out }).toEqual({ code: 0, out: 'ours\n' })
@@ -267,7 +253,7 @@ describe('--last prints only the answer', () => {
 
       test("exits with 8 and names the other client's message if no answer came before it", async () => {
         const { code, out, err } = await runAll(['do it', '--last'], {
-          rounds: [[theirs, says('theirs'), idle]],
+          rounds: [[theirs, says('theirs'), endTurn]],
           echoes,
         })
         expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -277,7 +263,7 @@ describe('--last prints only the answer', () => {
       })
 
       test("exits with 15 if the session was interrupted before the other client's message", async () => {
-        const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), idle]]
+        const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), endTurn]]
         const { code, out, err } = await runAll(['do it', '--last'], { rounds, echoes })
         expect({ code, out }).toEqual({ code: 15, out: '' })
         expect(err).toMatch(/s1 was interrupted: another client sent a user.message \(e\d\) after the task\n/)
@@ -320,7 +306,7 @@ describe('-o writes the answer to a file', () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'a.txt'), 'old')
     const open = await runAll(['do it', '-o', 'a.txt', '--last'], {
-      rounds: [[says('half'), usesTool('t1')]],
+      rounds: [[says('half'), bash('t1')]],
       policy: 'ask',
       cwd,
     })
@@ -336,7 +322,7 @@ describe('-o writes the answer to a file', () => {
     expect(late.err).toMatch(
       /to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s --after \w+\n/,
     )
-    const silent = await runAll(['do it', '-o', 'b.txt'], { rounds: [[usesTool('t1')]], policy: 'ask', cwd })
+    const silent = await runAll(['do it', '-o', 'b.txt'], { rounds: [[bash('t1')]], policy: 'ask', cwd })
     expect(silent.code).toBe(12)
     expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
   })
@@ -355,7 +341,7 @@ const fits = '```json\n{"verdict": 1.0}\n```'
 describe('--schema', () => {
   test('Y151: --schema checks the answer alone, and prints its JSON as the agent wrote it', async () => {
     const { code, out, tasks, err } = await runAll(['do it', '--schema', 's.json'], {
-      rounds: [[says('I begin'), usesTool('t1')], [says(fits)]],
+      rounds: [[says('I begin'), bash('t1')], [says(fits)]],
     })
     expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
     expect(tasks).toEqual([
@@ -368,7 +354,7 @@ describe('--schema', () => {
 
   test('Y152: exits with 8, also after a denial, if the answer does not match --schema or is missing', async () => {
     const { code, out, err } = await runAll(['do it', '--schema', 's.json'], {
-      rounds: [[says(fits), usesTool('t1')], [says('{}')]],
+      rounds: [[says(fits), bash('t1')], [says('{}')]],
       policy: 'deny',
     })
     expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -396,10 +382,13 @@ describe('--schema', () => {
   })
 
   test('Y154: --schema without a task checks the last answer, and adds no text', async () => {
-    const history = [task('one'), says(fits), idle]
+    const history = [asks('one'), says(fits), endTurn]
     const { code, out, service } = await runAll(['--schema', 's.json'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
-    const bad = await runAll(['--schema', 's.json'], { history: [task('one'), says('x'), idle], rounds: [] })
+    const bad = await runAll(['--schema', 's.json'], {
+      history: [asks('one'), says('x'), endTurn],
+      rounds: [],
+    })
     expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
   })
 
@@ -479,8 +468,8 @@ test('Y161: the same command sends the task again after an answer that did not m
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"],"type":"object"}')
   const service = createAgentService({
     rounds: [
-      [says('no'), idle],
-      [says('{"verdict":1}'), idle],
+      [says('no'), endTurn],
+      [says('{"verdict":1}'), endTurn],
     ],
   })
   const argv = ['events', 'run', 'do it', '-s', 's1', '--audit', 'a.ndjson', '--schema', 's.json']
@@ -516,7 +505,7 @@ test.each([
   })
   expect({ code, out }).toEqual({ code: 13, out: '' })
   expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')
-  const { exchange } = createAgentService({ history: [task('x'), end], rounds: [] })
+  const { exchange } = createAgentService({ history: [asks('x'), end], rounds: [] })
   const argv = ['events', 'follow', '-s', 's1', '--errors', 'json', '--report', 'f.json']
   const followed = await run(argv, { exchange, cwd })
   expect(followed.code).toBe(13)

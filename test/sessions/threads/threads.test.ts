@@ -3,6 +3,7 @@ import {
   asks,
   bash,
   createSessionService,
+  custom,
   type Event,
   endTurn,
   interrupt,
@@ -24,13 +25,6 @@ const threadStatus = (status: string, more: object = {}): Event => ({
 const threadWaits = (...ids: string[]) =>
   threadStatus('idle', { stop_reason: { type: 'requires_action', event_ids: ids } })
 const terminated = threadStatus('terminated')
-const custom = (id: string, more: object = {}): Event => ({
-  id,
-  type: 'agent.custom_tool_use',
-  name: 'deploy',
-  input: {},
-  ...more,
-})
 const allow = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
 /** A child thread waits for a tool use while the session runs. */
@@ -117,7 +111,7 @@ describe('a tool use of a child thread that waits while the session runs', () =>
         { of: 'user.custom_tool_result', next: done },
       ],
     })
-    const { code, err } = await service.run([...runArguments, '--tool', 'deploy=echo out'])
+    const { code, err } = await service.run([...runArguments, '--tool', 'count=echo out'])
     expect({ code, replies: service.replies() }, err).toMatchObject({
       code: 0,
       replies: [[{ custom_tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
@@ -231,7 +225,7 @@ describe('the end of a thread', () => {
     const service = open({
       posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
     })
-    const { code, out, err } = await service.run([...runArguments, '--tool', 'deploy=echo ran > ran'])
+    const { code, out, err } = await service.run([...runArguments, '--tool', 'count=echo ran > ran'])
     expect({ code, out, replies: service.replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [] })
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
@@ -241,7 +235,7 @@ describe('the end of a thread', () => {
     const ran = service.run([
       ...runArguments,
       '--tool',
-      'deploy=touch started; while [ ! -e go ]; do sleep 0.01; done',
+      'count=touch started; while [ ! -e go ]; do sleep 0.01; done',
     ])
     const started = async () => {
       for (;;) {
@@ -273,7 +267,7 @@ describe('the end of a thread', () => {
         },
       ],
     })
-    const { code, out, err } = await service.run([...runArguments, '--tool', 'deploy=echo out'])
+    const { code, out, err } = await service.run([...runArguments, '--tool', 'count=echo out'])
     expect({ code, out, replies: service.replies().length }, err).toEqual({
       code: 0,
       out: 'done\n',
@@ -304,7 +298,7 @@ test('run posts each tool result in its own request, and confirmations together'
       },
     ],
   })
-  const rules = [{ tool: 'deploy', decision: 'deny', reason: 'no' }]
+  const rules = [{ tool: 'count', decision: 'deny', reason: 'no' }]
   service.write('allow.json', { rules, default: { decision: 'allow' } })
   const { err } = await service.run(runArguments)
   const types = service.replies().map((events) => events.map(({ type }) => type))
