@@ -26,9 +26,12 @@ export class StatusLine {
     }
   }
 
-  remove(): void {
-    if (this.#shown !== '') this.#write(this.#clear())
+  /** Returns whether a line was shown. Then the cursor is at the start of a line. */
+  readonly remove = (): boolean => {
+    const wasShown = this.#shown !== ''
+    if (wasShown) this.#write(this.#clear())
     this.#shown = ''
+    return wasShown
   }
 
   /** On a terminal that was made narrower, the line takes several rows. */
