@@ -1,5 +1,5 @@
 import type { Argument, Option } from 'commander'
-import { FileFlag } from '../argv/flags.ts'
+import { appendValue, FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
 import { getFlag, getSetting, getVariable, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
@@ -53,8 +53,7 @@ function describeFlag(flag: Option) {
     type: getFlagType(flag),
     values: argChoices ?? null,
     default: flag.defaultValue ?? (setting && getSetting(setting).default) ?? null,
-    // The parser of a repeatable flag has a second parameter: the earlier values.
-    repeatable: (parseArg?.length ?? 0) > 1,
+    repeatable: parseArg === appendValue,
     setting: setting ?? null,
     environment: setting ? getVariable(setting) : (variable ?? null),
     shared: isSharedFlag(flag),

@@ -55,8 +55,15 @@ test('help --json has the commands, flags, values, defaults and exit codes of th
   expect(flagOf(chat, '--file')).toMatchObject({ type: 'file', repeatable: true, shared: false })
   expect(flagOf(chat, '--header')).toMatchObject({ type: 'text', repeatable: true, shared: true })
   expect(flagOf(chat, '--timeout')).toMatchObject({ default: 600, environment: 'PARLEY_TIMEOUT' })
-  expect(flagOf(chat, '--errors')).toMatchObject({ type: 'choice', values: ['json', 'github'] })
+  expect(flagOf(chat, '--errors')).toMatchObject({
+    type: 'choice',
+    values: ['json', 'github'],
+    repeatable: false,
+  })
   expect(flagOf(chat, '--raw')).toMatchObject({ type: 'none', repeatable: false })
+  const send = await helpFor('events', 'send')
+  expect(flagOf(send, '--tool-result')).toMatchObject({ type: 'text', repeatable: true })
+  expect(flagOf(send, '--system')).toMatchObject({ type: 'text', repeatable: false })
   expect(flagOf(await helpFor('events', 'list'), '--session')?.environment).toBe('PARLEY_SESSION')
   expect(chat.exitCodes).toContainEqual(expect.objectContaining({ exit: 6, kind: 'rate-limited' }))
 })

@@ -39,6 +39,7 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const spelled = `--${name}${value ? ` ${value}` : ''}`
     const option = about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about)
+    if (value && name !== 'system') option.argParser(appendValue)
     return option.hideHelp(!isListed)
   }),
   new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
