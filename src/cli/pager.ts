@@ -1,5 +1,3 @@
-import { accessSync, constants } from 'node:fs'
-import { posix } from 'node:path'
 import type { Context, Host } from '../context.ts'
 
 /**
@@ -26,25 +24,14 @@ export async function showInPager(
   }
 }
 
+/** Without the test, the shell would print an error if there is no less. */
+const lessIfFound = 'command -v less >/dev/null && exec less'
+
 /** Returns the shell command of the pager. Like git, an empty variable or `cat` means none. */
 function choosePager({ env, platform }: Host): string | undefined {
   if (env.TERM === 'dumb') return undefined
-  const command = env.PARLEY_PAGER ?? env.PAGER ?? (hasLess(env.PATH, platform) ? 'less' : '')
+  const command = env.PARLEY_PAGER ?? env.PAGER ?? (platform === 'win32' ? '' : lessIfFound)
   return /^\s*(?:cat)?\s*$/.test(command) ? undefined : command
-}
-
-/** Without less, the shell would print an error instead of the text. */
-function hasLess(path = '', platform: NodeJS.Platform): boolean {
-  return platform !== 'win32' && path.split(':').some((folder) => isExecutable(posix.join(folder, 'less')))
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 const colorCode = /\x1b\[[\d;]*m/g

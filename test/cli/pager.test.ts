@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Host, Interrupt } from '../../src/context.ts'
@@ -48,22 +48,6 @@ describe('long help on a terminal goes through the pager', () => {
     const { shown } = await runPaged(['help', 'ci'], { env })
     expect(shown).toMatchObject([{ text, env: { LESS: less } }])
   })
-
-  test('without a variable, less is the pager if there is one (needs POSIX files)', async () => {
-    const folder = temporaryFolder()
-    const missing = await runUnset(['help', 'ci'], folder)
-    expect([missing.shown, missing.out]).toEqual([[], isHelp])
-    writeFileSync(join(folder, 'less'), '', { mode: 0o644 })
-    expect((await runUnset(['help', 'ci'], folder)).shown).toEqual([])
-    chmodSync(join(folder, 'less'), 0o755)
-    const found = await runUnset(['help', 'ci'], folder)
-    expect([found.shown, found.out]).toMatchObject([[{ text: 'less', env: { LESS: 'FRX' } }], ''])
-  })
-
-  /** Runs parley without PAGER. */
-  function runUnset(argv: string[], folder: string) {
-    return runPaged(argv, { env: { PATH: `/nowhere:${folder}`, PAGER: undefined } })
-  }
 })
 
 describe('help is printed without the pager', () => {
@@ -77,6 +61,7 @@ describe('help is printed without the pager', () => {
     ['on a dumb terminal', 'help ci', { env: { TERM: 'dumb' } }],
     ['in a pipe', 'help ci', { tty: [] }],
     ['on a terminal of unknown height', 'help ci', { rows: 0 }],
+    ['on Windows if no variable names one', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
     ['if it is for programs', 'help chat --json', {}],
   ])('prints help without the pager %s', async (_, argv, world) => {
     const { code, out, shown } = await runPaged(argv.split(' '), world)
@@ -147,27 +132,38 @@ test('the pager ends when a signal ends parley (needs sleep)', async () => {
 })
 
 describe('the pager of a real terminal (needs script)', () => {
-  const show = (pager: string, keys: [prompt: string, keys: string][] = []) => {
+  const show = (pager: string, keys: [prompt: string, keys: string][] = [], name = 'pg') => {
     const folder = temporaryFolder()
     mkdirSync(join(folder, 'bin'))
     // The pager prints two lines and ends at the first key.
     const script =
       '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
-    writeFileSync(join(folder, 'bin/pg'), script, { mode: 0o755 })
-    const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" "$NODE" "$PARLEY" help ci; echo "exit $?"`
-    return type(command, folder, keys, { PAGER: pager, TERM: 'xterm' })
+    writeFileSync(join(folder, 'bin', name), script, { mode: 0o755 })
+    const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" ${pager} "$NODE" "$PARLEY" help ci; echo "exit $?"`
+    return type(command, folder, keys, { TERM: 'xterm' })
   }
 
   test('has the terminal and reads the whole text (needs script)', async () => {
-    const { screen } = await show('pg', [['page> ', 'q\n']])
+    const { screen } = await show('PAGER=pg', [['page> ', 'q\n']])
     expect(screen).toContain('parley in a pipeline')
     expect(screen).toMatch(/<q>[\r\n]*exit 0/)
   })
 
   test('is missing, and the text is printed (needs script)', async () => {
-    const { screen } = await show('no-such-pager')
+    const { screen } = await show('PAGER=no-such-pager')
     expect(screen).toMatch(
       /no-such-pager.*(?:not found|denied)[\s\S]*parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/i,
     )
+  })
+
+  test('is less if no variable names one (needs script)', async () => {
+    const { screen } = await show('env -u PAGER', [['page> ', 'q\n']], 'less')
+    expect(screen).toMatch(/parley in a pipeline[\s\S]*<q>[\r\n]*exit 0/)
+  })
+
+  test('is missing if there is no less, and only the text is printed (needs script)', async () => {
+    const { screen } = await show('env -u PAGER PATH="$PWD/bin"')
+    expect(screen).toMatch(/^To run parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/)
+    expect(screen).not.toContain('not found')
   })
 })
