@@ -50,6 +50,7 @@ export const allBatchFlags = (): Option[] => [
 export const batchCompanions: FlagCompanions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },
+  '--input': { bars: ['--batch'] },
   '--usage': { bars: ['--batch'] },
 }
 

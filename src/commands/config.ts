@@ -252,7 +252,7 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
   const { input, host, cleanups } = context
-  if (input.stdinKind !== 'terminal') return input.readStdin(name)
+  if (input.stdinKind !== 'terminal') return input.readText('-', name)
   if (!isSecret(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
   const { withPrompter } = await import('../io/question.ts')
   return withPrompter({ ...host, cleanups }, (questioner) =>

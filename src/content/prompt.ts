@@ -1,54 +1,93 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
-import type { Input } from '../io/input.ts'
+import type { FileKinds, Input } from '../io/input.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { GivenBody, Part } from './body.ts'
-import { createFileAdvice, type FileKinds, readGivenFile } from './files.ts'
+import type { SchemaSource } from './schema/schema.ts'
 
-export interface PromptOptions {
+/** Flags that name an input. */
+export interface InputOptions {
   /** `-i`: a whole body. */
   input?: string
   /** `-f`: files for the user's turn. */
   file?: string[]
+  /** Instructions, or `@FILE`. */
+  system?: string
+  schema?: string
 }
 
-export interface Prompt {
-  given?: GivenBody
+/** Inputs that the command line names. */
+export interface NamedInputs {
+  schema?: SchemaSource | undefined
+  system?: string | undefined
+  given?: GivenBody | undefined
+  /** Words, with stdin instead of `-`. */
+  prompt?: string | undefined
+  files: Part[]
+}
+
+/** All inputs of a prompt. */
+export interface PromptInputs extends Pick<NamedInputs, 'schema' | 'system' | 'given'> {
   /** Parts of the user's turn. Empty if the body is complete. */
   turn: Part[]
   /** Words of the user's turn, from which image files get their names. */
   text: string
 }
 
-/** Reads a prompt from words, `-i`, `-f` and stdin. Throws a usage error. */
-export async function readPrompt(
-  { input, note }: Pick<Context, 'input' | 'note'>,
+/** Reads the files and words that the command line names. Throws a usage error. */
+export async function readNamedInputs(
+  input: Input,
+  { schema, system, input: path, file = [] }: InputOptions,
   words: string[],
-  options: PromptOptions,
-): Promise<Prompt> {
-  const { input: name } = options
-  const given =
-    name === undefined
-      ? undefined
-      : { text: await input.readText(name, '-i -'), name: name === '-' ? 'stdin' : name }
-  const prompt = words.length === 0 ? undefined : await input.joinWords(words, 'the prompt')
-  const files = await readFileParts(input, options.file)
-  if (prompt !== undefined && prompt.trim() === '') throw usageError('the prompt is empty')
+): Promise<NamedInputs> {
+  const named: NamedInputs = { files: [] }
+  if (schema !== undefined) named.schema = { name: schema, text: await input.readText(schema, '--schema -') }
+  // Stdin belongs to the flag that names it, so piped text is read later.
+  if (system !== undefined) named.system = await input.readFlagValue(system, '--system')
+  if (named.system?.trim() === '') throw usageError('--system: it is empty')
+  if (path !== undefined)
+    named.given = { text: await input.readText(path, '-i -'), name: path === '-' ? 'stdin' : path }
+  if (words.length > 0) named.prompt = await input.joinWords(words, 'the prompt')
+  for (const each of file) {
+    const content = await input.readContent(each, fileKinds)
+    if ('base64' in content)
+      named.files.push({ inlineData: { mimeType: content.mimeType, data: content.base64 } })
+    else {
+      if (content.name !== undefined) named.files.push({ text: `${content.name}:\n` })
+      named.files.push({ text: content.text })
+    }
+  }
+  return named
+}
 
-  if (given || prompt !== undefined) {
-    if (words.length === 0) input.skipStdin('-i FILE')
-    const piped = words.length === 0 ? '' : await input.readPipedAddition('the prompt', fileAdvice)
+/** Reads all inputs of a prompt: what the command line names, and stdin. Throws a usage error. */
+export async function readInputs(
+  { input, note }: Pick<Context, 'input' | 'note'>,
+  options: InputOptions,
+  words: string[],
+): Promise<PromptInputs> {
+  const { prompt, files, ...named } = await readNamedInputs(input, options, words)
+  if (prompt?.trim() === '') throw usageError('the prompt is empty')
+  const toTurn = (...texts: string[]) => [
+    ...texts.filter((text) => text !== '').map((text) => ({ text })),
+    ...files,
+  ]
+  if (prompt !== undefined) {
+    const piped = await input.readPipedAddition('the prompt', fileKinds)
     if (looksLikeBody(piped))
-      note(`stdin looks like a request body; it is sent as text${given ? '' : '. -i - sends it as the body'}`)
-    const texts = [prompt ?? '', piped].filter((text) => text !== '')
-    return { given, turn: [...texts.map((text) => ({ text })), ...files], text: prompt ?? '' }
+      note(
+        `stdin looks like a request body; it is sent as text${named.given ? '' : '. -i - sends it as the body'}`,
+      )
+    return { ...named, turn: toTurn(prompt, piped), text: prompt }
+  }
+  if (named.given) {
+    input.skipStdin('-i FILE')
+    return { ...named, turn: files, text: '' }
   }
   const text = await readStdinPrompt(input, files.length > 0)
-  if (/^\s*\{/.test(text)) {
-    const hint = "to send text, give it as words, or '-' for stdin"
-    return { given: { text, name: 'stdin', hint }, turn: files, text: '' }
-  }
-  return { turn: [...(text === '' ? [] : [{ text }]), ...files], text }
+  if (!/^\s*\{/.test(text)) return { ...named, turn: toTurn(text), text }
+  const hint = "to send text, give it as words, or '-' for stdin"
+  return { ...named, given: { text, name: 'stdin', hint }, turn: files, text: '' }
 }
 
 /** Fields that are typical of request bodies. */
@@ -64,26 +103,13 @@ const fileKinds: FileKinds = {
   description: 'an image, audio, video or PDF file',
 }
 
-const fileAdvice = createFileAdvice(fileKinds)
-
-/** Reads files as parts of a turn: text with the file's name, other types as inline data. */
-export async function readFileParts(input: Input, paths: readonly string[] = []): Promise<Part[]> {
-  const parts: Part[] = []
-  for (const path of paths) {
-    const file = await readGivenFile(input, path, fileKinds)
-    if ('base64' in file) parts.push({ inlineData: { mimeType: file.mimeType, data: file.base64 } })
-    else parts.push(...(file.name === undefined ? [] : [{ text: `${file.name}:\n` }]), { text: file.text })
-  }
-  return parts
-}
-
 /** Without words, stdin is the prompt or a body. With files it may be empty. */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')
   if (!input.readsStdin) throw usageError('no prompt: give one as words, or with -i FILE')
   if (input.stdinKind === 'terminal')
     throw usageError('no prompt: give one as words, through a pipe, or with -i FILE')
-  const text = await input.readStdin('the prompt', fileAdvice)
+  const text = await input.readText('-', 'the prompt', { kinds: fileKinds })
   if (text.trim() === '') throw usageError('no prompt: stdin is empty, and no words were given')
   return text
 }

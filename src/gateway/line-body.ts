@@ -1,17 +1,17 @@
 import { buildBody, type Part } from '../content/body.ts'
 import { createLineWarning, listWarnings } from '../content/footer.ts'
-import { readFileParts } from '../content/prompt.ts'
+import type { NamedInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { asFailure, type CliError, usageError } from '../errors.ts'
+import { asFailure, type CliError } from '../errors.ts'
 import { createCaller, type ReadableResponse } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
 import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { endpoints } from '../wire/endpoints.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import { type BodyFlags, readBodyFlags } from './body-flags.ts'
+import { type BodyFlags, createBodyFlags } from './body-flags.ts'
 import type { LongAnswer, PartReader } from './long-answer.ts'
 
 /** Input of one line: a prompt, or a whole body. */
@@ -27,8 +27,8 @@ export interface LineRequest {
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  /** Words before each line's prompt. */
-  words: string[]
+  /** Words and files around each line's prompt. */
+  inputs: NamedInputs
   /** Returns the model for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
@@ -67,14 +67,12 @@ interface LineReading<T> {
 export async function createLineSender(
   outer: Context,
   settings: ResolvedSettings,
-  { endpoint, options, words, model, schema }: SharedLineParts,
+  { endpoint, options, inputs, model, schema }: SharedLineParts,
 ) {
-  if (options.input !== undefined) throw usageError('-i and --batch both give requests: use only one of them')
-  const { input } = outer
-  const flags = await readBodyFlags(input, options, schema)
-  const text = words.length === 0 ? '' : await input.joinWords(words, 'the prompt')
-  const first: Part[] = text === '' ? [] : [{ text }]
-  const last = [...(await readFileParts(input, options.file)), ...(schema?.parts ?? [])]
+  const { prompt, files } = inputs
+  const flags = createBodyFlags(options, inputs, schema)
+  const first: Part[] = prompt ? [{ text: prompt }] : []
+  const last = [...files, ...(schema?.parts ?? [])]
   // The bodies differ only in the prompt. Inserting each prompt into one body is several times faster than
   // building each body.
   const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })

@@ -6,9 +6,10 @@ import { asFileError, CliError, deadlineBeforeSending, usageError } from '../err
 import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
+import { detectMimeType, isPdf } from './file-kind.ts'
 import { absolutePath } from './paths.ts'
 import { shellQuote } from './shell-quote.ts'
-import { decodeUtf8, isBlank, tooLongError } from './utf8.ts'
+import { decodeUtf8, isBlank, isUtf16, tooLongError, tryDecodeUtf8 } from './utf8.ts'
 
 /** Standard input. Kind `none` means that it is closed, or a device such as /dev/null. */
 export interface Stdin {
@@ -39,6 +40,28 @@ export interface InputOptions {
   note(line: string): void
 }
 
+/** A file for a request. The text of stdin has no name. */
+export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
+
+/** File types that a service accepts in addition to text. */
+export interface FileKinds {
+  mimeTypes: RegExp
+  /** Description: `an image or PDF file`. */
+  description: string
+}
+
+interface TextReading {
+  /** Name of the file in messages. */
+  shown?: string
+  /** File types that `-f` accepts instead of text. */
+  kinds?: FileKinds | undefined
+  /** Called if the first chunk of stdin takes longer than 2 s. */
+  onIdle?(): void
+}
+
+/** Base64 is a third longer, and must fit into a string. */
+const maxFileBytes = Math.floor(maxTextLength / 4) * 3
+
 /** Reads the inputs of a command: stdin once, and files. Texts must be UTF-8. */
 export class Input {
   readonly stdinKind: Stdin['kind']
@@ -66,14 +89,6 @@ export class Input {
     )
   }
 
-  /**
-   * Reads all of stdin. Only one reader may have it: a second one gets a usage error that names both. `advice`
-   * is for content that is not text.
-   */
-  async readStdin(reader: string, advice?: string): Promise<string> {
-    return decodeUtf8(await this.#readStdin(reader), 'stdin', advice)
-  }
-
   /** Reads stdin in chunks, for one reader. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
@@ -99,30 +114,61 @@ export class Input {
     }
   }
 
-  /** Reads a file, or stdin for `-`. */
-  readBytes(path: string, reader: string): Promise<Uint8Array> {
-    return path === '-' ? this.#readStdin(reader) : this.readFile(path)
+  /**
+   * Reads a file, or stdin for `-`. Only one reader may have stdin: a second one gets a usage error that names
+   * both.
+   */
+  readBytes(path: string, reader: string, { shown, onIdle }: TextReading = {}): Promise<Uint8Array> {
+    return path === '-' ? this.#readStdin(reader, onIdle) : this.readFile(path, shown)
   }
 
   /** Reads a file as text, or stdin for `-`. */
-  async readText(path: string, reader: string): Promise<string> {
-    return path === '-' ? this.readStdin(reader) : decodeUtf8(await this.readFile(path), path)
+  async readText(path: string, reader: string, reading: TextReading = {}): Promise<string> {
+    const { shown = path, kinds } = reading
+    const bytes = await this.readBytes(path, reader, reading)
+    return decodeUtf8(bytes, path === '-' ? 'stdin' : shown, kinds && `-f - adds ${kinds.description}`)
+  }
+
+  /**
+   * Reads a file of `-f`, or stdin for `-`. Returns text, or base64 with the type that the bytes show. Throws a
+   * usage error for other types.
+   */
+  async readContent(path: string, { mimeTypes, description }: FileKinds): Promise<GivenFile> {
+    const bytes = await this.readBytes(path, '-f -')
+    const name = path === '-' ? 'stdin' : path
+    if (bytes.length === 0) throw usageError(`${name}: ${path === '-' ? 'it' : 'the file'} is empty`)
+    // Text is tried first, because a sentence may begin with a magic number such as BMP's.
+    const text = isPdf(bytes) || bytes.includes(0) ? undefined : tryDecodeUtf8(bytes)
+    if (text !== undefined) return path === '-' ? { text } : { name: path, text }
+    // UTF-16's byte order mark looks like the start of an MP3 file.
+    const mimeType = isUtf16(bytes) ? undefined : await detectMimeType(bytes)
+    if (mimeType && mimeTypes.test(mimeType)) {
+      if (bytes.length > maxFileBytes)
+        throw usageError(`${name}: longer than 384 MiB, the most that fits into a request`)
+      const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
+      return { mimeType, base64 }
+    }
+    // Text in another character set has no NUL, except UTF-16. Such text gets the error for text that is not
+    // UTF-8.
+    if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
+    const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
+    throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)
   }
 
   /** Returns the text of stdin if it is a pipe, socket or file and nothing has read it yet. */
-  async readPiped(reader: string, advice?: string): Promise<string | undefined> {
+  async readPiped(reader: string, kinds?: FileKinds): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
     const isFree = this.readsStdin && !this.#isForHeader && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
     if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
     const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
-    return decodeUtf8(await this.#readStdin(reader, onIdle), 'stdin', advice)
+    return this.readText('-', reader, { kinds, onIdle })
   }
 
   /** Like `readPiped`, next to other input. A blank stdin adds nothing and prints a note. */
-  async readPipedAddition(reader: string, advice?: string): Promise<string> {
-    const text = await this.readPiped(reader, advice)
+  async readPipedAddition(reader: string, kinds?: FileKinds): Promise<string> {
+    const text = await this.readPiped(reader, kinds)
     if (text === undefined) return ''
     if (text.trim() !== '') return text
     this.#options.note('stdin is empty')
@@ -169,7 +215,7 @@ export class Input {
     const texts: string[] = []
     for (const word of words)
       texts.push(
-        word === '-' ? (await this.readStdin(`the word - of ${reader}`)).replace(/\r?\n$/, '') : word,
+        word === '-' ? (await this.readText('-', `the word - of ${reader}`)).replace(/\r?\n$/, '') : word,
       )
     return texts.join(' ')
   }
@@ -177,8 +223,7 @@ export class Input {
   /** Returns the value of a flag that accepts `@FILE`, `@-` and `@@`. */
   async readFlagValue(value: string, flag: string): Promise<string> {
     if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
-    if (value === '@-') return this.readStdin(`${flag} @-`)
-    return decodeUtf8(await this.readFile(value.slice(1), value), value)
+    return this.readText(value.slice(1), `${flag} @-`, { shown: value })
   }
 
   #takeStdin(reader: string): void {

@@ -7,10 +7,11 @@ import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json
 import { buildBody, type Part } from '../body.ts'
 import { SchemaChecker } from './checker.ts'
 
-export interface SchemaOptions {
-  schema?: string
-  /** Number of retries after a mismatch. `undefined` if the command cannot repeat the request. */
-  schemaRetries?: number
+/** A schema as its author wrote it. */
+export interface SchemaSource {
+  /** Name of the file. */
+  name: string
+  text: string
 }
 
 /** An answer that does not match. */
@@ -19,19 +20,21 @@ export interface Mismatch {
   failure: CliError
 }
 
-/** Reads a schema from a file. Throws a usage error if the file is not a schema. */
+/**
+ * Checks a schema. `retries` is the number of retries after a mismatch, or `undefined` if the command cannot
+ * repeat the request. Throws a usage error for text that is not a schema.
+ */
 export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
-  { schema: name, schemaRetries: retries }: SchemaOptions,
-): Promise<AnswerSchema | undefined> {
-  if (name === undefined) return undefined
-  const source = await context.input.readText(name, '--schema -')
-  parseGivenJson(source, `--schema ${name}`)
-  const checker = new SchemaChecker(context, source)
+  { name, text }: SchemaSource,
+  retries?: number,
+): Promise<AnswerSchema> {
+  parseGivenJson(text, `--schema ${name}`)
+  const checker = new SchemaChecker(context, text)
   const problems = await checker.checkSchema()
   if (problems.length > 0) throw createUsageErrorFromProblems(`--schema ${name}`, problems)
-  return new AnswerSchema(context, settings, checker, { name, source: source.trim(), retries })
+  return new AnswerSchema(context, settings, checker, { name, source: text.trim(), retries })
 }
 
 interface SchemaUse {

@@ -1,8 +1,8 @@
-import { type BodyParts, buildBody, type GivenBody } from '../../content/body.ts'
+import { type BodyParts, buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { loadMarkdown, loadStreamedMarkdown } from '../../content/layout.ts'
-import { readPrompt } from '../../content/prompt.ts'
-import type { AnswerSchema, Mismatch, SchemaOptions } from '../../content/schema/schema.ts'
+import { type NamedInputs, readInputs } from '../../content/prompt.ts'
+import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -11,12 +11,13 @@ import { ignoreClosedReader } from '../../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
-import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
+import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import { createDeadlineCheck, LongAnswer, type PartReader, type SendPart } from '../long-answer.ts'
 import type { AnswerPrinting, PrintedAnswer, PrintOptions } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
-export interface ChatOptions extends BodyFlags, SchemaOptions {
+export interface ChatOptions extends BodyFlags {
+  schemaRetries?: number
   stream?: boolean
   failOnCut?: boolean
   output?: string
@@ -29,19 +30,23 @@ export interface ChatOptions extends BodyFlags, SchemaOptions {
 export async function runChat(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { values } = settings
-  const schema = await readSchema(context, settings, options)
+  const { given, turn, ...inputs } = await readInputs(context, options, words)
+  const schema = await openSchema(context, settings, inputs, options)
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
     throw usageError('--markdown formats printed answers: it cannot be combined with -o FILE')
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
-  // Reads `--system @-` before the prompt, because the prompt would read stdin too.
-  const flags = await readBodyFlags(context.input, options, schema)
-  const { given, turn } = await readPrompt(context, words, options)
-  const file = await openOutput(context, fileName)
-  const conversation = await openThread(context, options.thread, given)
+  if (options.thread !== undefined && given)
+    throw usageError(`--thread and ${given.name} both give a body: use only one of them`)
+  const file =
+    fileName === undefined ? undefined : await (await loadAnswerFile()).openAnswerFile(context, fileName)
+  const conversation =
+    options.thread === undefined
+      ? undefined
+      : await (await loadConversation()).openConversation(context, options.thread)
   const body = {
-    ...flags,
+    ...createBodyFlags(options, inputs, schema),
     given: given ?? conversation?.stored,
     turn: [...turn, ...(schema?.parts ?? [])],
   }
@@ -89,7 +94,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
           return printed
         }
         isAnswered = true
-        const { system } = flags
+        const { system } = inputs
         await conversation?.addTurn({
           question: turn,
           answer: printed.text,
@@ -153,29 +158,22 @@ function withUnchangedNote(error: unknown, conversation: Conversation | undefine
   return new CliError(error.kind, `${error.message}; ${conversation.unchangedNote}`, error.details)
 }
 
+const loadAnswerFile = () => import('../../content/answer-file.ts')
+const loadConversation = () => import('./conversation.ts')
+
 /** Loads this module while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
-/** Reads the schema of answers. Loads the checker only if a schema is given. */
-export async function readSchema(
+/** Checks the schema of answers. Loads the checker only if a schema is given. */
+export async function openSchema(
   context: Context,
   settings: ResolvedSettings,
-  options: SchemaOptions,
+  { schema }: Pick<NamedInputs, 'schema'>,
+  { schemaRetries = 0 }: ChatOptions,
 ): Promise<AnswerSchema | undefined> {
-  if (options.schema === undefined) return undefined
-  const { openSchema } = await import('../../content/schema/schema.ts')
-  return openSchema(context, settings, { ...options, schemaRetries: options.schemaRetries ?? 0 })
-}
-
-async function openThread(
-  context: Context,
-  name: string | undefined,
-  given: GivenBody | undefined,
-): Promise<Conversation | undefined> {
-  if (name === undefined) return undefined
-  if (given) throw usageError(`--thread and ${given.name} both give a body: use only one of them`)
-  const { openConversation } = await import('./conversation.ts')
-  return openConversation(context, name)
+  if (!schema) return undefined
+  const { openSchema: open } = await import('../../content/schema/schema.ts')
+  return open(context, settings, schema, schemaRetries)
 }
 
 export async function buildChatRequest(
@@ -197,9 +195,3 @@ export async function buildChatRequest(
 
 export const chooseModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`
-
-async function openOutput(context: Context, name: string | undefined) {
-  if (name === undefined) return undefined
-  const { openAnswerFile } = await import('../../content/answer-file.ts')
-  return openAnswerFile(context, name)
-}

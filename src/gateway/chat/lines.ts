@@ -1,4 +1,5 @@
 import { type AnswerRequirement, describeCut, findMissingPart } from '../../content/footer.ts'
+import { readNamedInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -21,7 +22,7 @@ import {
   type RequireContinuation,
 } from '../line-body.ts'
 import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
-import { type ChatOptions, chooseModel, readSchema } from './chat.ts'
+import { type ChatOptions, chooseModel, openSchema } from './chat.ts'
 
 /** Prepares to send a chat request for each line of a batch. Throws a usage error. */
 export async function prepareChatLines(
@@ -31,9 +32,10 @@ export async function prepareChatLines(
 ) {
   const { values } = settings
   const { timers, flags } = context
-  const schema = await readSchema({ ...context, note() {} }, settings, options)
+  const inputs = await readNamedInputs(context.input, options, words)
+  const schema = await openSchema({ ...context, note() {} }, settings, inputs, options)
   const model = () => chooseModel(options.model, values)
-  const common = { endpoint: endpoints.chat, options, words, model, schema }
+  const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
   const { raw: isRaw } = flags
   const failOnCut = options.failOnCut ?? values.failOnCut

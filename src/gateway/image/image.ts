@@ -1,6 +1,6 @@
 import { buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
-import { readPrompt } from '../../content/prompt.ts'
+import { readInputs } from '../../content/prompt.ts'
 import { withSavedAnswer } from '../../content/saved-answer.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -14,7 +14,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
-import { type BodyFlags, readBodyFlags } from '../body-flags.ts'
+import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
 import { type ImageReader, openImageAnswer } from './answer.ts'
 import { chooseDestination, type Destination } from './destination.ts'
@@ -29,12 +29,14 @@ export interface ImageOptions extends BodyFlags {
 }
 
 /** Requests images, saves them and prints their paths. */
-export async function runImage(context: Context, given: ImageOptions, words: string[]): Promise<void> {
-  const options = given.output === '/dev/stdout' ? { ...given, output: '-' } : given
+export async function runImage(context: Context, flags: ImageOptions, words: string[]): Promise<void> {
+  const options = flags.output === '/dev/stdout' ? { ...flags, output: '-' } : flags
   const settings = await readSettings(context)
   const { values } = settings
   const model = chooseModel(options, settings)
-  const { body, name } = await readBody(context, words, options)
+  const { given, turn, text, system } = await readInputs(context, options, words)
+  const body = await buildBody({ ...createBodyFlags(options, { system }), given, turn })
+  const name = createFileName(text || (await readPromptOfBody(body)))
   const destination = await openDestination(context, options, name)
 
   const caller = createCaller(context, settings)
@@ -109,18 +111,6 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   if (chosen !== undefined) return chosen
   const way = `'parley config set${formatProfileFlag(settings)} imageModel NAME'`
   throw usageError(`no image model: give -m NAME, or set one with ${way}`)
-}
-
-/** Builds the request's body and a file name from the prompt. Throws a usage error. */
-async function readBody(
-  context: Context,
-  words: string[],
-  options: ImageOptions,
-): Promise<{ body: Uint8Array; name: string }> {
-  const flags = await readBodyFlags(context.input, options)
-  const { text, ...prompt } = await readPrompt(context, words, options)
-  const body = await buildBody({ ...flags, ...prompt })
-  return { body, name: createFileName(text || (await readPromptOfBody(body))) }
 }
 
 /** Returns the destination of images, or `undefined` if none is saved. */

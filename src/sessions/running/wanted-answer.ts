@@ -38,13 +38,18 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
     /** stdout prints only the answer or, if the answer goes to a file, nothing. */
     isAlone: isLast || (schemaName !== undefined && !other),
     ids,
-    schema: await openSchema(context, settings, options),
+    schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
     /** File name from the command line. */
     name,
     /** On a terminal, messages of the agent are laid out as Markdown. */
     markdown: settings.values.markdown,
   }
+}
+
+async function readSchema(context: Context, settings: ResolvedSettings, name: string): Promise<AnswerSchema> {
+  const text = await context.input.readText(name, '--schema -')
+  return openSchema(context, settings, { name, text })
 }
 
 /** Adds the required form of the answer to the task's last message. */

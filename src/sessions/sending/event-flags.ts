@@ -1,9 +1,8 @@
 import { Option } from 'commander'
 import { appendValue, FileFlag, TextFlag } from '../../argv/flags.ts'
-import { createFileAdvice, type FileKinds, readGivenFile } from '../../content/files.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import type { Input } from '../../io/input.ts'
+import type { FileKinds, Input } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
 /** An event flag from the command line. */
@@ -56,16 +55,17 @@ export type EventBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
-const fileKinds: FileKinds = { mimeTypes: /^image\/|^application\/pdf$/, description: 'an image or PDF file' }
-
-/** Advice for a stdin that is not text. */
-export const stdinFileAdvice = createFileAdvice(fileKinds)
+/** File types of a message. */
+export const fileKinds: FileKinds = {
+  mimeTypes: /^image\/|^application\/pdf$/,
+  description: 'an image or PDF file',
+}
 
 /** Reads files as blocks of a message: text with the file's name before it, other types as base64. */
 export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {
   const blocks: EventBlock[] = []
   for (const path of paths) {
-    const file = await readGivenFile(input, path, fileKinds)
+    const file = await input.readContent(path, fileKinds)
     if ('base64' in file) {
       const type = file.mimeType === 'application/pdf' ? 'document' : 'image'
       blocks.push({ type, source: { type: 'base64', media_type: file.mimeType, data: file.base64 } })

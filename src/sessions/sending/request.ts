@@ -4,11 +4,11 @@ import { createBodyText } from '../../wire/json/body-text.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import {
+  fileKinds,
   givenEventFlags,
   readEventFlags,
   readFileBlocks,
   readsStdin,
-  stdinFileAdvice,
   textBlock,
 } from './event-flags.ts'
 import { createEventReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
@@ -84,7 +84,7 @@ async function readTexts(
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {
-    const piped = await input.readPipedAddition('the message', stdinFileAdvice)
+    const piped = await input.readPipedAddition('the message', fileKinds)
     if (looksLikeEvents(piped))
       note(`stdin looks like events; it is sent as text${given ? '' : '. -i - sends it as events'}`)
     return { given, piped }
