@@ -44,7 +44,7 @@ export class ReconnectPolicy implements RetryRules {
   #failures = 0
   #hasNewSecrets = false
   /** Wait that the service requested, in milliseconds. */
-  #askedWait = 0
+  #requestedWaitMs = 0
 
   constructor(access: Access) {
     this.#access = access
@@ -54,7 +54,7 @@ export class ReconnectPolicy implements RetryRules {
   /** Records a response of the service. */
   addResponse(): void {
     this.#lastResponse = this.#access.context.timers.now()
-    this.#askedWait = 0
+    this.#requestedWaitMs = 0
   }
 
   /** Returns the wait before the next attempt, or the failure that ends the attempts. */
@@ -69,8 +69,8 @@ export class ReconnectPolicy implements RetryRules {
   findEnd(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.whenLate(failure)
-    if (!this.#mayPass(failure)) return failure
-    const refusal = refuseLongWait(failure, this.#askedWait)
+    if (!this.#allowsRetry(failure)) return failure
+    const refusal = refuseLongWait(failure, this.#requestedWaitMs)
     if (refusal) return refusal
     const { serviceMessage } = failure.details
     context.note(`${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`)
@@ -84,19 +84,19 @@ export class ReconnectPolicy implements RetryRules {
 
   /** Returns the wait before the next attempt, longer each time. */
   nextWaitMs(): number {
-    const wait = Math.max(computeBackoffMs(waits, this.#waited++), this.#askedWait)
-    this.#askedWait = 0
+    const wait = Math.max(computeBackoffMs(waits, this.#waited++), this.#requestedWaitMs)
+    this.#requestedWaitMs = 0
     return wait
   }
 
   /**
    * Returns whether a failure is transient. A 401 is transient once, if a command can provide new secrets.
    */
-  #mayPass(error: CliError): boolean {
+  #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures
     if (isTransient(error)) {
-      this.#askedWait = retryAfter * 1000
+      this.#requestedWaitMs = retryAfter * 1000
       return this.#access.context.timers.now() - this.#lastResponse < maxAbsenceMs
     }
     if (status !== 401 || this.#hasNewSecrets) return false

@@ -133,7 +133,7 @@ export class Follower {
     this.#policy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
     /** Number of readings of the list for this idle event. */
-    let looks = 0
+    let polls = 0
     for (;;) {
       if (effect.do !== 'show' && (this.#isWoken || this.#unshown.length > 0)) {
         this.#isWoken = false
@@ -141,11 +141,11 @@ export class Follower {
       }
       let input: FollowInput
       if (effect.do === 'end') {
-        if (this.#seen.isStopListed || looks === lagWaitsMs.length) return
-        await this.#listAfterIdle(looks++)
+        if (this.#seen.isStopListed || polls === lagWaitsMs.length) return
+        await this.#listAfterIdle(polls++)
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
-        if (effect.items.some(({ event }) => stopsSession(event))) looks = 0
+        if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         if (effect.items.length > 0) this.#policy = new ReconnectPolicy(this.#access)
         this.#count(effect.items)
         yield effect.items
@@ -228,10 +228,10 @@ export class Follower {
   async #readList(deadline = this.#access.parts.deadline): Promise<EventItem[]> {
     const { timers } = this.#access.context
     const parts = { ...this.#access.parts, deadline, isSingle: true }
-    const askedAt = { now: timers.now(), date: timers.wallTime() }
+    const requestedAt = { now: timers.now(), date: timers.wallTime() }
     const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
     this.#policy.addResponse()
-    this.#listedAt = askedAt
+    this.#listedAt = requestedAt
     return list
   }
 
@@ -304,7 +304,7 @@ export class Follower {
     if (effect.do === 'list') {
       await deadline.wait(effect.after)
       requireTime(deadline)
-      const session = effect.asks ? await readSession(this.#access) : undefined
+      const session = effect.queriesSession ? await readSession(this.#access) : undefined
       const list = await this.#readList()
       return {
         is: 'list',

@@ -49,8 +49,8 @@ interface Tracking {
    * Time of the next reading of the list during a search or a doubt about an idle event, and the number of
    * readings, because the pauses grow.
    */
-  readonly lookAt?: number
-  readonly looks: number
+  readonly pollAt?: number
+  readonly polls: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
 }
@@ -83,10 +83,10 @@ export type Effect =
   /** Emit these events, which may be none. */
   | { do: 'show'; items: EventItem[] }
   /**
-   * Wait, then read the list. `isQuiet`: the silence was long. `asks`: query the session resource before
+   * Wait, then read the list. `isQuiet`: the silence was long. `queriesSession`: query the session resource before
    * reading the list.
    */
-  | { do: 'list'; after: number; isQuiet?: boolean; asks?: boolean }
+  | { do: 'list'; after: number; isQuiet?: boolean; queriesSession?: boolean }
   /** Wait for the next event of the stream, at most this time. */
   | { do: 'listen'; atMost: number }
   /** Open another stream, because the last one ended or a request failed. */
@@ -138,7 +138,7 @@ export function startFollowing(
   followsForever: boolean,
   sent?: readonly SessionEvent[],
 ): Advance {
-  const tracking = { seen, followsForever, looks: 0 }
+  const tracking = { seen, followsForever, polls: 0 }
   if (!sent) return { state: { ...tracking, is: 'joining', pauses: [] }, effect: readList }
   seen.addSent(sent)
   return { state: { ...tracking, is: 'current' }, effect: show([]) }
@@ -158,7 +158,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
     case 'silence': {
       if (isOver(state, now)) return { state, effect: { do: 'end' } }
       const isQuiet = !followsForever && input.of >= maxSilenceMs
-      const effect = { ...readList, isQuiet, asks: isQuiet && seen.mayBeIdle }
+      const effect = { ...readList, isQuiet, queriesSession: isQuiet && seen.mayBeIdle }
       return { state: state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state, effect }
     }
     case 'ended':
@@ -167,7 +167,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
       // Between two streams, events may have happened that neither stream delivers, so a list is read.
       seen.addConnection()
       return {
-        state: { ...state, is: 'joining', pauses: cutPausesMs, settlesAt: undefined, looks: 0 },
+        state: { ...state, is: 'joining', pauses: cutPausesMs, settlesAt: undefined, polls: 0 },
         effect: readList,
       }
     case 'failed':
@@ -191,7 +191,7 @@ function takeList(
     if (seen.mayBeIdle && isIdle) seen.state.addIdleResource(isTerminated)
     seen.state.addSilence()
   }
-  const state = { ...before, looks: before.looks + 1, lookAt: undefined }
+  const state = { ...before, polls: before.polls + 1, pollAt: undefined }
   const hasMet = state.is === 'comparing' && list.some((item) => getKey(item) === getKey(state.item))
   return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(news) }
 }
@@ -225,9 +225,9 @@ function continueFollowing(state: FollowState, now: number): Advance {
 
 /** Listens to the stream, or reads the list during a search. */
 function listen(before: FollowState, now: number): Advance {
-  const { settlesAt = now + settleMs, looks, ...others } = updateTimes(before, now)
+  const { settlesAt = now + settleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
-  const state = { ...others, settlesAt, looks }
+  const state = { ...others, settlesAt, polls }
   const searchLimitMs = readSearchLimit(seen)
   if (now - searchingSince > searchLimitMs) {
     seen.narrowSearch()
@@ -235,15 +235,15 @@ function listen(before: FollowState, now: number): Advance {
   }
   if (isOver(state, now)) return { state, effect: { do: 'listen', atMost: Math.max(0, settlesAt - now) } }
   const pause = (state.is === 'joining' && state.pauses[0]) || maxSilenceMs
-  const isLooking = seen.isSearching || stoppedSince !== undefined
-  if (!isLooking) return { state, effect: { do: 'listen', atMost: pause } }
-  const wait = seen.isQueued ? maxPollPauseMs : (pollPausesMs[looks % pollPausesMs.length] ?? maxSilenceMs)
-  const lookAt = state.lookAt ?? now + wait
-  if (lookAt <= now) return { state, effect: readList }
+  const isPolling = seen.isSearching || stoppedSince !== undefined
+  if (!isPolling) return { state, effect: { do: 'listen', atMost: pause } }
+  const wait = seen.isQueued ? maxPollPauseMs : (pollPausesMs[polls % pollPausesMs.length] ?? maxSilenceMs)
+  const pollAt = state.pollAt ?? now + wait
+  if (pollAt <= now) return { state, effect: readList }
   const searchLeft = seen.isSearching ? searchLimitMs - (now - searchingSince) + 1 : Infinity
   return {
-    state: { ...state, lookAt },
-    effect: { do: 'listen', atMost: Math.min(lookAt - now, pause, searchLeft) },
+    state: { ...state, pollAt },
+    effect: { do: 'listen', atMost: Math.min(pollAt - now, pause, searchLeft) },
   }
 }
 

@@ -19,8 +19,8 @@ export class SeenEvents {
    * Events received before the sent events were found: from lists, by key, and from the stream that was open
    * before.
    */
-  readonly #unplaced = new Map<string, KeyedItem>()
-  #early: EventItem[] | undefined
+  readonly #listedBefore = new Map<string, KeyedItem>()
+  #streamedBefore: EventItem[] | undefined
   /**
    * New events of the stream that `addStreamed` has not returned, by key. A list may show other events before
    * them.
@@ -52,8 +52,8 @@ export class SeenEvents {
     const { isIdle, isEmpty } = this.state
     const isKnown = events.some((event) => this.#contents.has(digestOf(event)))
     this.#sent = new SentEvents(events, { isBusy: !isIdle && !isEmpty, isKnown })
-    this.#unplaced.clear()
-    this.#early = []
+    this.#listedBefore.clear()
+    this.#streamedBefore = []
     this.turn.begin(events)
     for (const event of events) this.#log.assume(event)
   }
@@ -68,13 +68,13 @@ export class SeenEvents {
    * where the sent events are.
    */
   addConnection(): void {
-    this.#early = undefined
+    this.#streamedBefore = undefined
   }
 
   /** Returns whether an event of a stream is new. Without an id, an equal event may be new or a repetition. */
   isNew(item: EventItem): boolean {
     const key = getKey(item)
-    return !this.#log.has(key) && !(this.#sent?.isStreamed && this.#unplaced.has(key))
+    return !this.#log.has(key) && !(this.#sent?.isStreamed && this.#listedBefore.has(key))
   }
 
   get knowsListEnd(): boolean {
@@ -134,13 +134,13 @@ export class SeenEvents {
     if (sent?.find(keyed)) {
       sent.isStreamed = true
       for (const each of [
-        ...this.#takeUnplaced(),
-        ...(this.#early?.splice(0) ?? []).map((early) => withKey(early)),
+        ...this.#takeListedBefore(),
+        ...(this.#streamedBefore?.splice(0) ?? []).map((item) => withKey(item)),
       ])
         this.#append(each)
       this.#append(keyed, true)
     } else if (this.isLost) {
-      this.#early?.push(item)
+      this.#streamedBefore?.push(item)
     } else {
       if (sent) sent.firstAfter ??= keyed.key
       this.#append(keyed)
@@ -158,10 +158,10 @@ export class SeenEvents {
     const news = this.#withHeld(keyed, this.#addListed(keyed))
     const isPlaced = !this.#sent || this.#sent.isListed || this.#sent.isAwaited
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
-    const early = this.#early?.splice(0) ?? []
+    const streamed = this.#streamedBefore?.splice(0) ?? []
     // The stream shows where these events are among the events after the sent events.
-    for (const item of early) this.#unplaced.delete(getKey(item))
-    return [...news, ...early.flatMap((item) => this.addStreamed(item))]
+    for (const item of streamed) this.#listedBefore.delete(getKey(item))
+    return [...news, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
 
   #addListed(keyed: readonly KeyedItem[]): KeyedItem[] {
@@ -171,11 +171,11 @@ export class SeenEvents {
     const start = keyed.findIndex((item) => sent.isFirst(item, !this.#log.has(item.key)))
     const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
-      this.#leaveUnplaced(keyed)
+      this.#keepListedBefore(keyed)
       return []
     }
     sent.isListed = true
-    const earlier = this.#place(this.#takeUnplaced())
+    const earlier = this.#place(this.#takeListedBefore())
     const fresh = this.#place(keyed)
     // The list omits the sent events, so each new event may be later than the sent events.
     if (start < 0) return [...earlier, ...fresh]
@@ -206,7 +206,7 @@ export class SeenEvents {
       if (sent.isBusy && this.turn.showsClients) sent.isAwaited = true
       else this.#sent = undefined
     }
-    this.#unplaced.clear()
+    this.#listedBefore.clear()
   }
 
   /** Neither a list nor a stream has shown the sent events. */
@@ -216,7 +216,7 @@ export class SeenEvents {
 
   /** The sent events are lost, or lists have shown new events without them. */
   get isSearching(): boolean {
-    return this.isLost || this.#unplaced.size > 0
+    return this.isLost || this.#listedBefore.size > 0
   }
 
   /** The search uses the ids of the receipt, not the content. */
@@ -286,17 +286,17 @@ export class SeenEvents {
   }
 
   /** Keeps the new events of a list until a list shows the sent events. */
-  #leaveUnplaced(items: readonly KeyedItem[]): void {
+  #keepListedBefore(items: readonly KeyedItem[]): void {
     for (const item of items) {
       if (this.#log.has(item.key)) this.addAgain(item)
       // The first event of this key stays, so that a later event with other content contradicts it.
-      else if (!this.#unplaced.has(item.key)) this.#unplaced.set(item.key, item)
+      else if (!this.#listedBefore.has(item.key)) this.#listedBefore.set(item.key, item)
     }
   }
 
-  #takeUnplaced(): KeyedItem[] {
-    const items = [...this.#unplaced.values()]
-    this.#unplaced.clear()
+  #takeListedBefore(): KeyedItem[] {
+    const items = [...this.#listedBefore.values()]
+    this.#listedBefore.clear()
     return items
   }
 }

@@ -132,7 +132,7 @@ export class Actor {
 
   async #reply(uses: readonly KnownToolUse[]): Promise<void> {
     const filterByStep = (step: string) => uses.filter(({ id }) => this.#replies.findNextStep(id) === step)
-    const [ready, doubts] = [filterByStep('post'), filterByStep('look')]
+    const [ready, doubts] = [filterByStep('post'), filterByStep('poll')]
     for (const use of ready) this.#warnOfInterrupted(use)
     const judgements = await this.#decide(filterByStep('decide'))
     const results = ready.flatMap((use) => this.#createResultReply(use))

@@ -147,8 +147,8 @@ export class Audit {
    * or input.
    */
   hasOther(use: KnownToolUse): boolean {
-    const mark = this.#fingerprints.get(use.id)
-    return mark !== undefined && mark !== getToolUseFingerprint(use, use.text)
+    const fingerprint = this.#fingerprints.get(use.id)
+    return fingerprint !== undefined && fingerprint !== getToolUseFingerprint(use, use.text)
   }
 
   /**
@@ -224,9 +224,9 @@ export class Audit {
   #addFingerprint(id: string, entry: Record<string, unknown>, text: string): void {
     const { event, input } = entry
     if (event !== 'decision' || input === undefined) return
-    const mark = getToolUseFingerprint(entry, text)
-    const isSame = (this.#fingerprints.get(id) ?? mark) === mark
-    this.#fingerprints.set(id, isSame ? mark : '')
+    const fingerprint = getToolUseFingerprint(entry, text)
+    const isSame = (this.#fingerprints.get(id) ?? fingerprint) === fingerprint
+    this.#fingerprints.set(id, isSame ? fingerprint : '')
   }
 
   #noteDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {

@@ -176,10 +176,10 @@ function isNewer(
 }
 
 /** Returns the next step of a reply while the session waits for it. */
-export function getNextStep({ is }: Reply): 'decide' | 'post' | 'look' | undefined {
+export function getNextStep({ is }: Reply): 'decide' | 'post' | 'poll' | undefined {
   if (is === 'deciding') return 'decide'
   if (is === 'ready') return 'post'
-  return is === 'in-doubt' ? 'look' : undefined
+  return is === 'in-doubt' ? 'poll' : undefined
 }
 
 /** Result of a command that was killed with its run. */

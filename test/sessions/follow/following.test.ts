@@ -89,8 +89,8 @@ function follow({
     }
     if (effect.do === 'list') {
       now += effect.after
-      if (effect.asks) trace.push('ask')
-      const status = effect.asks ? statuses[Math.min(queries++, statuses.length - 1)] : undefined
+      if (effect.queriesSession) trace.push('ask')
+      const status = effect.queriesSession ? statuses[Math.min(queries++, statuses.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
       trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
       return list === '!'
@@ -408,7 +408,7 @@ function describeTurn({ state, effect }: Advance): string {
   if (effect.do === 'listen') return `${state.is}: listen for ${effect.atMost}`
   if (effect.do === 'list') {
     const when = effect.after > 0 ? ` after ${effect.after}` : ''
-    return `${state.is}: ${effect.asks ? 'ask, then ' : ''}list${when}`
+    return `${state.is}: ${effect.queriesSession ? 'ask, then ' : ''}list${when}`
   }
   return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }

@@ -154,8 +154,8 @@ test('only a reply that is undecided, ready or in doubt has a next step', () => 
     ready: 'post',
     posting: undefined,
     'posting a result': undefined,
-    'in doubt': 'look',
-    'in doubt about a result': 'look',
+    'in doubt': 'poll',
+    'in doubt about a result': 'poll',
     settled: undefined,
   })
 })
