@@ -85,6 +85,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       safeToRetry: retry === 'later' && !mayDuplicate,
       retry,
       resume: summary.resume?.(),
+      kept: summary.kept,
     }
     const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`

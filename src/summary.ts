@@ -57,6 +57,8 @@ export class Summary {
   readonly figures: SessionFigures = { warnings: {} }
   /** Files with results; `undefined` if they are too many. */
   files: string[] | undefined = []
+  /** Files in which a signal saved the received part of an answer. */
+  kept: string | string[] | undefined
   /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
 }

@@ -145,6 +145,7 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 interface RunEnds {
   cleanups: ActiveSet<() => void>
   calls: Pick<Calls, 'setInterruptText' | 'describeInterrupt'>
+  summary: { kept?: string | string[] | undefined }
 }
 
 /** Saves an answer when a run ends early. Synchronous; does not throw. */
@@ -171,11 +172,13 @@ export async function savingPartOnFailure<T>(
 }
 
 /** Saves the received part of an answer if a signal ends the run, until `stop` is called. */
-export function savePartOnSignal({ cleanups, calls }: RunEnds, saver: PartSaver) {
+export function savePartOnSignal({ cleanups, calls, summary }: RunEnds, saver: PartSaver) {
   const save = () => {
     const words = calls.describeInterrupt()
     const part = saver.savePart()
-    if (part) calls.setInterruptText(() => words, oneLine(describeSavedPart(part), 2000))
+    if (!part) return
+    calls.setInterruptText(() => words, oneLine(describeSavedPart(part), 2000))
+    summary.kept = joinNames(summary.kept, part.name)
   }
   cleanups.add(save)
   return {

@@ -342,7 +342,8 @@ describe('body of api that its destination does not accept', () => {
     )
   })
 
-  test('a signal names the file in which api saved the body', async () => {
+  /** Ends `api` by a signal after an unprinted body. Returns its last words and the path of the saved body. */
+  async function interruptUnprinted(...flags: string[]): Promise<{ message: string; path: string }> {
     const cwd = temporaryFolder()
     let clean: (exit: number) => string = () => ''
     const message = await new Promise<string>((resolve) => {
@@ -359,11 +360,21 @@ describe('body of api that its destination does not accept', () => {
       const onSignal = (act: typeof clean) => {
         clean = act
       }
-      void api(post, { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
+      void api([...post, ...flags], { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
     })
     const [name = ''] = readdirSync(cwd)
     expect(readFileSync(join(cwd, name), 'utf8')).toBe('paid')
-    expect(message).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; `)
+    return { message, path: join(cwd, name) }
+  }
+
+  test('a signal names the file in which api saved the body', async () => {
+    const { message, path } = await interruptUnprinted()
+    expect(message).toContain(`parley: interrupted: the received data is saved as ${path}; `)
+  })
+
+  test('--errors json has the file of a body that a signal saved', async () => {
+    const { message, path } = await interruptUnprinted('--errors', 'json')
+    expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', exit: 143, kept: path })
   })
 
   test('api saves a binary body instead of printing it on a terminal', async () => {
