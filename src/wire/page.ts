@@ -1,7 +1,7 @@
 import { decodeBodyText } from './charset.ts'
 import { collectBody } from './exchange.ts'
-import { isObject } from './json/parse.ts'
-import { createWalk, readKey } from './json/scanner.ts'
+import { isObject, maxDepth, tooDeep } from './json/parse.ts'
+import { createWalk, readKey, skipBlanks } from './json/scanner.ts'
 import {
   createResponseError,
   isErrorEnvelope,
@@ -65,11 +65,14 @@ function readWholeElements(text: string): string[] {
 
 /** Reads one page, or a list without pages. `name` is its name in messages. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
-  const page = parseReceived(text, name)
+  let texts: string[] = []
+  const page = parseReceived(text, name, () => {
+    // Checks the depth, too: a walk of its own would take as long as the rest of the page.
+    texts = listElements(text, text[skipBlanks(text, 0)] === '[' ? undefined : 'data')
+    return JSON.parse(text)
+  })
   if (isErrorEnvelope(page)) throw readFailureInBody(page)
-  if (Array.isArray(page)) {
-    return { data: page, texts: listElements(text), statesNext: false, next: () => undefined }
-  }
+  if (Array.isArray(page)) return { data: page, texts, statesNext: false, next: () => undefined }
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
   if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no field 'data'`)
@@ -77,8 +80,8 @@ export function readPage(text: string, name: string): Page {
   const statesNext = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
     data,
-    texts: listElements(text, 'data'),
-    statesNext: statesNext,
+    texts,
+    statesNext,
     next: () => findNext(fields, data, name),
   }
 }
@@ -129,9 +132,11 @@ export function createPageHistory(list: string) {
 
 /**
  * Returns the source text of each element of a list, or of a list in a field of an object, on one line.
- * Returns nothing if the field is not a list. `JSON.parse` must accept the text. Linear in its length.
+ * Returns nothing if the field is not a list. Throws a `SyntaxError` for a text that is nested too deep; finds
+ * no other error. Linear in the length of the text.
  */
-export function listElements(text: string, field?: string): string[] {
+export function listElements(source: string, field?: string): string[] {
+  const text = toOneLineJson(source)
   const level = field === undefined ? 1 : 2
   let elements: string[] = []
   let depth = 0
@@ -141,6 +146,7 @@ export function listElements(text: string, field?: string): string[] {
   createWalk()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
       depth++
+      if (depth > maxDepth) throw new SyntaxError(tooDeep)
       if (depth === 1 && level === 2 && mark === '[') return true
       if (depth === 1) fieldStart = place + 1
       // If a field occurs twice, the last one counts.
@@ -152,7 +158,7 @@ export function listElements(text: string, field?: string): string[] {
     else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
         const element = text.slice(start, place).trim()
-        if (element !== '') elements.push(toOneLineJson(element))
+        if (element !== '') elements.push(element)
         start = mark === ',' ? place + 1 : undefined
       }
       if (mark !== ',') depth--

@@ -9,7 +9,11 @@ import { createResponseError, readProblem, unexpectedBodyFailure } from './probl
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })
   const what = contentType.startsWith('application/json') || !contentType ? '' : ` (${contentType})`
-  return parse(body, `the answer${what}`, (message) => failureOfText(body, message))
+  return parse(
+    () => parseJson(body),
+    `the answer${what}`,
+    (message) => failureOfText(body, message),
+  )
 }
 
 /** Maximum length of a saved text that is not JSON, in characters. */
@@ -27,15 +31,18 @@ function failureOfText(text: string, message: string): CliError {
     : failure
 }
 
-/** Parses JSON from a service. `what` is its name in messages. Throws a `CliError`. */
-export const parseReceived = (text: string, what: string): unknown =>
-  parse(text, what, (message) =>
+/**
+ * Parses JSON from a service. `what` is its name in messages. `read` throws a `SyntaxError` like `parseJson`.
+ * Throws a `CliError`.
+ */
+export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
+  parse(read, what, (message) =>
     createResponseError(message, /^\s*</.test(text) ? readProblem(text).message : undefined),
   )
 
-function parse(text: string, what: string, failure: (message: string) => CliError): unknown {
+function parse(read: () => unknown, what: string, failure: (message: string) => CliError): unknown {
   try {
-    return parseJson(text)
+    return read()
   } catch (error) {
     if ((error as Error).message === tooDeep) throw createResponseError(`${what} is ${tooDeep}`)
     // The engine's message quotes the text, so the failure gets its own message.

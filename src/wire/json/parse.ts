@@ -4,7 +4,7 @@ import { isDeeperThan } from './scanner.ts'
 import { findSyntaxError } from './syntax.ts'
 
 /** Maximum nesting, so that recursive code does not run out of stack. */
-const maxDepth = 1000
+export const maxDepth = 1000
 
 /**
  * Parses untrusted JSON. Throws a `SyntaxError`, whose message may quote the text, also for a text that is
