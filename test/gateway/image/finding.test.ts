@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { answering } from '../../harness/run.ts'
+import { answering, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, parts, png } from './image.ts'
 
 describe('finds images in an answer', () => {
@@ -63,6 +65,21 @@ describe('finds images in an answer', () => {
       const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })
       expect(ended.err).toContain('not valid base64')
+    },
+  )
+
+  test.each([0, 50_000, 99_999])(
+    'saves the whole text of an image with a wrong character at %i',
+    async (place) => {
+      const text = Buffer.concat([png(), Buffer.alloc(75_000, 0xa5)])
+        .toString('base64')
+        .slice(0, 100_000)
+      const wrong = `${text.slice(0, place)}*${text.slice(place + 1)}`
+      const TMPDIR = temporaryFolder()
+      const world = parts({ inlineData: { mimeType: 'image/png', data: wrong } })
+      const ended = await image(['x'], { ...world, env: { TMPDIR } })
+      expect(ended).toMatchObject({ code: 8, saved: [expect.stringMatching(/\.txt$/)] })
+      expect(readFileSync(join(TMPDIR, ended.saved[0] ?? ''), 'utf8')).toBe(wrong)
     },
   )
 
