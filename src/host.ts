@@ -41,7 +41,8 @@ export function createProcessHost(): Host {
     },
     stdout: createStdStream(1, () => process.stdout),
     stderr,
-    timers: realTimers,
+    // `performance` takes 2 ms to load, 3 % of a chat.
+    timers: { ...realTimers, now: () => Math.floor(process.uptime() * 1000) },
     checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
     interceptInterrupt: interceptInterrupt,
