@@ -131,7 +131,8 @@ describe('secrets in a long text', () => {
     ['as a query value', '?access_token=abc&x', '?access_token=[redacted]&x'],
   ])('redacts a secret that a block boundary splits, %s', (_, encoded, shown) => {
     const { redact } = createSecrets(secret)
-    for (let before = 0; before <= encoded.length; before++) {
+    const step = Math.ceil(encoded.length / 20)
+    for (let before = 0; before < encoded.length + step; before += step) {
       const start = ' '.repeat(block - before)
       expect(redact(`${start}${encoded} end`) === `${start}${shown} end`).toBe(true)
     }
@@ -304,7 +305,7 @@ describe('secrets in a failure', () => {
   })
 
   test.each([
-    ['items', Array(2 ** 21).fill(1)],
+    ['items', Array(2 ** 20 + 2).fill(1)],
     ['fields', Object.fromEntries(Array.from({ length: 2 ** 18 }, (_, at) => [`field ${at}`, null]))],
     ['arrays', Array.from({ length: 2 ** 20 }, () => [[]])],
   ])('shortens the body of a failure with many %s', (_, body) => {
