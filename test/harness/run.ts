@@ -1,4 +1,4 @@
-import { mkdtempSync, rmdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
@@ -63,14 +63,8 @@ export const credentials = {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
 
-/** Removes empty folders at once, so that thousands of them are not left for the end. */
-function removeEmpty(folder: string): void {
-  try {
-    rmdirSync(folder)
-  } catch {
-    // The folder is not empty.
-  }
-}
+/** Empty folders of earlier runs. Creating and removing a folder can take longer than a run. */
+const emptyFolders: string[] = []
 
 /** Mode of a file for its owner only. Windows knows only whether a file is writable. */
 export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
@@ -94,7 +88,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const carry = isWell ? createEmulator({}) : exchange
   const stdout = collector(world.tty?.includes('stdout') ?? false)
   const stderr = collector(world.tty?.includes('stderr') ?? false)
-  const cwd = world.cwd ?? temporaryFolder()
+  const cwd = world.cwd ?? emptyFolders.pop() ?? temporaryFolder()
   const host: Host = {
     env: { ...homeVariables(cwd), ...credentials, ...world.env },
     cwd,
@@ -124,7 +118,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString()) as [string, string]
   requireForms(argv, { code, out, err, cwd })
   printIfTestFails(argv, { code, err, requests })
-  if (world.cwd === undefined) removeEmpty(cwd)
+  if (world.cwd === undefined && readdirSync(cwd).length === 0) emptyFolders.push(cwd)
   return { code, requests, outBytes: stdout.bytes(), out, err }
 }
 
