@@ -55,28 +55,23 @@ function decide(error: CliError, { times = 1, now = 0 } = {}) {
   return policy.decide(error)
 }
 
-test.each<[string, CliError, Parameters<typeof decide>[1], boolean]>([
-  ['a service that cannot be reached', failure('not-sent'), { now: 5 * minutes - 1 }, true],
-  ['the same, for five minutes', failure('not-sent'), { now: 5 * minutes }, false],
-  ['an unknown name, as the network may be back', failure('not-sent', { isPermanent: true }), {}, true],
-  ['no answer', failure('unknown'), {}, true],
-  ['a 503', failure('service', { status: 503 }), {}, true],
-  ['a 429', failure('rate-limited', { status: 429, retryAfter: 60 }), {}, true],
-  [
-    'a 429 that forbids another attempt',
-    failure('rate-limited', { status: 429, isPermanent: true }),
-    {},
-    false,
-  ],
-  ['five answers that are not understood', failure('response'), { times: 5 }, true],
-  ['six', failure('response'), { times: 6 }, false],
-  ['one that will never be', failure('response', { isPermanent: true }), {}, false],
-  ['a 401, if there are new secrets', failure('credentials', { status: 401 }), {}, true],
-  ['a second 401', failure('credentials', { status: 401 }), { times: 2 }, false],
-  ['a 403', failure('credentials', { status: 403 }), {}, false],
-  ['a 404', failure('refused', { status: 404 }), {}, false],
-])('waits for a service with %s', (_, error, circumstances, isLeft) => {
-  expect(decide(error, circumstances)).toEqual(isLeft ? expect.any(Number) : error)
+test.each<[string, boolean, CliError, Parameters<typeof decide>[1]]>([
+  ['4:59 min without a connection', true, failure('not-sent'), { now: 5 * minutes - 1 }],
+  ['5 min without a connection', false, failure('not-sent'), { now: 5 * minutes }],
+  ['an unknown host, because the network may return', true, failure('not-sent', { isPermanent: true }), {}],
+  ['a missing response', true, failure('unknown'), {}],
+  ['a 503', true, failure('service', { status: 503 }), {}],
+  ['a 429', true, failure('rate-limited', { status: 429, retryAfter: 60 }), {}],
+  ['a 429 that forbids a retry', false, failure('rate-limited', { status: 429, isPermanent: true }), {}],
+  ['five unreadable responses', true, failure('response'), { times: 5 }],
+  ['six unreadable responses', false, failure('response'), { times: 6 }],
+  ['a permanent unreadable response', false, failure('response', { isPermanent: true }), {}],
+  ['a 401 and new secrets', true, failure('credentials', { status: 401 }), {}],
+  ['a second 401', false, failure('credentials', { status: 401 }), { times: 2 }],
+  ['a 403', false, failure('credentials', { status: 403 }), {}],
+  ['a 404', false, failure('refused', { status: 404 }), {}],
+])('after %s, another attempt follows: %j', (_, isRepeated, error, circumstances) => {
+  expect(decide(error, circumstances)).toEqual(isRepeated ? expect.any(Number) : error)
 })
 
 test('fails at once if the service asks to wait for more than 60 s', () => {
@@ -99,7 +94,7 @@ test('each response starts another five minutes of waiting', () => {
 test.each<[string, CliError]>([
   ['an unreachable service', failure('not-sent')],
   ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
-  ['an answer that is not understood', failure('response')],
+  ['an unreadable response', failure('response')],
   ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
 ])('prints a note about %s', (_, error) => {
   const { policy, notes } = createPolicy(start + 1, { hasNewSecrets: true })

@@ -149,7 +149,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['gone1', { kind: 'ended', reason: 'terminated' }],
   ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
   ['gone1 done1', isDone],
-])('after the events "%s", the stop is %j', (words, stop) => {
+])('after the events "%s", the session stopped with %j', (words, stop) => {
   expect(after(words).stop).toEqual(stop)
 })
 
@@ -178,7 +178,7 @@ test.each<[words: string, pending: string[], unlisted: string[]]>([
   ['use1 wait1', [], ['use1']],
   ['use1 idle1', [], ['use1']],
   ['use1 exhausted1', [], []],
-])('after "%s", these tool uses wait: %j by ids, %j without ids', (words, pending, unlisted) => {
+])('after the events "%s", the listed tool uses %j wait, and %j may wait', (words, pending, unlisted) => {
   const state = after(words)
   expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
 })
@@ -239,7 +239,7 @@ test.each<[words: string, showsRests: boolean]>([
   ['use1 idle1', false],
   ['use1 wait1:use1 confirm1:use1', false],
   ['message1 gone1', false],
-])('after "%s", the service has shown that it sends idle events: %s', (words, showsRests) => {
+])('after the events "%s", the service is known to send idle events: %s', (words, showsRests) => {
   expect(after(words).showsIdleEvents).toBe(showsRests)
 })
 

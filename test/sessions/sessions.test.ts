@@ -120,7 +120,7 @@ test.each([
 
 describe('sessions create with a stdout that fails', () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
-  /** Every write fails with this code, or never ends. */
+  /** Creates a stdout whose writes fail with `code`. Without a code, they never end. */
   function failingStdout(code?: string) {
     const stream = new Writable({
       write(_chunk, _encoding, done) {
@@ -158,7 +158,7 @@ describe('sessions create with a stdout that fails', () => {
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
-  test('an id cannot pass for words of parley', async () => {
+  test('quotes an id that looks like text of parley', async () => {
     const world = {
       exchange: inTurn({ ...first, id: 'a was not\n\u001b[2J' }),
       stdout: failingStdout('ENOSPC'),

@@ -140,7 +140,7 @@ describe('events confirm', () => {
           ['t3', 'deny'],
         ],
       ],
-    ])('V64: accepts %s', async (_, typed, expected) => {
+    ])('V64: a prompt accepts %s', async (_, typed, expected) => {
       const { code, sent, out } = await prompt(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
       expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)

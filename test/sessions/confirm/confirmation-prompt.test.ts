@@ -282,7 +282,7 @@ async function confirmTwo(
   return { code, screen, events: JSON.parse(posted).events }
 }
 
-test('a is not an answer to a prompt of events confirm', async () => {
+test('events confirm does not accept the key a at a prompt', async () => {
   const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['deny'] })
   expect(err).not.toContain('same call')

@@ -14,7 +14,7 @@ import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /**
- * Creates an event from a word: `say1` is an agent's message with this id, `wait1:use1` an idle event that
+ * Creates an event from a word: `say1` is an agent's message with the id `say1`, `wait1:use1` an idle event that
  * lists a tool use.
  */
 function toEvent(word: string): SessionEvent {
@@ -34,7 +34,7 @@ function toEvent(word: string): SessionEvent {
     allow: { type: 'user.tool_confirmation', tool_use_id: ids[0] },
   }
   const event = kinds[kind] as SessionEvent
-  // A word without a number has no id.
+  // The word `say` creates an event without an id.
   return id === kind ? event : { id: id.replace('queued', 'ask'), ...event }
 }
 
@@ -368,7 +368,7 @@ describe('events that following prints', () => {
       { past: 'use1 wait1:use1', stream: 'say1 done1', answers: { '': 'allow1:use1' } },
       'say1 done1 end at 1750',
     ],
-  ])('prints %s', (_, script, expected) => {
+  ])('follow prints %s', (_, script, expected) => {
     expect(printed(script).join(' ')).toBe(expected)
   })
 })
@@ -639,7 +639,7 @@ describe('each state with each input, while the session works', () => {
   const rows = Object.entries(table).flatMap(([state, row]) =>
     Object.entries(row).map(([input, turn]) => [state, input, turn] as [State, Kind, string]),
   )
-  test.each(rows)('state %s, input %s: %s', (state, input, turn) => {
+  test.each(rows)('in the state %s, the input %s leads to: %s', (state, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), news[input], 0))).toBe(turn)
   })
 })
@@ -660,7 +660,7 @@ describe('each state with further inputs', () => {
     ['comparing', 'a list without the event', toList('run1 say2'), 'comparing: show say2'],
     ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
     ['current', 'an event without an id and with known content', event('done'), 'current: show done'],
-  ])('state %s, input: %s', (state, _, input, turn) => {
+  ])('in the state %s, the input %s leads to a new state', (state, _, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), input, 0))).toBe(turn)
   })
 
@@ -749,7 +749,7 @@ describe('each state with each input, after the session has stopped', () => {
   const ends: Kind[] = ['silence', 'ended']
   const all: State[] = ['joining', 'comparing', 'current']
   test.each(all.flatMap((state) => ends.map((input) => [state, input] as [State, Kind])))(
-    'state %s, input %s: ends',
+    'in the state %s of a stopped session, the input %s ends the following',
     (state, input) => {
       const before = states[state]('done1')
       expect(describeTurn(stepFollowState(before, news[input], 0))).toBe(`${state}: end`)

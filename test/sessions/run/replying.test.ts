@@ -120,7 +120,7 @@ describe('states of a reply after a line of the audit', () => {
         settled: 'in-doubt',
       },
     ],
-  ])('the line %s changes each state', (line, after) => {
+  ])('the audit line %s changes each state of a reply', (line, after) => {
     expect(
       Object.fromEntries(names.map((name) => [name, describeReply(stepReply(states[name], lines[line]))])),
     ).toEqual(after)
@@ -131,7 +131,7 @@ function all(name: string) {
   return Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
 }
 
-test('a resumed run changes each state', () => {
+test('a resumed run changes each state of a reply', () => {
   const idleEvents = new Set(['r1', 'r2'])
   expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], idleEvents)]))).toEqual({
     deciding: { is: 'deciding' },
@@ -276,7 +276,7 @@ describe('a list that settles a reply in doubt', () => {
       sent.at + 3600 * second,
       'in-doubt',
     ],
-  ])('a list that %s', (_, more, list, now, after) => {
+  ])('decides about a reply of unknown delivery by a list that %s', (_, more, list, now, after) => {
     expect(describeReply(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
   })
 

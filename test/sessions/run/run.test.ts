@@ -254,7 +254,7 @@ test.each([
   },
 )
 
-test('a at a prompt allows the same call for the rest of the run, but no other call', async () => {
+test('the key a at a prompt allows the same call for the rest of the run, but no other call', async () => {
   const service = createAgentService({
     rounds: [
       [bash('t1', 'ls'), bash('t2', 'ls')],
@@ -299,7 +299,7 @@ test('a at a prompt allows the same call for the rest of the run, but no other c
   ])
 })
 
-test('a deny rule decides about a call that a person allowed with a', async () => {
+test('a deny rule decides about a call that a person allowed with the key a', async () => {
   const rm = bash('t2', 'ls; rm -r x')
   const service = createAgentService({ rounds: [[bash('t1', 'ls')], [rm]] })
   const { err } = await runWithPolicy({
@@ -317,7 +317,7 @@ test('a deny rule decides about a call that a person allowed with a', async () =
   expect(err).not.toContain('(t2)? ')
 })
 
-test('a later run prompts again about a call that a person allowed with a', async () => {
+test('a later run prompts again about a call that a person allowed with the key a', async () => {
   const cwd = temporaryFolder()
   const world = { stdin: undefined, typed: 'a\n', tty: ['stderr' as const], env: { NO_COLOR: '1' } }
   for (const id of ['t1', 't2']) {
@@ -333,7 +333,7 @@ test('a later run prompts again about a call that a person allowed with a', asyn
   }
 })
 
-test('a call whose input repeats a key cannot be allowed with a', async () => {
+test('a call whose input repeats a key cannot be allowed with the key a', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'TWICE')]] })
   const exchange: Exchange = async (request) => {
     const response = await service.exchange(request)

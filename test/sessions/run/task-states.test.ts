@@ -36,7 +36,7 @@ describe('states of a task', () => {
     [of('posting'), line('accepted', 'b'), of('posting')],
     [of('accepted'), { event: 'start', hash: 'a' } as const, of('accepted')],
     [undefined, line('accepted'), undefined],
-  ])('%j, then the line %j', (before, next, after) => {
+  ])('the audit line after the task %j leads to its next state: %j', (before, next, after) => {
     expect(stepTask(before, next)).toEqual(after)
   })
 })
@@ -69,7 +69,7 @@ describe('search for a task in a list', () => {
     ['accepted', undefined, 0, [other], false],
     ['accepted', undefined, 0, [says2], true],
   ])(
-    'a task in state %s, after event %s, with %i equal tasks before it, in the list %j',
+    'finds or misses a task that is %s, after the event %s, with %i equal earlier tasks, in the list %j',
     async (is, last, alike, events, isShown) => {
       const known = { alike, last, marks: getFingerprints([task]) }
       for (const given of [[task], undefined]) {

@@ -156,21 +156,6 @@ describe('--last prints only the answer', () => {
     expect({ code, out }).toEqual({ code: 0, out: 'whole\n' })
   })
 
-  test('Y126: exits with 15 if another client interrupts meanwhile, although streams omit the interrupt', async () => {
-    const service = createAgentService({
-      history: [asks('one'), { type: 'session.status_running' }, says('half')],
-      rounds: [],
-      echoes: false,
-      onList(count) {
-        if (count === 1) setTimeout(() => [{ type: 'user.interrupt' }, endTurn].forEach(service.add), 5)
-        return undefined
-      },
-    })
-    const argv = ['events', 'run', '-s', 's1', '--no-stdin', '--last']
-    const { code, out } = await run(argv, { timers, exchange: service.exchange })
-    expect({ code, out }).toEqual({ code: 15, out: '' })
-  })
-
   const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
   describe.each([
     ['show', true],

@@ -178,7 +178,7 @@ describe('checks of events by the specification', () => {
     ['a system message after a message', [message, system]],
     ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
     ['a system message after a custom tool result', [{ type: 'user.custom_tool_result' }, system]],
-  ])('accepts %s', async (_, events) => {
+  ])('events send accepts %s', async (_, events) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 0 })
     expect(parseEvents(ended)).toEqual(events)
@@ -273,7 +273,7 @@ describe('checks of events by the specification', () => {
     ['a missing type', [{}], 'events[0].type: is missing'],
     ['an event that is not an object', [5], 'events[0]: must be an object'],
     ['events that are not a list', { events: {} }, 'events: must be a list'],
-  ])('refuses %s without sending anything', async (_, events, said) => {
+  ])('events send refuses %s without sending anything', async (_, events, said) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)

@@ -182,7 +182,7 @@ describe('finds a data URI in a text', () => {
   })
 })
 
-test('reads a large body that is not an answer once, up to its limit, in any number of chunks', () => {
+test('searches a large body without an answer once, up to the size limit, although it arrives in many chunks', () => {
   let failures = 0
   class Counting extends ImageFinder {
     override recordFailure(...given: Parameters<ImageFinder['recordFailure']>) {

@@ -195,8 +195,10 @@ test.each<[candidate: object, hasOther: boolean]>([
   [{ content: null, output: 'a' }, false],
   [{ content: { role: 'model' }, output: 'a' }, false],
   [{ safetyRatings: [] }, false],
-])('the content of candidate %j has something other than parts: %j', (candidate, hasOther) =>
-  read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
+])(
+  'reports for the candidate %j whether its content has something other than parts: %j',
+  (candidate, hasOther) =>
+    read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
 )
 
 test.each([
