@@ -12,9 +12,9 @@ const decimalsOf = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
 /** Converts a typed amount such as `2.50` to minor units. Smaller fractions are dropped. */
-export function toMinorUnits(text: string, currency: string): { amount: bigint; isExact: boolean } {
+export function toMinorUnits(text: string, currency: string): bigint {
   const decimals = decimalsOf(currency)
   const [whole = '', fraction = ''] = text.split('.')
   const kept = fraction.slice(0, decimals).padEnd(decimals, '0')
-  return { amount: BigInt(`${whole}${kept}` || '0'), isExact: /^0*$/.test(fraction.slice(decimals)) }
+  return BigInt(`${whole}${kept}` || '0')
 }

@@ -39,7 +39,6 @@ export class Bounds {
   /** The usage is displayed or limited. */
   readonly #isShown: boolean
   #follower: Follower | undefined
-  #isRoundingReported = false
   #cancelQuery = () => {}
   /** The exceeded limit, as a text. */
   #excess = ''
@@ -153,9 +152,6 @@ export class Bounds {
   }
 
   #check(): void {
-    const { rounding } = this.#budget
-    if (rounding !== undefined && !this.#isRoundingReported) this.#run.context.note(rounding)
-    this.#isRoundingReported ||= rounding !== undefined
     this.#updateReport()
     this.#interruptAtLimit()
   }

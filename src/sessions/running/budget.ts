@@ -108,18 +108,8 @@ export class Budget {
     const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
       return `the run took ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
-    if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency).amount)
-      return undefined
+    if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency)) return undefined
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
-  }
-
-  /** Returns how `--max-cost` is rounded, if the currency has fewer decimals. */
-  get rounding(): string | undefined {
-    const { maxCost } = this.#flags
-    const { cost } = this.#told
-    if (maxCost === undefined || !cost) return undefined
-    const { amount, isExact } = toMinorUnits(maxCost, cost.currency)
-    return isExact ? undefined : `--max-cost ${maxCost} counts as ${formatMoney({ ...cost, amount })}`
   }
 
   /** Returns which limits cannot be enforced although the session has worked. */

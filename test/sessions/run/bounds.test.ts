@@ -660,11 +660,9 @@ describe('--max-cost', () => {
     expect(events.map(({ type }) => type)).toContain('user.message')
   })
 
-  test('--max-cost rounds down to cents, and prints once what it leaves out', async () => {
+  test('--max-cost rounds down to cents', async () => {
     const work = [soFar, createUsageEvent(1, 150), createUsageEvent(2, 198), endTurn]
-    const { code, err } = await ran({ work }, ['--max-cost', '1.999'])
-    expect(code).toBe(0)
-    expect(err.match(/--max-cost 1.999 counts as \$1.99/g)).toHaveLength(1)
+    expect(await ran({ work }, ['--max-cost', '1.999'])).toMatchObject({ code: 0 })
     expect((await ran({ work: [createUsageEvent(1, 199), endTurn] }, ['--max-cost', '1.999'])).err).toContain(
       'the run cost $1.99, and --max-cost is 1.999',
     )

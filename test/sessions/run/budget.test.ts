@@ -390,15 +390,6 @@ describe('limits of a run', () => {
     expect(budget.unenforceable).toBe(undefined)
   })
 
-  test.each<[flags: LimitFlags, now: object[], rounding: string | undefined]>([
-    [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '1')], '--max-cost 1.509 counts as $1.50'],
-    [{ maxCost: '1.50' }, [createUsageEvent(9, 9, '1')], undefined],
-    [{ maxCost: '1.509' }, [createUsageEvent(9, 9)], undefined],
-    [{}, [createUsageEvent(9, 9, '1')], undefined],
-  ])('limits %j, after %j: rounded to %s', (flags, now, rounding) => {
-    expect(createBudget(flags, now).rounding).toBe(rounding)
-  })
-
   test.each<[LimitFlags, boolean]>([
     [{}, false],
     [{ maxCost: '1' }, true],
