@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Job, parley, temporary } from './measure.ts'
 import { credentials, type Row } from './rows.ts'
+import { slowMs } from './server.ts'
 
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 
@@ -56,6 +57,8 @@ export function createBatchRows(node: string, url: string): Row[] {
     env,
   })
   const done = temporary('results.ndjson')
+  const [slow, slots] = [2000, 64]
+  const ideal = (Math.ceil(slow / slots) * slowMs) / 1000
   return [
     {
       work: '1,000 chats, 16 at a time',
@@ -73,6 +76,17 @@ export function createBatchRows(node: string, url: string): Row[] {
       baseline: { command: `'${node}' ${writePool(url)} ${few}` },
       rounds: 7,
       budget: [1.6, 1.4],
+    },
+    {
+      work: '2,000 chats of 200 ms, 64 at a time',
+      against: `the ideal, ${ideal} s`,
+      job: {
+        command: `'${node}' '${parley}' chat --batch ${writePrompts(slow)} --concurrency ${slots} -q`,
+        env: { ...env, PARLEY_BASE_URL: `${url}/slow` },
+      },
+      baseline: { command: `sleep ${ideal}` },
+      rounds: 3,
+      budget: [1.1, 1.1],
     },
     {
       work: 'the memory of a batch of 100,000',

@@ -82,7 +82,7 @@ for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
   console.log(`\nparley, ${date}, Node ${version}, ${cpus().length} CPUs`)
   console.log(`(${tools.join('; ')})\n`)
   console.log('| work | against | at most | measured | |\n|---|---|---|---|---|')
-  for (const row of createRows(node, server)) {
+  for (const row of createRows(node, server.url)) {
     if (!row.work.includes(process.env.BENCH_ROW ?? '')) continue
     try {
       const measured = await measureRow(row, Number(version.slice(1, 3)))

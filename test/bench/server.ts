@@ -4,6 +4,9 @@ import type { AddressInfo } from 'node:net'
 
 const words = 500_000
 
+/** Time before an answer below `/slow`. */
+export const slowMs = 200
+
 const answer = JSON.stringify({
   id: 'msg_1',
   type: 'message',
@@ -61,7 +64,7 @@ async function sendLarge(response: ServerResponse, piece: Buffer): Promise<void>
 }
 
 /** Starts a server for all rows. Returns its address. */
-export async function startServer(): Promise<{ url: string; imageSize: number; close(): void }> {
+export async function startServer(): Promise<{ url: string; close(): void }> {
   const stream = createStream()
   const image = createImage()
   const session = createSession()
@@ -83,10 +86,11 @@ export async function startServer(): Promise<{ url: string; imageSize: number; c
             ? '{"data":[]}'
             : answer
       const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-      return response.writeHead(200, { ...headers, ...length }).end(body)
+      const answerNow = () => response.writeHead(200, { ...headers, ...length }).end(body)
+      return url.startsWith('/slow/') ? setTimeout(answerNow, slowMs) : answerNow()
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, imageSize: image.length, close: () => server.close() }
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
 }
