@@ -1,3 +1,4 @@
+import { getSystemErrorMap } from 'node:util'
 import { InvalidArgumentError, Option } from 'commander'
 import { appendValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
@@ -6,7 +7,7 @@ import { faultKinds, parseFaults } from '../emulator/faults.ts'
 import { addressToCall, listen } from '../emulator/listen.ts'
 import { readRecord } from '../emulator/sessions/played.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
-import { CliError, describeFileError, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
 import { isLoopback } from '../wire/address.ts'
@@ -80,7 +81,7 @@ export default {
               ? undefined
               : readRecord(await input.readText(session, '--session'), session),
         },
-        strict: { refuses: strict, onDoubt: (doubt) => note(`${doubt}: with --strict that is 400`) },
+        isStrict: strict,
       },
       timers.now,
     )
@@ -95,7 +96,7 @@ export default {
       },
     }).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ERR_SOCKET_BAD_PORT') throw usageError('--port must be from 0 to 65535')
-      const why = listenProblems.get(error.code) ?? describeFileError(error)
+      const [, why = error.message] = getSystemErrorMap().get(error.errno ?? 0) ?? []
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
     if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
@@ -112,13 +113,6 @@ function parseMilliseconds(value: string): number {
     throw new InvalidArgumentError(`not a duration ${durationForms}; a bare number is milliseconds`)
   return milliseconds
 }
-
-const listenProblems = new Map<string | undefined, string>([
-  ['EADDRINUSE', 'the port is in use'],
-  ['EADDRNOTAVAIL', 'it is not an address of this machine'],
-  ['ENOTFOUND', 'no such host'],
-  ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
-])
 
 /** Maximum size of the unwritten log, in bytes. The reader of stderr may be slow or absent. */
 const maxUnwrittenBytes = 2 ** 20

@@ -37,8 +37,8 @@ export interface EmulatorOptions {
   /** Fixed answer of the model. */
   answer?: string | undefined
   sessions?: SessionsOptions
-  /** Refuses requests that the service may refuse, or reports doubts about them. */
-  strict?: { refuses: boolean; onDoubt(doubt: string): void }
+  /** Refuses requests that the service may refuse. */
+  isStrict?: boolean
 }
 
 /** Endpoint of a request, with the parameters of its path. */
@@ -123,7 +123,8 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     const headers: Record<string, string> = Object.fromEntries(lower)
     const value = bytes && tryParseJson(Buffer.from(bytes).toString())
     const call = { ...route, headers, body: value as Call['body'] }
-    const refusal = refuseCredential(call, options.credentials) ?? (await findProblems(call, options.strict))
+    const refusal =
+      refuseCredential(call, options.credentials) ?? (await findProblems(call, options.isStrict))
     return toHttpResponse(refusal ?? (await handlers[route.name](call)), fault === 'cut')
   }
 }
@@ -162,24 +163,21 @@ function refuseCredential(
   return errorResponse(401, `the header ${place}`)
 }
 
-/** Maximum number of reported doubts, and maximum length of a refusal. */
-const [maxReportedDoubts, maxMessageLength] = [20, 4000]
+/** Maximum length of a refusal. */
+const maxMessageLength = 4000
 
-/**
- * Returns the refusal of a request that does not match its endpoint's schema, or that a service may refuse.
- */
+/** Returns the refusal of a request that does not match its endpoint's schema. */
 async function findProblems(
   { endpoint, headers, body }: Call,
-  strict: EmulatorOptions['strict'],
+  isStrict = false,
 ): Promise<EmulatedResponse | undefined> {
   const schema = await endpoint.request?.()
-  const problems = schema ? problemsOf(schema, body, headers['content-type']) : []
-  const hasDoubts = endpoint.service === 'agents' && strict !== undefined && problems.length === 0
-  const doubts = hasDoubts ? [...findHeaderDoubts(headers), ...findEventDoubts(body)] : []
-  const refused = strict?.refuses ? [...problems, ...doubts] : problems
-  if (refused.length > 0) return errorResponse(400, takeStart(refused.join('; '), maxMessageLength))
-  for (const doubt of doubts.slice(0, maxReportedDoubts)) strict?.onDoubt(doubt)
-  return undefined
+  const invalid = schema ? problemsOf(schema, body, headers['content-type']) : []
+  const isDoubted = isStrict && endpoint.service === 'agents' && invalid.length === 0
+  const problems = isDoubted ? [...findHeaderDoubts(headers), ...findEventDoubts(body)] : invalid
+  return problems.length === 0
+    ? undefined
+    : errorResponse(400, takeStart(problems.join('; '), maxMessageLength))
 }
 
 type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>

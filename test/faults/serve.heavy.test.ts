@@ -150,7 +150,7 @@ describe('W: serve under attack', () => {
     )
     expect([code, stderr]).toEqual([
       11,
-      `parley: cannot listen on 127.0.0.1:${other.port}: the port is in use\n`,
+      `parley: cannot listen on 127.0.0.1:${other.port}: address already in use\n`,
     ])
   })
 
