@@ -10,11 +10,11 @@ import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { type CollectedBody, collectBody, type HttpResponse } from '../wire/exchange.ts'
+import { type CollectedBody, collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
-import { type Cursor, createPageHistory, type Page, readList, readPage } from '../wire/page.ts'
+import { type Cursor, createPageHistory, type Page, readPage } from '../wire/page.ts'
 import { createResponseError, isErrorEnvelope, readFailureInBody } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
@@ -71,7 +71,7 @@ async function readRequest(
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = options.method ?? (hasBody ? 'POST' : 'GET')
   if (hasBody && (method === 'GET' || method === 'HEAD')) throw usageError(`${method} takes no body`)
-  const body = hasBody ? await readBody(context, options) : undefined
+  const body = hasBody ? await readRequestBody(context, options) : undefined
   return {
     endpoint: { service, method, path, repeat: getRepeatRule(method, context), accept: '*/*' },
     parts: {
@@ -89,7 +89,7 @@ const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint
 
 const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
-async function readBody(context: Context, { input, set = [] }: ApiOptions): Promise<Uint8Array> {
+async function readRequestBody(context: Context, { input, set = [] }: ApiOptions): Promise<Uint8Array> {
   const { input: inputs, flags } = context
   const assignments = set.map(parseAssignment)
   const name = input === undefined || input === '-' ? 'stdin' : input
@@ -310,19 +310,13 @@ async function paginate(
   const address = settings.values[addressSettings[endpoint.service]]
   let next = { path: endpoint.path, query: parts.query ?? '' }
   let by = 'next_page'
-  const add = ({ texts }: Page) => {
-    for (const item of texts) printer.add(`${item}\n`)
-  }
   for (;;) {
     trail.addMark(`${next.path}?${next.query}`, `${by} repeats`)
     const request = { ...parts, query: next.query }
-    const page = await caller
-      .call({ ...endpoint, path: next.path }, request, ({ body }) => readList(body, readItems, add))
-      .catch(async (error: unknown) => {
-        await printer.end()
-        throw error
-      })
-    add(page)
+    const page = await caller.call({ ...endpoint, path: next.path }, request, async ({ body }) =>
+      readItems(await readBody(body)),
+    )
+    for (const item of page.texts) printer.add(`${item}\n`)
     await printer.write()
     const cursor = page.next()
     if (!cursor) return printer.end()

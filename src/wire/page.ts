@@ -1,5 +1,3 @@
-import { decodeBodyText } from './charset.ts'
-import { collectBody } from './exchange.ts'
 import { isObject, maxDepth, tooDeep } from './json/parse.ts'
 import { createWalk, readKey, skipBlanks } from './json/scanner.ts'
 import {
@@ -27,40 +25,6 @@ export interface Page {
    * Returns how to request the next page. Throws a `CliError` if the page has a next one but no token for it.
    */
   next(): Cursor | undefined
-}
-
-/**
- * Reads a body with a list by `read`. If the body is cut, calls `keep` with the complete elements before it
- * throws the failure.
- */
-export async function readList<T>(
-  body: AsyncIterable<Uint8Array>,
-  read: (bytes: Uint8Array) => T,
-  keep: (start: T) => void,
-  contentType?: string,
-): Promise<T> {
-  const collected = collectBody()
-  try {
-    for await (const chunk of body) collected.add(chunk)
-    return read(collected.bytes())
-  } catch (error) {
-    try {
-      const elements = readWholeElements(decodeBodyText(collected.bytes(), contentType))
-      if (elements.length > 0) keep(read(Buffer.from(`[${elements.join(',')}]`)))
-    } catch {
-      // The text is not the start of such a list, so it has no complete elements.
-    }
-    throw error
-  }
-}
-
-/**
- * Returns the complete elements of a cut list, bare or in the field `data`. A number or word at the end of
- * the text may be incomplete.
- */
-function readWholeElements(text: string): string[] {
-  const start = /[}\]"]\s*$/.test(text) ? `${text},` : text
-  return [...listElements(start), ...listElements(start, 'data')]
 }
 
 /** Reads one page, or a list without pages. `name` is its name in messages. Throws a `CliError`. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createPageHistory, listElements, readList, readPage, toOneLineJson } from '../../src/wire/page.ts'
+import { createPageHistory, listElements, readPage, toOneLineJson } from '../../src/wire/page.ts'
 
 const page = (text: string) => readPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
@@ -109,65 +109,4 @@ test.each<[text: string, elements: string[]]>([
 
 test('removes every line break and nothing else', () => {
   expect(toOneLineJson('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
-})
-
-/** Returns the saved items of a list that is cut off after this text, and the failure. */
-async function readCutList(text: string, read = (bytes: Uint8Array) => Buffer.from(bytes).toString()) {
-  const body = async function* () {
-    for (const byte of Buffer.from(text)) yield Uint8Array.of(byte)
-    throw new Error('cut')
-  }
-  const saved: string[] = []
-  const failure = await readList(body(), read, (start) => void saved.push(start)).catch(
-    (error: Error) => error,
-  )
-  return { kept: saved, failure }
-}
-
-test.each<[text: string, saved: string | undefined]>([
-  ['', undefined],
-  ['words', undefined],
-  ['5,', undefined],
-  ['[', undefined],
-  ['[1', undefined],
-  ['[1,', '[1]'],
-  ['[1, 2', '[1]'],
-  ['[{"a":[1,2]}', '[{"a":[1,2]}]'],
-  ['[[1],[2],[3', '[[1],[2]]'],
-  ['["]é",', '["]é"]'],
-  ['[{"a":1,"b":', undefined],
-  ['[{"a":1},{"b":1,', '[{"a":1}]'],
-  ['{"data":[', undefined],
-  ['{"data":[1', undefined],
-  ['{"data":[1,', '[1]'],
-  ['{"data":[{"a":{"b":1}},{"a"', '[{"a":{"b":1}}]'],
-  ['{"data":[[1],[2', '[[1]]'],
-  ['{"data":["a" ', '["a"]'],
-  ['{"data":["a,\\"', undefined],
-  ['{"data":[1]', '[1]'],
-  ['{"data":[1],"next_page":"p', '[1]'],
-  ['{"data":[1],"x":{"y":1,', '[1]'],
-  ['{"x":{"y":1},"data":[1,2', '[1]'],
-  ['{"x":[{"y":[1,2', undefined],
-  ['{"x":1,"data":[', undefined],
-  ['{"x":{"y":1,', undefined],
-  ['{"x":{"y":1}', undefined],
-])('saves the complete items of a list that is cut off after %s: %s', async (text, saved) => {
-  const { kept: found, failure } = await readCutList(text)
-  expect(found).toEqual(saved === undefined ? [] : [saved])
-  expect(failure).toEqual(new Error('cut'))
-})
-
-test('saves nothing of an unreadable start, and reads a list that arrives completely', async () => {
-  const fail = () => {
-    throw new Error('not a list')
-  }
-  expect(await readCutList('[1,', fail)).toEqual({ kept: [], failure: new Error('cut') })
-  const body = async function* () {
-    yield* [Buffer.from('[1,'), Buffer.from('2]')]
-  }
-  const saved: unknown[] = []
-  const read = (bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString())
-  expect(await readList(body(), read, (start) => saved.push(start))).toEqual([1, 2])
-  expect(saved).toEqual([])
 })

@@ -44,9 +44,9 @@ export default {
     const onUnprovedOrder = (isCut: boolean) => {
       doubt = isCut ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events` : 'it may be wrong'
     }
-    const list = () =>
+    const list = async () =>
       isNewest
-        ? listNewest(caller, parts, { types, order, limit }, onUnprovedOrder)
+        ? [await listNewest(caller, parts, { types, order, limit }, onUnprovedOrder)]
         : listEvents(caller, parts, query, onUnprovedOrder)
     const text = toQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
@@ -54,7 +54,7 @@ export default {
     const printRows = createRowPrinter(context)
     const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
     let count = 0
-    for await (const items of list()) {
+    for await (const items of await list()) {
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)
       count += events.length

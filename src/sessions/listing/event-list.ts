@@ -3,7 +3,8 @@ import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type Cursor, createPageHistory, readList } from '../../wire/page.ts'
+import { readBody } from '../../wire/exchange.ts'
+import { type Cursor, createPageHistory } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -52,8 +53,8 @@ export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGener
 
 /**
  * Lists a session's events page by page: only these types, at most this number, in this order, even if the
- * service ignores the query. A list in the other order is read completely before it is yielded. If a list is
- * cut, its received events are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the
+ * service ignores the query. A list in the other order is read completely before it is yielded. If a page
+ * cannot be read, the earlier pages are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the
  * times of the events do not show the order; `isCut` means that the limit may have left out events.
  */
 export async function* listEvents(
@@ -115,75 +116,53 @@ export async function* listEvents(
 
 /**
  * Returns the newest events, in this order. If the times of a list in descending order do not prove that the
- * service honoured the order, the whole list is read again in ascending order. If a list breaks off, the
- * received events come first.
+ * service honoured the order, the whole list is read again in ascending order.
  */
-export async function* listNewest(
+export async function listNewest(
   caller: Caller,
   parts: RequestParts,
   { types, limit, order = 'asc' }: ListQuery & { limit: number },
   onUnprovedOrder: OnUnprovedOrder,
-): AsyncGenerator<EventItem[]> {
+): Promise<EventItem[]> {
   const arrange = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
   let isProved = true
   const onUnproved = () => {
     isProved = false
   }
   const newest: EventItem[] = []
-  try {
-    for await (const items of listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
-      for (const item of items) newest.push(item)
-  } catch (error) {
-    yield arrange(newest.reverse())
-    throw error
-  }
-  if (isProved || newest.length < Math.min(limit, 2)) return yield arrange(newest.reverse())
+  for await (const items of listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
+    for (const item of items) newest.push(item)
+  if (isProved || newest.length < Math.min(limit, 2)) return arrange(newest.reverse())
   isProved = true
   let last: EventItem[] = []
   let count = 0
-  try {
-    for await (const items of listEvents(caller, parts, { types, order: 'asc' }, onUnproved)) {
-      count += items.length
-      for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
-    }
-  } catch (error) {
-    yield arrange(last.slice(-limit))
-    throw error
+  for await (const items of listEvents(caller, parts, { types, order: 'asc' }, onUnproved)) {
+    count += items.length
+    for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
   }
   if (!isProved && count > 1) onUnprovedOrder(count > limit)
-  yield arrange(last.slice(-limit))
+  return arrange(last.slice(-limit))
 }
 
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /**
  * Yields pages as the service sends them. If a list does not say that it is complete, the next page is
- * requested. Throws a `CliError` if the list remains incomplete or unclear. The received events of a cut page
- * are yielded before the failure.
+ * requested. Throws a `CliError` if the list remains incomplete or unclear.
  */
 async function* readPages(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {
-  /** Received events of a cut page. */
-  let received: EventItem[] = []
   const readPage = (asked: ListQuery, cursor?: Cursor) =>
     caller.call(
       endpoints.listEvents,
       { ...parts, query: toQuery(asked, cursor) || undefined },
-      ({ body, headers: { 'content-type': contentType } }) => {
-        received = []
-        const readEvents = (bytes: Uint8Array) => readEventsPage(decodeBodyText(bytes, contentType))
-        const keep = ({ items }: ReturnType<typeof readEvents>) => {
-          received = items
-        }
-        return readList(body, readEvents, keep, contentType)
-      },
+      async ({ body, headers }) =>
+        readEventsPage(decodeBodyText(await readBody(body), headers['content-type'])),
     )
   const trail = createPageHistory('the list of events')
-  /** Number of events of a page that were yielded before the page is requested again. */
-  let known = 0
   /** The source texts of the last page's events by their ids: two pages may share an event. */
   let last = new Map<string, string>()
   const takeNew = (items: EventItem[]) => {
@@ -193,29 +172,23 @@ async function* readPages(
     // Previews belong to a stream only, so they are removed from lists.
     return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
   }
-  try {
-    for (let cursor: Cursor | undefined; ; ) {
-      const isFirst = cursor === undefined
-      const { items, statesNext, next } = await readPage(query, cursor)
-      trail.addMark(items[0]?.event.id, 'its pages repeat')
-      yield takeNew(items)
-      cursor = next()
-      if (!cursor) {
-        if (statesNext || !isFirst || !commonPageSizes.includes(items.length)) return
-        known = items.length
-        const whole = await readPage({ ...query, limit: maxPageSize }).catch(refusal)
-        if (whole) yield takeNew(whole.items.slice(known))
-        if (Math.max(known, whole?.items.length ?? 0) < maxPageSize) return
-        throw createResponseError(
-          `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
-        )
-      }
-      trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
-      trail.addPage(items.length)
+  for (let cursor: Cursor | undefined; ; ) {
+    const isFirst = cursor === undefined
+    const { items, statesNext, next } = await readPage(query, cursor)
+    trail.addMark(items[0]?.event.id, 'its pages repeat')
+    yield takeNew(items)
+    cursor = next()
+    if (!cursor) {
+      if (statesNext || !isFirst || !commonPageSizes.includes(items.length)) return
+      const whole = await readPage({ ...query, limit: maxPageSize }).catch(refusal)
+      if (whole) yield takeNew(whole.items.slice(items.length))
+      if (Math.max(items.length, whole?.items.length ?? 0) < maxPageSize) return
+      throw createResponseError(
+        `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
+      )
     }
-  } catch (error) {
-    yield takeNew(received.slice(known))
-    throw error
+    trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    trail.addPage(items.length)
   }
 }
 

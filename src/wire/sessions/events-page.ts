@@ -29,7 +29,7 @@ export function readEventsPage(text: string) {
       return { items, statesNext: true, next: refuse }
     }
   }
-  return { items, statesNext: statesNext, next }
+  return { items, statesNext, next }
 }
 
 /**
