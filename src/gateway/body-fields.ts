@@ -1,5 +1,11 @@
 import { Option } from 'commander'
-import { parseIntegerField, parseNumberField } from '../argv/flags.ts'
+import {
+  appendValue,
+  createFailOnEmptyFlag,
+  FileFlag,
+  parseIntegerField,
+  parseNumberField,
+} from '../argv/flags.ts'
 
 /** A field of the request body with a flag. `parse` returns the JSON source text of its value. */
 interface BodyField {
@@ -30,9 +36,18 @@ type BodyFieldName = keyof typeof bodyFields
 /** JSON source texts of fields. */
 export type BodyFieldValues = { [Name in BodyFieldName]?: string }
 
-/** Returns the flags. `notes` are added to their descriptions. */
-export const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>
+/** Returns the flags of the fields. `notes` are added to their descriptions. */
+const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>
   (Object.keys(bodyFields) as BodyFieldName[]).map((name) => {
     const { flag, about, parse } = bodyFields[name]
     return new Option(flag, [about, notes[name]].filter(Boolean).join(' ')).argParser(parse)
   })
+
+/** Returns the flags that all prompts have. */
+export const promptFlags = (aboutFile: string, notes?: BodyFieldValues): Option[] => [
+  ...bodyFieldFlags(notes),
+  new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'),
+  new FileFlag('-f, --file <file>', `${aboutFile}, or - for stdin, repeatable`).argParser(appendValue),
+  new Option('--set <path=value>', 'set any field of the body, repeatable').argParser(appendValue),
+  createFailOnEmptyFlag(),
+]

@@ -79,7 +79,7 @@ export async function openConversation(context: Context, name: string): Promise<
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         const start = model === undefined ? '{' : `{"model":${JSON.stringify(model)},`
         const thread = Buffer.concat([Buffer.from(start), whole.subarray(1)])
-        writeFileAtomically(findThreadFile(context, name), thread, { mode: 0o600, uid: context.host.uid })
+        writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         context.calls.setInterruptText(() => undefined)
         if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
       } catch (error) {

@@ -76,7 +76,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     async finish(): Promise<CliError | undefined> {
       const { summary, failure: broken } = last as ReadPart
       finder.finish()
-      if (broken && isRaw) throw rescueBody(broken)
+      if (isRaw && (!broken || readTokenUsage(summary))) reading.onSummary(summary)
+      if (isRaw && broken) throw rescueBody(broken)
       try {
         const problem = isRaw
           ? checkRawAnswer(context, finder, summary)

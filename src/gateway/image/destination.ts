@@ -4,7 +4,6 @@ import type { Context } from '../../context.ts'
 import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFileAtomically } from '../../io/temporary-file.ts'
-import type { Timers } from '../../timers.ts'
 import { hasOtherExtension } from './format.ts'
 
 /** Place to save images. */
@@ -52,7 +51,7 @@ function createStdoutDestination({ output }: Context): Destination {
 
 /** Returns a destination for files named by the prompt, with the next free number. */
 async function createFolderDestination(
-  { host, cleanups, timers }: Context,
+  { host, cleanups }: Context,
   folder: string,
   name: string,
   replaces: boolean,
@@ -69,8 +68,8 @@ async function createFolderDestination(
           const file = `${addNumber(name, ++count)}.${extension}`
           const target = resolve(path, file)
           if (findReplaceProblem(target, host.uid, replaces)) continue
-          const create = () => createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups })
-          if (await retryWhileOutOfDescriptors(timers, create)) return folder + file
+          if (await createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups }))
+            return folder + file
         }
       }),
   }
@@ -119,20 +118,6 @@ async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
     const isLast = !mayBeMade || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)
-  }
-}
-
-const maxRetries = 100
-
-/** Retries if the process has no free file descriptor, because requests of a batch may hold all of them. */
-async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise<T>): Promise<T> {
-  for (let retries = 0; ; retries++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (retries === maxRetries || !hasCode(error, 'EMFILE', 'ENFILE')) throw error
-      await timers.wait(100)
-    }
   }
 }
 

@@ -2,7 +2,7 @@ import { buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { readInputs } from '../../content/prompt.ts'
 import { withSavedAnswer } from '../../content/saved-answer.ts'
-import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
+import { recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -12,7 +12,6 @@ import { showSpinner } from '../../io/spinner.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import { type AnswerSummary, hasContinuation } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
@@ -48,13 +47,8 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     show ??= createPreview(context, options.preview)
     await show(bytes, extension)
   }
-  let summary: AnswerSummary = {}
-  /** Token counts of a failed part. */
-  let known: AnswerSummary = {}
   const reading = openImageAnswer(context, {
-    onSummary(told) {
-      known = told
-    },
+    onSummary: (summary) => recordAnswer(context.summary, summary),
     async save(images, earlier) {
       if (destination) await saveImages(context, images, { destination, earlier, onSaved })
     },
@@ -65,26 +59,15 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   async function read(response: HttpResponse): Promise<AnswerPart> {
     // With `--raw` the output itself shows the progress.
     const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
-    known = {}
     try {
-      const part = await reading.read(response)
-      summary = part.summary
-      if (hasContinuation(summary)) recordAnswer(context.summary, summary)
-      return part
-    } catch (error) {
-      addPartUsage(context.summary, known)
-      throw error
+      return await reading.read(response)
     } finally {
       stop?.()
     }
   }
 
   async function finish(): Promise<void> {
-    const failure = await reading.finish().catch((error: unknown) => {
-      addPartUsage(context.summary, known)
-      throw error
-    })
-    recordAnswer(context.summary, summary)
+    const failure = await reading.finish()
     try {
       if (destination) await saveAnswer(context, reading, options.output)
     } finally {
