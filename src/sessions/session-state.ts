@@ -88,11 +88,11 @@ class Fold {
   /** The last event of a client that had an effect was an interrupt of the whole session. */
   isHalted = false
   isEmpty = true
-  isIdle = false
-  /** The session resource was idle, and no event has shown that. */
-  isIdleByResource = false
-  /** Nothing has happened for long, and no part of the session is known to work. */
-  isStalled = false
+  /**
+   * `idle by resource`: the session resource was idle, and no event has shown that. `stalled`: nothing has
+   * happened for long, and no part of the session is known to work. Both end with the next event.
+   */
+  status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** Tool uses of the main thread that the service runs, and `modelRequest`. */
   readonly working = new Set<string>()
   showsIdleEvents = false
@@ -112,6 +112,10 @@ class Fold {
   missed: Stop | undefined
   stoppedAt: string | undefined
   lastStop: string | undefined
+
+  get isIdle(): boolean {
+    return this.status === 'idle' || this.status === 'idle by resource'
+  }
 }
 
 /**
@@ -163,9 +167,7 @@ export class SessionState {
     const { type } = event
     const fold = this.#fold
     fold.isEmpty = false
-    // Any later event shows that the session has continued.
-    if (fold.isIdleByResource) fold.isIdle = fold.isIdleByResource = false
-    fold.isStalled = false
+    if (fold.status !== 'idle') fold.status = 'working'
     this.#addWork(event)
     if (isToolUse(event)) this.#open(event)
     const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isAssumed)
@@ -199,7 +201,7 @@ export class SessionState {
       this.#addStop(event)
       fold.showsIdleEvents ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
     } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#stillWaits))
-      fold.isIdle = false
+      fold.status = 'working'
     return hasEffect
   }
 
@@ -217,7 +219,7 @@ export class SessionState {
   addIdleResource(isTerminated = false): void {
     const stop_reason = this.#fold.hasFinalError ? { type: 'retries_exhausted' } : undefined
     this.#addStop({ type: isTerminated ? 'session.status_terminated' : 'session.status_idle', stop_reason })
-    this.#fold.isIdleByResource = true
+    this.#fold.status = 'idle by resource'
   }
 
   /**
@@ -226,8 +228,9 @@ export class SessionState {
    * until the next event.
    */
   addSilence(): void {
-    const { background, isIdle, working } = this.#fold
-    this.#fold.isStalled = !isIdle && working.size === 0 && !background.hasWorkingThread
+    const { background, status, working } = this.#fold
+    const isStalled = status === 'working' && working.size === 0 && !background.hasWorkingThread
+    if (isStalled) this.#fold.status = 'stalled'
   }
 
   /** No event was added. */
@@ -237,7 +240,7 @@ export class SessionState {
 
   /** Only the session resource has shown the stop, although the service shows stops as events. */
   get lacksIdleEvent(): boolean {
-    return this.#fold.isIdleByResource && this.#fold.showsIdleEvents
+    return this.#fold.status === 'idle by resource' && this.#fold.showsIdleEvents
   }
 
   /** The session has stopped, with or without waiting tool uses. */
@@ -289,7 +292,7 @@ export class SessionState {
 
   /** The stop of a running session in which only tool uses of child threads are open. */
   get #stall(): Stop | undefined {
-    const isStalled = this.#fold.isStalled && !this.#isAttended
+    const isStalled = this.#fold.status === 'stalled' && !this.#isAttended
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
@@ -364,10 +367,10 @@ export class SessionState {
   }
 
   #isUnlisted(id: string): boolean {
-    const { idle, open, isStalled, background } = this.#fold
+    const { idle, open, status, background } = this.#fold
     if (!open.has(id)) return false
     if (idle !== undefined && !idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
-    return isStalled && background.waitsWithoutList(this.#toolUses.get(id)?.thread)
+    return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.thread)
   }
 
   toolUse(id: string): ToolUse | undefined {
@@ -532,7 +535,7 @@ export class SessionState {
 
   #addStop(event: SessionEvent): void {
     const fold = this.#fold
-    fold.isIdle = true
+    fold.status = 'idle'
     fold.stoppedAt = event.processed_at ?? undefined
     fold.lastStop = event.id
     if (event.id !== undefined) this.stops.add(event.id)
