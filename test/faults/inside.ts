@@ -4,7 +4,7 @@ import { Readable, Writable } from 'node:stream'
 import type { Host } from '../../src/context.ts'
 import type { main } from '../../src/main.ts'
 import { createSteadyClock } from '../harness/clock.ts'
-import { type Ending, environment, type Launch, readFiles, removeFolder } from './world.ts'
+import { type Ending, environment, type Launch, readFiles, releaseFolder } from './world.ts'
 
 const require = createRequire(import.meta.url)
 const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }
@@ -33,7 +33,7 @@ export async function runInside({ argv, stdin, env }: Launch, folder: string): P
   const code = await program.main(argv, host)
   const seconds = (performance.now() - start) / 1000
   const files = readFiles(folder)
-  removeFolder(folder)
+  releaseFolder(folder)
   return { code, out: out.bytes(), err: err.bytes().toString(), seconds, memory: 0, files }
 }
 

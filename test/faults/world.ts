@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { delimiter, join, relative } from 'node:path'
 import { childEnvironment } from '../harness/environment.ts'
 import { homeVariables, temporaryFolder } from '../harness/run.ts'
@@ -48,8 +48,13 @@ const cache = temporaryFolder()
  */
 const hardStopMs = process.env.TEST_PROOF ? 12_000 : 120_000
 
+/** Folders of earlier runs for later ones. Creating and removing folders can take longer than a run. */
+const unchangedFolders: string[] = []
+
 /** Makes an empty home, working and temporary folder. */
 export function makeFolders(): string {
+  const unchanged = unchangedFolders.pop()
+  if (unchanged !== undefined) return unchanged
   const folder = temporaryFolder()
   for (const name of ['home', 'cwd', 'tmp', 'bin']) mkdirSync(join(folder, name))
   // Windows has no shell that would use the link, and links need a privilege there.
@@ -130,6 +135,17 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
 /** Retries, because Windows locks the folder of a process for a moment after its end. */
 export const removeFolder = (folder: string) =>
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+
+/** Removes the folder of a run that has ended, unless the run and its preparation have changed nothing. */
+export function releaseFolder(folder: string): void {
+  const isUnchanged = ['home', 'cwd', 'tmp'].every((name) => {
+    const path = join(folder, name)
+    const mode = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
+    return (mode & 0o7777) === 0o755 && readdirSync(path).length === 0
+  })
+  if (isUnchanged) unchangedFolders.push(folder)
+  else removeFolder(folder)
+}
 
 function readPeak(folder: string): number {
   try {

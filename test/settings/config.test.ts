@@ -189,6 +189,8 @@ describe('config set, get and unset', () => {
     ['retries', '1.5', 'whole number'],
     ['retries', '2s', 'whole number'],
     ['stream', 'maybe', 'true or false (or yes, no, on, off, 1, 0)'],
+    ['stream', '__proto__', 'true or false'],
+    ['failOnCut', '2', 'true or false'],
     ['streamVia', 'tube', 'query or path or body'],
     ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
     ['family', 'a/b', 'letters'],
