@@ -1,50 +1,32 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createClock } from '../../harness/clock.ts'
-import { run } from '../../harness/run.ts'
-import { createSessionService, type Event, type SessionScript } from './session-service.ts'
+import { asks, bash, createSessionService, endTurn, running, says } from '../../harness/session-service.ts'
 
 const minutes = 60_000
-const says = (id: string): Event => ({ id, type: 'agent.message', content: [{ type: 'text', text: id }] })
-const use: Event = {
-  id: 'u1',
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: {},
-  evaluated_permission: 'allow',
-}
-const rest: Event = { id: 'r1', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
-const running: Event = { id: 'w1', type: 'session.status_running' }
 
 /** Follows a session that works for `length` minutes, with events after 20 s and 130 s. */
 async function follow(
   words: string[],
   { length = 3, isSent = true, tty = [] as 'stderr'[], headAfter = 0 } = {},
 ) {
-  const clock = createClock()
-  const script: SessionScript = {
-    history: isSent ? [] : [{ id: 'm0', type: 'user.message', content: 'x' }, running],
-    late: 0,
-    isSent,
-    turn: [
-      { event: says('a1'), after: 20_000 },
-      { event: use, after: 110_000 },
-      { event: rest, after: length * minutes - 130_000 },
-    ],
-    receipt: 'whole',
-    runsFirst: false,
-    echoes: true,
-    lag: 0,
-    list: { form: 'next_page', size: 100, obeys: true },
-    keepsAlive: true,
-    streams: [{ replay: 'none', cut: 'end', twice: [], name: 'type', hasComments: false, hasPieces: false }],
+  const { run, add, timers, exchange } = createSessionService({
+    history: isSent ? [] : [asks('x'), running],
+    posts: [{ act: () => void work() }],
+  })
+  async function work() {
+    await timers.wait(20_000)
+    add(says('a1'))
+    await timers.wait(110_000)
+    add(bash('u1', { evaluated_permission: 'allow' }))
+    await timers.wait(length * minutes - 130_000)
+    add(endTurn)
   }
-  const { exchange } = createSessionService(script, clock) as { exchange: Exchange }
+  if (!isSent) void work()
   const buffered: Exchange = async (request, onSent) => {
-    if (/\/stream$/.test(request.url)) await clock.wait(headAfter)
+    if (/\/stream$/.test(request.url)) await timers.wait(headAfter)
     return exchange(request, onSent)
   }
-  return run(['events', ...words, '-s', 's1', '--timeout', '0'], { exchange: buffered, timers: clock, tty })
+  return run(['events', ...words, '--timeout', '0'], { exchange: buffered, tty })
 }
 
 const getProgressLines = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
