@@ -310,7 +310,7 @@ export class Follower {
         is: 'list',
         list,
         isQuiet: effect.isQuiet === true,
-        status: session && String(session.status),
+        status: session && (typeof session.status === 'string' ? session.status : 'unknown'),
       }
     }
     if (effect.do === 'listen') {
