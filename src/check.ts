@@ -150,7 +150,7 @@ async function tryChat(
   const { endpoint, parts } = await buildTrial(settings, isStreamed)
   return caller.call(endpoint, parts, async (response) => {
     const quiet = { ...context, output: silent, start: context.timers.now() }
-    const printing = await openAnswerPrinting(quiet, { isStreamed, demand: 'anything' })
+    const printing = await openAnswerPrinting(quiet, { isStreamed, requirement: 'anything' })
     try {
       await printing.read(response)
     } finally {

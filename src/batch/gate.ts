@@ -81,10 +81,10 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
   const { kind, details } = failure
   // An unknown error may be a bug that fails every answer, and each answer is paid for.
   if (kind === 'unexpected') return 'all'
-  const outlook = getBatchConsequence(failure)
-  if (outlook === 'wait') return 'refused'
+  const consequence = getBatchConsequence(failure)
+  if (consequence === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
-  if (outlook === 'end') return 'all'
+  if (consequence === 'end') return 'all'
   // A service that answers 2xx is reachable, so an error in such an answer is not an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
   return isOutage ? 'outage' : 'line'
@@ -192,16 +192,19 @@ export function recordAnswer(
 export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest): Gate {
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
-  const asked = getRetryAfterMs(refusal)
+  const waitMs = getRetryAfterMs(refusal)
   // During a pause, a refused request was sent before the pause or before its extension.
   const isNew = ticket === pause.number && now >= pause.until
-  requireFiniteWait(refusal, asked, isNew ? failedPauses.time : 0)
+  requireFiniteWait(refusal, waitMs, isNew ? failedPauses.time : 0)
   if (!isNew) {
-    const until = Math.max(pause.until, now + asked)
+    const until = Math.max(pause.until, now + waitMs)
     const time = failedPauses.time + until - Math.max(pause.until, now)
     return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, time } }
   }
-  const length = Math.max(asked, computeBackoffMs({ first: 500, longest: 8000 }, failedPauses.pauses, random))
+  const length = Math.max(
+    waitMs,
+    computeBackoffMs({ first: 500, longest: 8000 }, failedPauses.pauses, random),
+  )
   return {
     ...gate,
     slots: Math.max(1, Math.floor(slots / 2)),
@@ -234,23 +237,23 @@ export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRe
     : consecutiveFailures.length >= Math.max(minOutageFailures, gate.slots)
   // During an outage, only the line that tests the service counts.
   if (!isDecisive) return outage ? gate : { ...gate, consecutiveFailures }
-  const asked = getRetryAfterMs(failed)
-  requireFiniteWait(failed, asked, failedPauses.time)
+  const waitMs = getRetryAfterMs(failed)
+  requireFiniteWait(failed, waitMs, failedPauses.time)
   const trials = outage?.trials ?? 0
   return {
     ...gate,
     consecutiveFailures: [],
     outage: { trials, isTried: false },
-    ...newPause(gate, now, Math.max(asked, computeBackoffMs(trialBackoff, trials)), failedPauses.pauses),
+    ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(trialBackoff, trials)), failedPauses.pauses),
   }
 }
 
-function requireFiniteWait({ error, now, deadline }: FailedRequest, asked: number, failedMs: number): void {
-  const isLate = now + asked > deadline
-  const tooLong = asked > maxPauseMs ? 'more than an hour' : isLate && 'past the deadline'
+function requireFiniteWait({ error, now, deadline }: FailedRequest, waitMs: number, failedMs: number): void {
+  const isLate = now + waitMs > deadline
+  const tooLong = waitMs > maxPauseMs ? 'more than an hour' : isLate && 'past the deadline'
   const because =
     failedMs >= maxFailedPausesMs
       ? 'no request succeeded in 5 minutes of pauses'
-      : tooLong && `the service asks to wait ${Math.ceil(asked / 1000)} s, ${tooLong}`
+      : tooLong && `the service asks to wait ${Math.ceil(waitMs / 1000)} s, ${tooLong}`
   if (because) throw error.with({ deadline: isLate || undefined }, `${error.message}; ${because}`)
 }

@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 import type { Id } from './line-form.ts'
 
 /**
- * Records the requests and ids of the input and of earlier results. Fingerprints as keys take at most 150
+ * Records the requests and ids of the input and of earlier results. Fingerprints as keys take about 150
  * bytes for each line; maps of strings would take three times the memory.
  */
 export class Ledger {

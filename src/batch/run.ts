@@ -324,12 +324,12 @@ export class BatchRun implements BatchState {
         : formatAnswer(line, outcome as LineAnswer)
       this.tally.isAnswered ||= spent.answers > 0
       if (error) this.#noteFailure({ index, error })
-      const isKept = await this.#write(text)
+      const isWritten = await this.#write(text)
       const { failures } = this.tally
-      if (isKept && error) {
+      if (isWritten && error) {
         this.tally.failed++
         failures[error.kind] = (failures[error.kind] ?? 0) + 1
-      } else if (isKept) this.tally.ok++
+      } else if (isWritten) this.tally.ok++
       this.#options.report.onResult(index)
     } finally {
       this.gate = freeSlot(this.gate)

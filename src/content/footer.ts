@@ -39,13 +39,13 @@ export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 export function findMissingPart(
   end: AnswerEnd,
   isBlank: boolean,
-  demand: AnswerRequirement,
+  requirement: AnswerRequirement,
 ): string | undefined {
-  if (demand === 'anything') return undefined
+  if (requirement === 'anything') return undefined
   const cut = describeCut(end)
-  if (!isBlank) return demand === 'uncut' ? cut : undefined
-  const held = [...end.otherContent].join(' and ')
-  return `${cut === undefined ? '' : `${cut}; `}the answer has no text${held && `, only ${held}`}`
+  if (!isBlank) return requirement === 'uncut' ? cut : undefined
+  const others = [...end.otherContent].join(' and ')
+  return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
 /** Returns how an answer was cut or stopped, as far as known; `undefined` if it was not. */

@@ -16,11 +16,11 @@ export function withSavedAnswer(
   extension = 'bin',
 ): CliError {
   const part = saveToTemporaryFolder(host, bytes, extension)
-  const rescued = withSavedPart(failure, part)
+  const saved = withSavedPart(failure, part)
   if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > maxBytesInFailure)
-    return rescued
+    return saved
   const encoding = ['json', 'txt'].includes(extension) ? 'utf8' : 'base64'
-  return rescued.with({
+  return saved.with({
     answer: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding),
   })
 }

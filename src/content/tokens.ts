@@ -16,14 +16,14 @@ export const formatTokenCount = (count: number): string =>
  * than both.
  */
 export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
-  const told: string[] = []
+  const fields: string[] = []
   if (inputTokens !== undefined)
-    told.push(`${inputTokens === null ? 'unknown tokens' : formatTokenCount(inputTokens)} in`)
+    fields.push(`${inputTokens === null ? 'unknown tokens' : formatTokenCount(inputTokens)} in`)
   if (outputTokens !== undefined)
-    told.push(`${outputTokens === null ? 'unknown' : formatNumber(outputTokens)} out`)
+    fields.push(`${outputTokens === null ? 'unknown' : formatNumber(outputTokens)} out`)
   if (typeof totalTokens === 'number' && totalTokens !== sumTokens(inputTokens, outputTokens))
-    told.push(`${told.length > 0 ? formatNumber(totalTokens) : formatTokenCount(totalTokens)} in all`)
-  return told
+    fields.push(`${fields.length > 0 ? formatNumber(totalTokens) : formatTokenCount(totalTokens)} in all`)
+  return fields
 }
 
 /** Formats a whole number with thousands separators: `12,282`. */

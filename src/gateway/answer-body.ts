@@ -29,7 +29,7 @@ export async function readAnswerBody(
   { onChunk, readsRest, timers }: BodyConsumer,
 ): Promise<{ isAssumed: boolean }> {
   let isFinished = false
-  let isTaking = false
+  let isConsuming = false
   let isAssumed = false
   /** Milliseconds without content of the answer. Comments count as silence. */
   let silence = 0
@@ -44,9 +44,9 @@ export async function readAnswerBody(
       silence += timers.now() - waitingSince
       if (!isFinished) stopTimer()
       const count = decoder.contentCount()
-      isTaking = true
+      isConsuming = true
       await onChunk(chunk)
-      isTaking = false
+      isConsuming = false
       const progress = isFinished ? undefined : decoder.progress()
       if (progress === 'ended') {
         isFinished = true
@@ -62,7 +62,7 @@ export async function readAnswerBody(
       waitingSince = timers.now()
     }
   } catch (error) {
-    if (!isFinished || isTaking) throw error
+    if (!isFinished || isConsuming) throw error
   } finally {
     stopTimer()
   }

@@ -109,16 +109,16 @@ export class AnswerSchema {
    */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,
-    ask: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
+    request: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
   ): Promise<T | Mismatch> {
-    let asked = body
+    let sent = body
     for (let left = this.#use.retries ?? 0; ; left--) {
-      const answer = await ask(asked, left === 0)
+      const answer = await request(sent, left === 0)
       if (!('failure' in answer) || left === 0) return answer
       const { message, details } = answer.failure
       const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
       this.#context.note(`${message}${first}; asking again`)
-      asked = await this.#withTurns(asked, answer)
+      sent = await this.#withTurns(sent, answer)
     }
   }
 

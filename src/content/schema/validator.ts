@@ -39,7 +39,7 @@ export function createValidator(schema: unknown): SchemaValidator {
     if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
     for (const part of [...listSubschemas(schema)]) {
       for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]
-      nameAnew(part)
+      moveToPattern(part)
     }
     const validate: ValidateFunction = validator.compile(schema as object)
     // Fails for a schema that contains itself endlessly.
@@ -63,7 +63,7 @@ const validatorOnlyKeywords = [
 /** ajv ignores this name in `properties`, but not in a pattern, so the name is moved to a pattern. */
 const droppedProperty = '__proto__'
 
-function nameAnew(part: SchemaObject): void {
+function moveToPattern(part: SchemaObject): void {
   for (const [map, pattern] of [
     [part.properties, `^(${droppedProperty})$`],
     [part.patternProperties, `(${droppedProperty})`],

@@ -41,7 +41,7 @@ export interface PrintOptions {
   /** The request asked for a stream. */
   isStreamed: boolean
   /** Required content; with `--raw` an answer needs no text. */
-  demand: AnswerRequirement
+  requirement: AnswerRequirement
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
 }
@@ -55,7 +55,7 @@ export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
  * it if `isLast` is true.
  */
 export async function openAnswerPrinting(context: Context, printing: PrintOptions, isLast = true) {
-  const { file, isMarkdown = false, schema, isStreamed, demand, returnsText, showsUsage } = printing
+  const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
   const { flags, cleanups, timers } = context
   const isRaw = flags.raw ?? false
   const waiting = createPendingSpinner(context)
@@ -122,7 +122,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   /** Saves an unreadable answer, and adds its path to the failure. `saveAfter` saves text. */
-  function withPlace(error: unknown, isUnread = true): unknown {
+  function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
     if (attempts.refusal && !file) return joinFailures(attempts.refusal, error)
     breakLine()
@@ -176,7 +176,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       } catch (error) {
         addPartUsage(context.summary, summary)
         if (!hasEarlier && !(error instanceof OutputClosed)) await print()
-        throw withPlace(error)
+        throw withSavedPath(error)
       } finally {
         waiting.stop()
       }
@@ -190,13 +190,14 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         await attempts.run(() => shown?.end())
         requirePrinted()
       } catch (error) {
-        throw withPlace(error)
+        throw withSavedPath(error)
       }
-      const lack = findMissingPart(end, text.isBlank, isRaw && demand === 'text' ? 'anything' : demand)
-      if (lack !== undefined) {
+      const isLenient = isRaw && requirement === 'text'
+      const missing = findMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
+      if (missing !== undefined) {
         printUsage(context, end.summary, showsUsage)
         // A complete answer without text and other content needs no file.
-        throw withPlace(createResponseError(lack), end.otherContent.size > 0)
+        throw withSavedPath(createResponseError(missing), end.otherContent.size > 0)
       }
       if (schema) {
         response.accept()

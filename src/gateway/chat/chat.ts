@@ -66,7 +66,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     isMarkdown,
     returnsText: conversation !== undefined,
     isStreamed: options.stream ?? values.stream,
-    demand: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
+    requirement: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,
     showsUsage: options.usage,
   }

@@ -39,7 +39,7 @@ export async function prepareChatLines(
   const caller = await createLineSender(context, settings, common)
   const { raw: isRaw } = flags
   const failOnCut = options.failOnCut ?? values.failOnCut
-  const demand = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
+  const requirement = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
   async function ask(
     { model, body: first }: LineRequest,
@@ -57,7 +57,7 @@ export async function prepareChatLines(
       const { parts } = state
       const reader = {
         read: (response: HttpResponse) => parts.read(response, { isRaw, countAnswer, timers }),
-        finish: () => parts.finish({ demand, schema, isLast }),
+        finish: () => parts.finish({ requirement, schema, isLast }),
         addReceived: (failure: CliError) => parts.addReceived(failure),
       }
       const { value, ...facts } = await caller.receive({
@@ -79,8 +79,8 @@ export async function prepareChatLines(
 
   return {
     ...caller,
-    async prepare(question: LineInput) {
-      const request = await caller.build(question)
+    async prepare(input: LineInput) {
+      const request = await caller.build(input)
       const state: LineState = { mismatches: [], parts: undefined }
       return {
         ...request,
@@ -116,7 +116,7 @@ interface PartReading {
 }
 
 interface AnswerChecks {
-  demand: AnswerRequirement
+  requirement: AnswerRequirement
   schema: AnswerSchema | undefined
   /** A mismatch is a failure. */
   isLast: boolean
@@ -177,14 +177,14 @@ class ReceivedParts {
   }
 
   /** Throws a `CliError` with the text if the answer lacks required content. */
-  async finish({ demand, schema, isLast }: AnswerChecks) {
+  async finish({ requirement, schema, isLast }: AnswerChecks) {
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
-    const lack = findMissingPart(end, isBlank, demand)
+    const missing = findMissingPart(end, isBlank, requirement)
     // An answer without text may have other content that was paid for.
-    if (lack !== undefined)
-      throw createResponseError(lack).with({ answer: isBlank ? this.#readUnread() : text })
+    if (missing !== undefined)
+      throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     const checked = await schema?.check(text, describeCut(end))
     if (!checked || !('failure' in checked)) return this.#readResponse() ?? checked ?? { text }
     if (isLast) throw checked.failure

@@ -41,7 +41,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     if (saved > earlier) await reading.save(findings.images.slice(earlier), earlier)
   }
 
-  const rescueBody = (failure: CliError) => {
+  const withSavedBody = (failure: CliError) => {
     const { bytes, isPrinted } = last as ReadPart
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
     return isPrinted || bytes.length === 0 ? failure : withSavedAnswer(context, failure, bytes, extension)
@@ -63,9 +63,9 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
       // Decoding the images overwrites the body, so the body is saved first.
-      const kept = failure && !isErrorAnswer(failure) ? rescueBody(failure) : failure
+      const reported = failure && !isErrorAnswer(failure) ? withSavedBody(failure) : failure
       await saveFound()
-      if (kept) throw kept
+      if (reported) throw reported
       return part
     },
 
@@ -77,7 +77,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       const { summary, failure: broken } = last as ReadPart
       finder.finish()
       if (isRaw && (!broken || readTokenUsage(summary))) reading.onSummary(summary)
-      if (isRaw && broken) throw rescueBody(broken)
+      if (isRaw && broken) throw withSavedBody(broken)
       try {
         const problem = isRaw
           ? checkRawAnswer(context, finder, summary)
@@ -85,10 +85,10 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
         const failure = broken ?? problem
         // An unparsable value may contain an image. Decoding other images overwrites the body, so the body is
         // saved first.
-        return failure && finder.unreadable ? rescueBody(failure) : failure
+        return failure && finder.unreadable ? withSavedBody(failure) : failure
       } catch (error) {
         const failure = asFailure(error)
-        throw isErrorAnswer(failure) ? error : rescueBody(broken ?? failure)
+        throw isErrorAnswer(failure) ? error : withSavedBody(broken ?? failure)
       }
     },
 
@@ -122,8 +122,8 @@ function checkAnswer(
   if (!failure || hasImages || readTokenUsage(summary)) onSummary(summary)
   if (hasImages) return failure
   if (failure) throw failure
-  const said = [...findings.texts, ...findings.reasons].join(' ')
-  throw createResponseError(describeMissingImage(summary), said || undefined)
+  const explanation = [...findings.texts, ...findings.reasons].join(' ')
+  throw createResponseError(describeMissingImage(summary), explanation || undefined)
 }
 
 const describeMissingImage = ({ stopReason }: AnswerSummary) =>

@@ -81,12 +81,12 @@ function createFileDestination(
   name: string,
   replaces: boolean,
 ): Destination {
-  const findPlace = (file: string) => {
+  const findRegularFile = (file: string) => {
     const { path, isDirect } = findTarget(host, file, replaces)
     if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
     return path
   }
-  findPlace(name)
+  findRegularFile(name)
   const extension = extname(name)
   let count = 0
   return {
@@ -95,7 +95,9 @@ function createFileDestination(
       const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
       if (hasOtherExtension(file, kind)) note(`${file}: its extension does not match: the image is ${kind}`)
       return asFileErrors(file, async () => {
-        if (!(await createFileAtomically(findPlace(file), { bytes, replaces, uid: host.uid, cleanups })))
+        if (
+          !(await createFileAtomically(findRegularFile(file), { bytes, replaces, uid: host.uid, cleanups }))
+        )
           throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
         return file
       })
@@ -108,14 +110,14 @@ const addNumber = (name: string, count: number) => (count === 1 ? name : `${name
 /**
  * Throws if the folder is not writable. If it may be created, the nearest existing parent must be writable.
  */
-async function requireFolder(path: string, mayBeMade: boolean): Promise<void> {
+async function requireFolder(path: string, canBeCreated: boolean): Promise<void> {
   try {
     if (!(await fs.stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
     await fs.access(path, constants.W_OK | constants.X_OK)
   } catch (error) {
     const above = dirname(path)
     // A missing drive of Windows has no parent, so the search ends.
-    const isLast = !mayBeMade || above === path
+    const isLast = !canBeCreated || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)
   }

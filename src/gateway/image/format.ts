@@ -42,6 +42,6 @@ export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise
 
 /** Returns true if the file name has the extension of another format. */
 export function hasOtherExtension(name: string, extension: string): boolean {
-  const said = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
-  return said !== undefined && kindOf(said) !== extension
+  const given = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
+  return given !== undefined && kindOf(given) !== extension
 }

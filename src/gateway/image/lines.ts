@@ -37,12 +37,12 @@ export async function prepareImageLines(
   const model = () => chooseModel(options, settings)
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineSender(context, settings, common)
-  const { context: quiet } = caller
+  const { context: lineContext } = caller
   return {
     ...caller,
-    async prepare(question: LineInput) {
-      const request = await caller.build(question)
-      const prompt = 'prompt' in question ? question.prompt : await readPromptOfBody(request.body)
+    async prepare(input: LineInput) {
+      const request = await caller.build(input)
+      const prompt = 'prompt' in input ? input.prompt : await readPromptOfBody(request.body)
       const answer = new LongAnswer(request.body)
       let reader: LineReader<ImageLineContent> | undefined
       return {
@@ -52,10 +52,10 @@ export async function prepareImageLines(
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before sending, because the answer is paid for.
           const choose = () =>
-            chooseDestination(quiet, { output: folder, name, replaces: options.force ?? false })
+            chooseDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
-            ? openRawReader(quiet, countAnswer)
-            : openReader(quiet, { destination: await choose(), countAnswer })
+            ? openRawReader(lineContext, countAnswer)
+            : openReader(lineContext, { destination: await choose(), countAnswer })
           const { model } = request
           const { value, ...facts } = await caller.receive({ model, line, answer, reader, requireNext })
           return { ...facts, content: value }
@@ -106,21 +106,21 @@ function openReader(
     keepsConnection: true,
   })
   const { links, texts } = reading.findings
-  const addPlaces = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
+  const addSaved = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
   return {
     read: reading.read,
     addReceived(failure) {
       const text = texts.join('\n')
       if (text === '' && files.length === 0 && links.length === 0) return undefined
       const { answer: own = text === '' ? undefined : text } = failure.details
-      return addPlaces(own === undefined ? failure : failure.with({ answer: own }))
+      return addSaved(own === undefined ? failure : failure.with({ answer: own }))
     },
     async finish() {
       const failure = await reading.finish()
       await reading.saveFound().catch((error: unknown) => {
-        throw error instanceof CliError ? addPlaces(error) : error
+        throw error instanceof CliError ? addSaved(error) : error
       })
-      if (failure) throw addPlaces(failure)
+      if (failure) throw addSaved(failure)
       return {
         files,
         links: links.length > 0 ? links : undefined,
