@@ -1,6 +1,7 @@
 import type { ActiveSet } from './active-set.ts'
 import type { Deadline } from './deadline.ts'
 import type { Calls } from './delivery-state.ts'
+import type { CliError } from './errors.ts'
 import type { Command } from './io/command.ts'
 import type { Input, Stdin } from './io/input.ts'
 import type { Output, StdStream } from './io/output.ts'
@@ -115,13 +116,6 @@ export interface RunContext {
    * Synchronous. A function returns true if it leaves the cursor at the start of a terminal's line.
    */
   cleanups: ActiveSet<() => unknown>
-  /**
-   * Functions that run in order after all output and the report are written. Skipped after a signal, or if
-   * the report failed.
-   */
-  lastSteps: (() => void)[]
-  /** Runs before each attempt of each request. Throws a `CliError` if this run may send nothing more. */
-  requireRight?: () => void
   secrets: Secrets
   summary: Summary
   calls: Calls
@@ -149,4 +143,11 @@ export interface Context extends RunContext {
   printLine(line: string): void
   /** Like `printLine`, for the wrapped footer of a run. */
   printFooter(text: string): void
+}
+
+/** End of a command that has work left after its output and the report are written. */
+export interface CommandEnd {
+  failure?: CliError | undefined
+  /** Synchronous. Skipped if the report could not be written. */
+  lastStep?: (() => void) | undefined
 }

@@ -1,6 +1,7 @@
 import { version } from '../package.json'
 import { ActiveSet } from './active-set.ts'
 import { findFlagValue } from './argv/bare-flags.ts'
+import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { Calls } from './delivery-state.ts'
@@ -29,7 +30,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const report = new Report(argv, { host, summary, calls, secrets, start })
   let ending: Promise<number> | undefined
   const deadline = new Deadline(host.timers)
-  const run: RunContext = { start, deadline, cleanups, lastSteps: [], secrets, summary, calls }
+  const run: RunContext = { start, deadline, cleanups, secrets, summary, calls }
   host.onSignal?.((exit) => {
     // The terminal has printed ^C into the current line, so the message begins with a line break.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
@@ -49,15 +50,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     }
     checkArguments(argv, host, report)
     const { runProgram } = await import('./cli/program.ts')
-    const exit = await runProgram(argv, host, { run, version, report }).catch((error: unknown) => {
-      if (error instanceof OutputClosed) return 0
+    const program = runProgram(argv, host, { run, version, report })
+    const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramEnd => {
+      if (error instanceof OutputClosed) return { exit: 0 }
       throw error
     })
-    await report.write({ exit }).catch((error: unknown) => {
-      run.lastSteps = []
-      throw error
-    })
-    takeLastSteps()
+    if (failure) return await fail(failure, lastStep)
+    await report.write({ exit })
+    lastStep?.()
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
@@ -66,10 +66,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     cleanUp(cleanups)
     hasEnded?.()
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
-  }
-
-  function takeLastSteps(): void {
-    for (const step of run.lastSteps.splice(0)) step()
   }
 
   /** Monotonic time at which unwritten output is dropped; Infinity without a deadline. */
@@ -92,18 +88,18 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   /** Only the first failure is reported, because the cleanup may cause another error. */
-  function fail(failure: CliError): Promise<number> {
-    ending ??= end(failure)
+  function fail(failure: CliError, lastStep?: () => void): Promise<number> {
+    ending ??= end(failure, lastStep)
     return ending
   }
 
-  async function end(thrown: CliError): Promise<number> {
+  async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
     // The failure may come from printing instead of a call, so the states of the calls are added.
     const { sent, mayDuplicate } = calls
     const failure = thrown.with({ sent: thrown.details.sent ?? sent, mayDuplicate })
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)
-    const problem = unwritten ?? catchMessage(takeLastSteps)
+    const problem = unwritten ?? catchMessage(lastStep)
     cleanUp(cleanups)
     const whole = problem === undefined ? failure : failure.with({}, `${failure.message}; ${problem}`)
     const until = new Deadline(host.timers, getWriteDeadline())

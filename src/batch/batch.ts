@@ -17,7 +17,7 @@ import {
 } from './input.ts'
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
-import { EarlierResults, openResults, type ResultReader, type ResultsFile } from './results-file.ts'
+import { EarlierResults, openResults, type ResultReader } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
 /** Functions that turn the lines of a batch into requests. */
@@ -36,19 +36,14 @@ export async function runBatch(
   options: BatchOptions,
   readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork>,
 ): Promise<void> {
-  let results: ResultsFile | undefined
-  // A suspended process may have lost the results file to another run, so each request checks this first.
-  const context = { ...withStatusLine(outer), requireRight: () => results?.requireOwned() }
+  const context = withStatusLine(outer)
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
   if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun) throw noStdout()
   const source = await openSource(context, options.batch ?? '')
   try {
-    const onResultsOpened = (opened: ResultsFile) => {
-      results = opened
-    }
-    await (context.flags.dryRun ? preview : answer)(context, { options, work, source, onResultsOpened })
+    await (context.flags.dryRun ? preview : answer)(context, { options, work, source })
   } finally {
     source.close()
   }
@@ -63,7 +58,6 @@ interface Batch {
   options: BatchOptions
   work: LineWork
   source: BatchSource
-  onResultsOpened(results: ResultsFile): void
 }
 
 async function preview(context: BatchContext, { options, work, source }: Batch): Promise<void> {
@@ -72,10 +66,7 @@ async function preview(context: BatchContext, { options, work, source }: Batch):
   requireLine(context, input, source)
 }
 
-async function answer(
-  context: BatchContext,
-  { options, work, source, onResultsOpened }: Batch,
-): Promise<void> {
+async function answer(context: BatchContext, { options, work, source }: Batch): Promise<void> {
   const { timers, deadline, calls } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
@@ -95,7 +86,6 @@ async function answer(
     options.results === undefined
       ? undefined
       : await openResults(context, { name: options.results, isResumed: options.resume, ledger, reader: work })
-  if (results) onResultsOpened(results)
   const input = await readInput(source, work.prepare, ledger, options.share)
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()

@@ -36,7 +36,7 @@ export interface BatchSettings {
   /**
    * Writes results to the results file. If writing fails, the result is printed on stdout and does not count.
    */
-  results?: Pick<ResultsFile, 'write'> | undefined
+  results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that stdout does not accept. Synchronous; does not throw. */
   save(text: string): void
 }
@@ -223,9 +223,7 @@ export class BatchRun implements BatchState {
       this.#active.add(line)
       const start = this.#options.timers.now()
       line.failure = undefined
-      const outcome = await line.call
-        .send(line, () => this.#requireNext(line))
-        .catch((error: unknown) => ({ error }))
+      const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
       // The deadline may have failed this line in the meantime, so its result is already written.
       if (!this.#active.delete(line)) return
       this.#reportMissingTokens(line)
@@ -255,8 +253,19 @@ export class BatchRun implements BatchState {
     this.gate = freeSlot(this.gate)
   }
 
+  async #send(line: BatchLine): Promise<LineAnswer> {
+    this.#requireOwned()
+    return line.call.send(line, () => this.#requireNext(line))
+  }
+
+  /** A suspended process may have lost the results file to another run, so each request checks this first. */
+  #requireOwned(): void {
+    this.#options.results?.requireOwned()
+  }
+
   /** Throws if an incomplete answer must not be continued. */
   #requireNext(line: BatchLine): void {
+    this.#requireOwned()
     if (!this.#active.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }

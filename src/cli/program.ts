@@ -2,7 +2,7 @@ import { CommanderError, type Option } from 'commander'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { CommandTree } from '../commands/command.ts'
-import type { Context, Host, RunContext } from '../context.ts'
+import type { CommandEnd, Context, Host, RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
@@ -19,11 +19,14 @@ interface ProgramOptions {
   report: { open(): Promise<void>; disable(): void }
 }
 
+export interface ProgramEnd extends CommandEnd {
+  exit: number
+}
+
 /**
- * Parses the arguments and runs the command. Returns the exit code. Throws a `CliError` of kind `usage` for
- * wrong arguments.
+ * Parses the arguments and runs the command. Throws a `CliError` of kind `usage` for wrong arguments.
  */
-export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<number> =>
+export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).toEnd()
 
 /** One parse of the arguments, and the run of the command. */
@@ -32,7 +35,7 @@ class Program implements CommandTree {
   readonly #host: Host
   readonly #options: ProgramOptions
   #help = ''
-  #exitCode = 0
+  #end: ProgramEnd = { exit: 0 }
 
   constructor(argv: string[], host: Host, options: ProgramOptions) {
     this.#argv = argv
@@ -40,7 +43,7 @@ class Program implements CommandTree {
     this.#options = options
   }
 
-  async toEnd(): Promise<number> {
+  async toEnd(): Promise<ProgramEnd> {
     const { stdout, env } = this.#host
     try {
       await this.#parse(moveHelpToEnd(this.#argv))
@@ -53,7 +56,7 @@ class Program implements CommandTree {
       const { cleanups } = this.#options.run
       await printHelp({ host: this.#host, cleanups }, text, !hasFlag(this.#argv, '--no-pager'))
     }
-    return this.#exitCode
+    return this.#end
   }
 
   showHelp(words: string[]): Promise<void> {
@@ -153,7 +156,8 @@ class Program implements CommandTree {
     const context = await createContext(this.#host, flags, run)
     if (entry.requests === 'changes') run.calls.expectChange()
     try {
-      this.#exitCode = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+      const end = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+      this.#end = typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
       await context.output.flush()
     } catch (error) {
       if (flags.raw && !module?.printsLines) await printBody(context, error)

@@ -1,6 +1,6 @@
 import type { Argument, Option } from 'commander'
 import type { FlagCompanions } from '../argv/flags.ts'
-import type { Context } from '../context.ts'
+import type { CommandEnd, Context } from '../context.ts'
 
 /** Exports of a command's module. */
 export interface CommandModule {
@@ -13,13 +13,13 @@ export interface CommandModule {
   printsLines?: boolean
   /** Commands that run as printed. */
   examples: readonly string[]
-  /** Returns an exit code other than 0 if nothing failed. */
+  /** Returns an exit code other than 0 if nothing failed, or work that is left. */
   run(
     context: Context,
     options: never,
     words: string[],
     grammar: CommandTree,
-  ): Promise<number> | Promise<void>
+  ): Promise<number> | Promise<void> | Promise<CommandEnd>
 }
 
 /** Access to all commands, for commands such as help. */

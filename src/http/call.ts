@@ -122,7 +122,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       })
       return answer
     }
-    const sending = retry(deadline, rules, attempt)
+    const sending = retry(deadline, { ...rules, requireLock: parts.requireLock }, attempt)
     const isSilent = isSingle || parts.hasOutput || isOneOfMany
     if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
@@ -215,15 +215,10 @@ interface Response extends HttpResponse {
 }
 
 /** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
-function createCallRules(
-  { timers, note, requireRight }: Context,
-  call: Call,
-  policy: RetryPolicy,
-): RetryRules {
+function createCallRules({ timers, note }: Context, call: Call, policy: RetryPolicy): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
   return {
-    requireRight,
     decide(result, attempts) {
       const before = call.state()
       call.reach(getDeliveryState(result))

@@ -22,6 +22,8 @@ export interface RequestParts {
   hasOutput?: boolean | undefined
   /** Deadline of this request, earlier than the deadline of the run. */
   deadline?: Deadline
+  /** Throws a `CliError` if another run has taken the lock of this run. Called before each attempt. */
+  requireLock?: (() => void) | undefined
   /** The request is sent at most once, and without a spinner: the caller has its own retry rules. */
   isSingle?: boolean
 }

@@ -4,8 +4,8 @@ import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
 
 /** Decides about further attempts of one kind of work. */
 export interface RetryRules {
-  /** Called before each attempt. Its failure ends the attempts. */
-  requireRight?: (() => void) | undefined
+  /** Called before each attempt. Throws a `CliError` if another run has taken the lock of this run. */
+  requireLock?: (() => void) | undefined
   /**
    * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
    * number of attempts made.
@@ -22,7 +22,7 @@ export async function retry<T>(
   attempt: (attempts: number) => Promise<T>,
 ): Promise<T> {
   for (let attempts = 1; ; attempts++) {
-    rules.requireRight?.()
+    rules.requireLock?.()
     try {
       return await attempt(attempts)
     } catch (error) {

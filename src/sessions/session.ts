@@ -42,6 +42,8 @@ export interface SessionRequestParts {
   inspectCommand: string
   /** The deadline of the run, or a narrower one. */
   deadline: Deadline
+  /** Throws a `CliError` if another run has taken the lock of this run. */
+  requireLock?: () => void
 }
 
 /** A session, its caller and its settings. */

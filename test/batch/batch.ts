@@ -121,6 +121,7 @@ export async function play(
       out += `${text}\n`
     },
   }
+  const written = results ?? (file && appendTo(file))
   const run = new BatchRun(lines, {
     limits: {
       maxTokens: Infinity,
@@ -129,7 +130,7 @@ export async function play(
       ...options,
       concurrency,
     },
-    results: results ?? (file && appendTo(file)),
+    results: written && { write: (line) => written.write(line), requireOwned() {} },
     save: (text) => void saved.push(text),
     report: {
       write: (line) => print.write(line),

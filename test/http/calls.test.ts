@@ -63,7 +63,6 @@ async function startRun(
       start: 0,
       deadline: new Deadline(host.timers),
       cleanups,
-      lastSteps: [],
       secrets: new Secrets(),
       summary: new Summary(),
       calls,

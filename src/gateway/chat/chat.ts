@@ -75,10 +75,11 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const loadLayout = printing.isStreamed ? loadStreamedMarkdown : loadMarkdown
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadLayout()])
+  const requireLock = conversation?.requireLock
   const askOnce = async (first: Uint8Array, isLast: boolean) => {
     let opened: AnswerPrinting | undefined
     const send: SendPart = (body, read) =>
-      caller.call(endpoint, { ...parts, body, meanwhile, hasOutput: opened?.hasOutput() }, read)
+      caller.call(endpoint, { ...parts, requireLock, body, meanwhile, hasOutput: opened?.hasOutput() }, read)
     const answer = new LongAnswer(first)
     const reader: PartReader<PrintedAnswer | Mismatch> = {
       async read(response) {

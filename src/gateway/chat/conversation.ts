@@ -19,6 +19,8 @@ export interface Conversation {
   model: string | undefined
   /** Adds a question, its answer and the instruction to the file, and changes nothing else. */
   addTurn(turn: Turn): Promise<void>
+  /** Throws a `CliError` if another run has taken the lock of the file. */
+  requireLock(): void
   /** Message after a failed turn. */
   readonly unchangedNote: string
 }
@@ -49,9 +51,6 @@ export async function openConversation(context: Context, name: string): Promise<
   const takeLock = async () => {
     const taken = await lockForRun(target, { name, deadline, note })
     cleanups.add(taken.release)
-    context.requireRight = () => {
-      if (!taken.isHeld()) throw new CliError('file', `${name}: another parley process has taken it over`)
-    }
     return taken
   }
 
@@ -65,6 +64,10 @@ export async function openConversation(context: Context, name: string): Promise<
   return {
     stored: given,
     model: given?.model,
+    requireLock() {
+      if (lock?.isHeld() === false)
+        throw new CliError('file', `${name}: another parley process has taken it over`)
+    },
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system, model }) {
       // The answer is complete, so a signal must not report it as cut off.

@@ -1,4 +1,4 @@
-import type { Context } from '../../context.ts'
+import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
@@ -35,44 +35,49 @@ import {
  * Sends a task, or continues a session, and replies to tool uses until the work is done. Throws a `CliError`
  * if it was not done: of kind `waiting`, `stuck`, `denied`, `stopped` or `unknown` among others.
  */
-export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<void> {
+export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<CommandEnd> {
   const plan = await readPlan(context, options, words)
   const caller = createCaller(context, plan.settings)
   const { parts, task } = plan
-  if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return
+  if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
   const { session } = parts.params
   const workplace = { address: plan.settings.values.agentsUrl, session, deadline: context.deadline }
   const audit = await Audit.open(context, workplace, options.audit)
-  context.requireRight = () => audit.requireLocks()
   const resumption = new Resumption(context, plan, audit)
   const run = {
     context: { ...context, output: ignoreClosedReader(context.output) },
     caller,
-    parts,
+    parts: { ...parts, requireLock: () => audit.requireLocks() },
     audit,
     resumption,
   }
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   try {
-    await execute(run, plan, options, prompt)
+    const { failure, lastStep } = await execute(run, plan, options, prompt)
+    return { failure: failure && withOwnSent(failure), lastStep }
   } catch (error) {
-    // An earlier run or another client sent these requests, so they do not belong to this run.
-    if (error instanceof CliError && error.details.sent === 'yes')
-      throw error.with({ sent: context.calls.sent })
-    throw error
+    throw error instanceof CliError ? withOwnSent(error) : error
   } finally {
     prompt.close()
   }
+
+  /** An earlier run or another client may have sent the requests of a failure, which this run did not send. */
+  function withOwnSent(error: CliError): CliError {
+    return error.details.sent === 'yes' ? error.with({ sent: context.calls.sent }) : error
+  }
 }
 
-/** Sends the task unless an earlier run has sent it, and follows the session to its answer. */
+/**
+ * Sends the task unless an earlier run has sent it, and follows the session to its answer. The last step marks
+ * the task as done.
+ */
 async function execute(
   run: SessionRun,
   plan: Plan,
   options: RunOptions,
   prompt: ConfirmationPrompt,
-): Promise<void> {
+): Promise<CommandEnd> {
   const { context, audit, resumption } = run
   const shown = await findSentTask(run, plan)
   const task = shown ? undefined : plan.task
@@ -103,8 +108,9 @@ async function execute(
     bounds.follow(follower)
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
-    context.lastSteps.push(() => endTask(audit, follower))
-    if (failure) throw failure
+    // An interrupted task stays open, but a run that sent only an interrupt is done.
+    const isOpen = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
+    return { failure, lastStep: isOpen ? undefined : () => endTask(audit, follower) }
   } finally {
     bounds.close()
     follower.close()
@@ -155,7 +161,8 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
   const keeper = createAnswerSaver(context, wanted, follower)
   try {
     const failure = await savingPartOnFailure(context, keeper, async () => {
-      await resumption.addResume(followUntilIdle(followed))
+      const interrupted = await resumption.addResume(followUntilIdle(followed))
+      if (interrupted) return interrupted
       if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
       if (turn.foreign) context.note(`${describeOtherTask(turn.foreign)}: later messages are not the answer`)
       const answer = await checkAnswer(wanted, turn)
@@ -184,10 +191,10 @@ function createToolErrorFailure({ audit, parts, plan }: Followed): CliError | un
 }
 
 /**
- * Follows the session until it is idle with nothing left to reply to. Throws a `CliError` if its work was not
- * done.
+ * Follows the session until it is idle with nothing left to reply to. Returns a failure if the turn ended by
+ * an interrupt. Throws a `CliError` if the work was not done for another reason.
  */
-async function followUntilIdle(followed: Followed): Promise<void> {
+async function followUntilIdle(followed: Followed): Promise<CliError | undefined> {
   const { context, audit, resumption, follower, actor, denials, bounds, incidents } = followed
   const { session } = followed.parts.params
   const { ids, markdown, isAlone: isAside } = followed.plan.wanted
@@ -241,16 +248,16 @@ async function followUntilIdle(followed: Followed): Promise<void> {
   }
   const { foreign, isInterrupted } = follower.turn
   if (foreign?.isInterrupted) throw resumption.createOtherClientError(foreign)
-  if (foreign) return
+  if (foreign) return undefined
   const { stop } = follower.state
   // After an interrupt of one thread, the turn of the main thread has not ended. No reply is needed any more.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // Some services do not show an interrupt. Then only the audit shows that an earlier run sent an interrupt.
   const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients
-  if (!isInterrupted && !isHalted && !isOnlyInAudit) return bounds.warnOfExcess()
-  // If the run sent only an interrupt, its work is done, so the audit file gets a final entry. An interrupted
-  // task stays open.
-  if (followed.sent && !followed.sent.some(isTask)) context.lastSteps.push(() => endTask(audit, follower))
+  if (!isInterrupted && !isHalted && !isOnlyInAudit) {
+    bounds.warnOfExcess()
+    return undefined
+  }
   const how = isHalted && !isInterrupted ? 'is idle because a tool use was interrupted' : 'was interrupted'
-  throw resumption.createInterruptedError(`${session} ${how}, and nothing was sent since`)
+  return resumption.createInterruptedError(`${session} ${how}, and nothing was sent since`)
 }
