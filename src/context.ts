@@ -1,6 +1,6 @@
 import type { ActiveSet } from './active-set.ts'
 import type { Deadline } from './deadline.ts'
-import type { Calls } from './delivery-state.ts'
+import type { Endings } from './endings.ts'
 import type { CliError } from './errors.ts'
 import type { Command } from './io/command.ts'
 import type { Input, Stdin } from './io/input.ts'
@@ -118,7 +118,7 @@ export interface RunContext {
   cleanups: ActiveSet<() => unknown>
   secrets: Secrets
   summary: Summary
-  calls: Calls
+  endings: Endings
 }
 
 /** Everything that a command gets. */

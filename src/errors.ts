@@ -1,3 +1,4 @@
+import { version } from '../package.json'
 import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
 /** Ends of a run with their exit codes. `cli/topics/exit-codes.txt` describes them. */
@@ -103,20 +104,26 @@ export class CliError extends Error {
 }
 
 /** Returns type and place of a bug. The bug's message may quote a secret, so it is omitted. */
-export function describeBug(error: unknown): string {
+function describeBug(error: unknown): string {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
   const place = /^\s+at .*?([^\s()/\\]+:\d+:\d+)\)?$/m.exec(frames)?.[1] ?? 'an unknown place'
   return `${name} at ${place}`
 }
 
-/** Returns a `CliError` unchanged. Converts a bug to a `CliError`, so that an answer can be attached. */
-export const asFailure = (error: unknown): CliError =>
-  error instanceof CliError
-    ? error
-    : new CliError('unexpected', `a bug in parley: ${describeBug(error)}`, {
-        consequence: 'please report this line, with the command but without its secrets',
-      })
+/**
+ * Returns a `CliError` unchanged. Creates the failure for a bug, or for a system without free descriptors, which
+ * any code can meet. `state` is the state of the run; it may end with a command to copy, so it comes last.
+ */
+export function asFailure(error: unknown, state?: string): CliError {
+  if (error instanceof CliError) return error
+  if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
+    return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
+  return new CliError('unexpected', `a bug in parley ${version}: ${describeBug(error)}`, {
+    sent: 'unknown',
+    consequence: `please report this line, with the command but without its secrets${state ? `; ${state}` : ''}`,
+  })
+}
 
 /**
  * Adds to the failure of an output that the answer is incomplete, too, because a deadline causes both

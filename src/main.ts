@@ -4,8 +4,8 @@ import { findFlagValue } from './argv/bare-flags.ts'
 import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import { Calls } from './delivery-state.ts'
-import { CliError, describeBug, describeFileError, hasCode, OutputClosed } from './errors.ts'
+import { Endings } from './endings.ts'
+import { asFailure, CliError, OutputClosed } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { Report } from './report.ts'
@@ -25,23 +25,25 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const cleanups = new ActiveSet<() => unknown>()
   const secrets = new Secrets()
   const summary = new Summary()
-  const calls = new Calls()
+  const endings = new Endings()
   const start = host.timers.now()
-  const report = new Report(argv, { host, summary, calls, secrets, start })
+  const report = new Report(argv, { host, summary, endings, secrets, start })
   let ending: Promise<number> | undefined
   const deadline = new Deadline(host.timers)
-  const run: RunContext = { start, deadline, cleanups, secrets, summary, calls }
+  const run: RunContext = { start, deadline, cleanups, secrets, summary, endings }
   host.onSignal?.((exit) => {
+    // Saves received data before the cleanup removes temporary files.
+    const { consequence, kept } = endings.interrupt()
     // The terminal has printed ^C into the current line, so the message begins with a line break.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // A resume command comes last, so that a person can copy it.
-    const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), calls.describeInterrupt()]
+    const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), consequence]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
-    if (isJson) return describeSignal(exit, words)
+    if (isJson) return describeSignal(exit, words, kept)
     return guard(`${isInLine ? '\n' : ''}parley: ${words}\n`)
   })
-  host.onCrash?.((error) => fail(unexpectedFailure(error, calls.describeInterrupt())))
-  const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(calls.describeInterrupt())))
+  host.onCrash?.((error) => fail(asFailure(error, endings.interrupt().consequence)))
+  const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(endings.interrupt().consequence)))
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
@@ -61,7 +63,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(error instanceof CliError ? error : unexpectedFailure(error, calls.describeInterrupt()))
+    return await fail(asFailure(error, endings.interrupt().consequence))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
@@ -74,14 +76,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   /** Formats a signal for programs, like a failure. */
-  function describeSignal(exit: number, words: string): string {
-    const { sent, retry, mayDuplicate } = calls
+  function describeSignal(exit: number, words: string, kept: string[]): string {
+    const { sent, retry, mayDuplicate } = endings
     const outcome = {
       sent,
       safeToRetry: retry === 'later' && !mayDuplicate,
       retry,
-      resume: summary.resume?.(),
-      kept: summary.kept,
+      resume: endings.getResumeCommand(),
+      kept: kept.length > 1 ? kept : kept[0],
     }
     const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
@@ -95,8 +97,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
     // The failure may come from printing instead of a call, so the states of the calls are added.
-    const { sent, mayDuplicate } = calls
-    const failure = thrown.with({ sent: thrown.details.sent ?? sent, mayDuplicate })
+    const { sent = endings.sent, mayDuplicate = endings.mayDuplicate } = thrown.details
+    const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)
     const problem = unwritten ?? catchMessage(lastStep)
@@ -160,17 +162,6 @@ function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
     }
   }
   return isAtStart
-}
-
-/** Creates the failure for a bug, or for a system without free descriptors, which any code can meet. */
-function unexpectedFailure(error: unknown, state: string | undefined): CliError {
-  if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
-    return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
-  return new CliError('unexpected', `a bug in parley ${version}: ${describeBug(error)}`, {
-    sent: 'unknown',
-    // The state may end with a command to copy, so the state comes last.
-    consequence: `please report this line, with the command but without its secrets${state ? `; ${state}` : ''}`,
-  })
 }
 
 /** Creates the failure for an event loop that became empty before the work was done, which is a bug. */

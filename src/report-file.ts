@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
-import type { Calls } from './delivery-state.ts'
+import type { Endings } from './endings.ts'
 import { asFileError, CliError, exitCodes, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { absolutePath } from './io/paths.ts'
@@ -22,7 +22,7 @@ export interface ReportSource {
   /** Relative names begin in the host's current folder. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
-  calls: Calls
+  endings: Endings
   secrets: Secrets
   /** Monotonic start time in milliseconds. */
   start: number
@@ -35,7 +35,7 @@ export interface ReportSource {
  */
 export function prepareReport(
   name: string,
-  { host, summary, calls, secrets, start }: ReportSource,
+  { host, summary, endings, secrets, start }: ReportSource,
 ): (end: RunEnd) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file')
   const target = absolutePath(host, name)
@@ -51,10 +51,10 @@ export function prepareReport(
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const report = describeRun(summary, calls, end, (host.timers.now() - start) / 1000)
+      const report = describeRun(summary, endings, end, (host.timers.now() - start) / 1000)
       writeFileAtomically(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
-      throw asFailure(error).with({ consequence: 'the report was not written', sent: calls.sent })
+      throw asFailure(error).with({ consequence: 'the report was not written', sent: endings.sent })
     }
   }
 }
@@ -92,21 +92,21 @@ const usageFields = [
 /** Returns the fields of a report; null if unknown. */
 function describeRun(
   summary: Summary,
-  calls: Calls,
+  endings: Endings,
   { exit, isSignal, failure }: RunEnd,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
   const { run, session: whole, toolUses, warnings } = summary.figures
   const requestId = failure?.details.requestId ?? summary.requestId
-  const { retry = 'never', deadline = false, sent = calls.sent } = failure?.details ?? {}
+  const { retry = 'never', deadline = false, sent = endings.sent } = failure?.details ?? {}
   return {
     format: 1,
     version,
     command: command ?? null,
     exit,
     kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
-    retry: isSignal ? calls.retry : failure ? retry : null,
+    retry: isSignal ? endings.retry : failure ? retry : null,
     deadline,
     sent,
     id: shown(id),
@@ -123,7 +123,7 @@ function describeRun(
     sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
     warnings: countWarnings(warnings),
-    resume: (isSignal ? summary.resume?.() : failure?.details.resume) ?? null,
+    resume: (isSignal ? endings.getResumeCommand() : failure?.details.resume) ?? null,
     ...counts?.(),
   }
 }

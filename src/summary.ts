@@ -50,15 +50,11 @@ export class Summary {
   /** Id of the last request. */
   requestId: string | undefined
   session: string | undefined
-  /** Returns the command that resumes the work if a signal ends it now, without `parley`. */
-  resume: (() => string[] | undefined) | undefined
   /** Sums of the reported usage; `null` if one of the values could not be read. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
   /** Files with results; `undefined` if they are too many. */
   files: string[] | undefined = []
-  /** Files in which a signal saved the received part of an answer. */
-  kept: string | string[] | undefined
   /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
 }

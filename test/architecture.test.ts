@@ -16,7 +16,7 @@ const floors = [
   ['active-set.ts'],
   ['delivery-state.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
-  ['secrets.ts', 'deadline.ts'],
+  ['secrets.ts', 'deadline.ts', 'endings.ts'],
   ['wire'],
   ['io', 'emulator'],
   ['summary.ts'],

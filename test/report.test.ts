@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../package.json'
-import { Calls } from '../src/delivery-state.ts'
 import { createEmulator } from '../src/emulator/emulator.ts'
+import { Endings } from '../src/endings.ts'
 import { CliError } from '../src/errors.ts'
 import { Report } from '../src/report.ts'
 import { prepareReport } from '../src/report-file.ts'
@@ -348,11 +348,11 @@ test('--report has exit 11 for a stdout that was closed from the start (needs sh
 /** Creates a report without a run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
-  const [summary, calls, secrets] = [new Summary(), new Calls(), new Secrets()]
+  const [summary, endings, secrets] = [new Summary(), new Endings(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
-  const source = { host: { cwd, timers }, summary, calls, secrets, start: 2000 }
+  const source = { host: { cwd, timers }, summary, endings, secrets, start: 2000 }
   const report = new Report(['--report', 'r.json', ...argv], source)
-  return { cwd, summary, calls, secrets, source, report }
+  return { cwd, summary, endings, secrets, source, report }
 }
 
 const interruption = { exit: 143, isSignal: true }
@@ -390,10 +390,10 @@ test('a disabled report, or one of a preview, is never written', async () => {
 
 test('a report that cannot be written fails each end of a run in its own form and leaves no file', async () => {
   const why = '--report r.json: it is not a regular file'
-  const { cwd, report, calls } = prepare()
+  const { cwd, report, endings } = prepare()
   await report.open()
   mkdirSync(join(cwd, 'r.json'))
-  calls.begin(endpoints.chat).reach('sent')
+  endings.begin(endpoints.chat).reach('sent')
   const failure: CliError = await report.write({ exit: 0 }).catch((error) => error)
   expect(failure).toMatchObject({ kind: 'file', message: why })
   expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
@@ -421,7 +421,7 @@ test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', 
 })
 
 test('a report has each fact of a run in its field', async () => {
-  const { cwd, summary, calls, secrets, report } = prepare()
+  const { cwd, summary, endings, secrets, report } = prepare()
   secrets.add('canary-token')
   Object.assign(summary, {
     command: 'events run',
@@ -433,7 +433,6 @@ test('a report has each fact of a run in its field', async () => {
     attempts: 3,
     usage: { inputTokens: 0, other: 5 },
     files: ['a.png', 'b.txt \u202e'],
-    resume: ['events', 'run'],
     figures: {
       run: { cost: { amount: 12345678901234567890n, currency: 'USD' } },
       session: { tokens: { outputTokens: 7, totalTokens: 7 }, cost: { amount: 0n, currency: 'EUR' } },
@@ -442,7 +441,7 @@ test('a report has each fact of a run in its field', async () => {
     },
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
-  const call = calls.begin(endpoints.chat)
+  const call = endings.begin(endpoints.chat)
   call.reach('sent')
   await report.write({ exit: 5 })
   const text = readFileSync(join(cwd, 'r.json'), 'utf8')
@@ -501,9 +500,9 @@ test('kind, request id and resume command of a report come from the failure or f
     [{ exit: 0 }, { kind: null, resume: null }],
     [{ exit: 130 }, { kind: null }],
   ] as const) {
-    const { cwd, summary, report } = prepare()
-    Object.assign(summary, { requestId: 'req_1', resume: () => ['events', 'run'] })
-    await report.write(end)
+    const { cwd, summary, endings, report } = prepare()
+    summary.requestId = 'req_1'
+    await endings.during({ resume: () => ['events', 'run'] }, () => report.write(end))
     expect(read(cwd)).toMatchObject({ exit: end.exit, ...expected })
   }
 })

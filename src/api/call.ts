@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { asFailure, CliError, joinFailures, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
-import { type FileOutput, openFileOutput, type PartSaver, savingPartOnFailure } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, type PartSaver, savePart } from '../io/file-output.ts'
 import { type Output, OutputAttempts } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
@@ -41,7 +41,6 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
-  if (endpoint.repeat === 'always') context.calls.expectReading()
   const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
   const saving = createSavingPrinter(context, file ? createPrinter(file, { hasHead }) : print)
   async function callAndPrint(): Promise<void> {
@@ -51,7 +50,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (file && name) context.summary.files?.push(name)
   }
   try {
-    await savingPartOnFailure(context, saving, () => savingPartOnFailure(context, file, callAndPrint))
+    const savingFile = () => context.endings.during(savePart(file), callAndPrint)
+    await context.endings.during({ isChange: endpoint.repeat !== 'always', ...savePart(saving) }, savingFile)
   } catch (error) {
     // The body of a failed request could look like an item of a page, so it is not printed.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)

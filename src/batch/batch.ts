@@ -1,9 +1,10 @@
 import { SavedFile } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
 import type { Sent } from '../delivery-state.ts'
+import type { Ending } from '../endings.ts'
 import { asFailure, CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { type SavedPart, savePartOnSignal, withSavedPart } from '../io/file-output.ts'
+import { describeSavedPart, type SavedPart, withSavedPart } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
 import {
@@ -67,19 +68,10 @@ async function preview(context: BatchContext, { options, work, source }: Batch):
 }
 
 async function answer(context: BatchContext, { options, work, source }: Batch): Promise<void> {
-  const { timers, deadline, calls } = context
+  const { timers, deadline, endings } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
   const saved = new SavedFile(context, 'ndjson')
-  let saveReceived = () => {}
-  // Cleanups run in the order in which they were added, so a signal saves received answers before it closes
-  // the results file.
-  const saving = savePartOnSignal(context, {
-    savePart() {
-      saveReceived()
-      return saved.part
-    },
-  })
   // The ledger must contain finished lines before the input is read. If the input is invalid, a new results
   // file is removed.
   const results =
@@ -91,7 +83,6 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
   const report = new BatchReport(context, tally, { isResumable: results !== undefined, saved })
-  calls.isResumed = () => options.resume === true
   const reportOthers = () => report.onOtherRequests(options.results ?? '', ledger.countOtherRequests())
   if (source.isRepeatable) reportOthers()
   const limits = {
@@ -105,17 +96,24 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
     if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
   }
   const run = new BatchRun(input, { limits, timers, report, results, save })
-  calls.mayResumeDuplicate = () => run.mayDuplicate
-  saveReceived = () => run.saveReceived()
-  const endInterrupt = handleInterrupt(context, run)
-  const outcome = await run.runToEnd().finally(() => report.end())
-  await endInterrupt()
-  saving.stop()
-  // The requests of a pipe are known at its end.
-  if (!source.isRepeatable && tally.total !== undefined) reportOthers()
-  report.printSummary(outcome.stop)
-  const stop = describeSaved(outcome.stop, { part: saved.part, unsaved, options, tally })
-  throwFailure({ ...outcome, stop }, options, tally, calls.sent)
+  const ending: Ending = {
+    save() {
+      run.saveReceived()
+      return saved.part && { words: describeSavedPart(saved.part), file: saved.part.name }
+    },
+    words: () => report.describeSummary(),
+    rerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
+  }
+  await endings.during(ending, async () => {
+    const endInterrupt = handleInterrupt(context, run)
+    const outcome = await run.runToEnd().finally(() => report.end())
+    await endInterrupt()
+    // The requests of a pipe are known at its end.
+    if (!source.isRepeatable && tally.total !== undefined) reportOthers()
+    report.printSummary(outcome.stop)
+    const stop = describeSaved(outcome.stop, { part: saved.part, unsaved, options, tally })
+    throwFailure({ ...outcome, stop }, options, tally, endings.sent)
+  })
   requireLine(context, input, source)
 }
 

@@ -64,7 +64,6 @@ export class BatchReport {
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     // The results contain the file names.
     Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
-    context.calls.setInterruptText(() => this.#describeSummary(undefined))
     context.cleanups.add(context.status.remove)
     if (this.#isShown) this.#tick()
     this.#stopProgressLines = printProgressLines(context, () => this.#describeProgress())
@@ -136,7 +135,7 @@ export class BatchReport {
 
   /** Prints the counts, and how to continue if lines failed or are not finished. */
   printSummary(stop: unknown): void {
-    this.note(this.#describeSummary(stop))
+    this.note(this.describeSummary(stop))
   }
 
   /** Number of unfinished lines; `undefined` while the total is unknown. */
@@ -171,7 +170,7 @@ export class BatchReport {
     return `${this.#progress()}; ${when}`
   }
 
-  #describeSummary(stop: unknown): string {
+  describeSummary(stop?: unknown): string {
     const { timers, start } = this.#context
     // Includes the wait before the first line.
     const seconds = (timers.now() - start) / 1000
@@ -187,7 +186,7 @@ export class BatchReport {
       return stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline
         ? '; to resume: --resume with a larger --max-total-tokens'
         : '; to resume: the same command with --resume'
-    if (this.#context.calls.sent === 'no') return '; nothing was sent'
+    if (this.#context.endings.sent === 'no') return '; nothing was sent'
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }
 }

@@ -154,11 +154,13 @@ class Program implements CommandTree {
     await report.open()
     requireCompanions(flags.given, module?.companions)
     const context = await createContext(this.#host, flags, run)
-    if (entry.requests === 'changes') run.calls.expectChange()
     try {
-      const end = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+      const end = await run.endings.during({ isChange: entry.requests === 'changes' }, async () => {
+        const end = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+        await context.output.flush()
+        return end
+      })
       this.#end = typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
-      await context.output.flush()
     } catch (error) {
       if (flags.raw && !module?.printsLines) await printBody(context, error)
       throw error

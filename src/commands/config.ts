@@ -100,7 +100,7 @@ export const configCommands = {
       }
       const read = () => readValue(context, name)
       const isRead = given === undefined || given === '-'
-      const text = isRead ? await context.calls.withInterruptPrefix(() => 'nothing was changed', read) : given
+      const text = isRead ? await context.endings.during({ words: () => 'nothing was changed' }, read) : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined)
         throw usageError(`${name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`)

@@ -56,7 +56,7 @@ export default {
   ],
 
   async run(context, options: ServeOptions) {
-    const { output, note, secrets, calls, timers, input } = context
+    const { output, note, secrets, endings, timers, input } = context
     const { strict = false, latency } = options
     const credentials = {
       accessToken: options.accessToken ?? crypto.randomUUID(),
@@ -102,8 +102,10 @@ export default {
     if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
     const address = addressToCall(options.host, server.port)
     await output.write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
-    calls.setInterruptText(() => 'no longer listening')
-    await new Promise((resolve) => server.once('close', resolve))
+    await endings.during(
+      { words: () => 'no longer listening' },
+      () => new Promise((resolve) => server.once('close', resolve)),
+    )
   },
 } satisfies CommandModule
 

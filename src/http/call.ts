@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import type { Call } from '../delivery-state.ts'
+import type { Call } from '../endings.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { isSecretHeader } from '../secrets.ts'
@@ -31,8 +31,11 @@ import { chooseExchange } from './transport.ts'
 export interface ReadableResponse extends HttpResponse {
   /** Number of attempts, including the last one. */
   attempts: number
-  /** Records that the response proves the request was carried out, whatever fails later. */
-  accept(): void
+  /**
+   * Records that the response proves the request was carried out, whatever fails later. `result` is printed if
+   * the run is interrupted.
+   */
+  accept(result?: string): void
 }
 
 /** A response that the caller reads in pieces and closes. */
@@ -46,7 +49,7 @@ export type Caller = ReturnType<typeof createCaller>
 
 /** With `isOneOfMany`, connections are kept, and the caller decides about retries. */
 export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
-  const { host, flags, summary, calls, timers } = context
+  const { host, flags, summary, endings, timers } = context
   const credentials = createCredentials(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
@@ -82,7 +85,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     choosing ??= chooseExchange(context, settings, isOneOfMany)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
-    const call = calls.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isOneOfMany)
+    const call = endings.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isOneOfMany)
     /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
       const outcome = call.getOutcome()
@@ -90,9 +93,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       return failure.with({
         delivery: call.state(),
         // In a batch, each failure is printed by itself.
-        rawBody: isOneOfMany ? undefined : failure.details.rawBody,
+        ...(isOneOfMany ? { rawBody: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
-        mayDuplicate: outcome.mayDuplicate,
         retry: retry ?? getRetryAdvice(failure, outcome),
         // The failure itself may have a more exact consequence.
         consequence:
@@ -116,7 +118,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const head = await readHead(response.headers, timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
-      const answer = { ...response, head, attempts, accept: () => call.reach('done') }
+      const answer = { ...response, head, attempts, accept: call.confirm }
       await read?.(answer).catch((error) => {
         throw completeReadFailure(error, answer)
       })

@@ -1,9 +1,7 @@
 import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
-import type { ActiveSet } from '../active-set.ts'
 import type { Deadline } from '../deadline.ts'
-import type { Calls } from '../delivery-state.ts'
-import { asFailure, asFileError, CliError, describeFileError, hasCode, OutputClosed } from '../errors.ts'
+import { asFileError, CliError, describeFileError, hasCode } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { type Output, writeTimedOut } from './output.ts'
 import { findModeToKeep, findTarget } from './paths.ts'
@@ -142,57 +140,20 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   }
 }
 
-interface RunEnds {
-  cleanups: ActiveSet<() => void>
-  calls: Pick<Calls, 'setInterruptText' | 'describeInterrupt'>
-  summary: { kept?: string | string[] | undefined }
-}
-
 /** Saves an answer when a run ends early. Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-/**
- * Runs `work` on an answer. If `work` fails or a signal arrives, saves the received part and reports its
- * place.
- */
-export async function savingPartOnFailure<T>(
-  ends: RunEnds,
-  keeper: PartSaver | undefined,
-  work: () => Promise<T>,
-): Promise<T> {
-  if (!keeper) return work()
-  const saving = savePartOnSignal(ends, keeper)
-  try {
-    return await work()
-  } catch (error) {
-    throw saving.saveAfter(error)
-  } finally {
-    saving.stop()
-  }
-}
+/** Saves the received part of an answer if the work on the answer fails or is interrupted. */
+export const savePart = (saver: PartSaver | undefined) => ({
+  save() {
+    const part = saver?.savePart()
+    return part && { words: describeSavedPart(part), file: part.name }
+  },
+  explain: (failure: CliError) => withSavedPart(failure, saver?.savePart()),
+})
 
-/** Saves the received part of an answer if a signal ends the run, until `stop` is called. */
-export function savePartOnSignal({ cleanups, calls, summary }: RunEnds, saver: PartSaver) {
-  const save = () => {
-    const words = calls.describeInterrupt()
-    const part = saver.savePart()
-    if (!part) return
-    calls.setInterruptText(() => words, oneLine(describeSavedPart(part), 2000))
-    summary.kept = joinNames(summary.kept, part.name)
-  }
-  cleanups.add(save)
-  return {
-    /** Saves the part, and returns the failure with its place. */
-    saveAfter(error: unknown): unknown {
-      if (error instanceof OutputClosed) return error
-      const part = saver.savePart()
-      return part ? withSavedPart(asFailure(error), part) : error
-    },
-    stop: () => cleanups.delete(save),
-  }
-}
-
-const describeSavedPart = ({ outcome }: SavedPart): string => `the received data ${outcome}`
+export const describeSavedPart = ({ outcome }: SavedPart): string =>
+  oneLine(`the received data ${outcome}`, 2000)
 
 function joinNames(
   earlier: string | string[] | undefined,

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { asFailure, createUsageErrorFromProblems, OutputClosed, usageError } from '../errors.ts'
+import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
 import { toLocalTime } from '../io/local-time.ts'
@@ -110,31 +110,24 @@ export async function createSession(context: Context, options: CreateOptions): P
   const parts = { params: {}, headers, body, inspectCommand: formatListCommand(context) }
   if (await caller.preview(endpoints.createSession, parts)) return
   let created: SessionRecord | undefined
-  const onReceived = (session: SessionRecord) => {
-    created = session
-    context.summary.session = session.id
-    context.calls.setInterruptText(() => undefined, describeCreated(session))
-  }
-  try {
+  const explain = (failure: CliError) => (created ? addSessionId(failure, created) : failure)
+  await context.endings.during({ explain }, async () => {
     await caller.call(endpoints.createSession, parts, async (response) => {
-      const session = await receiveSession(context, response, (session) => {
-        response.accept()
-        onReceived(session)
+      const session = await receiveSession(context, response, (received) => {
+        response.accept(describeCreated(received))
+        created = received
+        context.summary.session = received.id
       })
       if (!flags.raw) await printIds(context, [session])
     })
     await output.flush()
-  } catch (error) {
-    throw created ? addSessionId(error, created) : error
-  }
+  })
 }
 
 const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)} was created`
 
 /** Adds the id to a failure, because a second session would cost money. */
-function addSessionId(error: unknown, session: SessionRecord): unknown {
-  if (error instanceof OutputClosed) return error
-  const failure = asFailure(error)
+function addSessionId(failure: CliError, session: SessionRecord): CliError {
   const isOutput = failure.kind === 'file'
   return failure.with({
     sent: 'yes',

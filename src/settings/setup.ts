@@ -32,7 +32,6 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
   const known = findProfileValues(file, name) ?? {}
-  context.calls.setInterruptText(() => 'nothing was changed')
   const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
   /** Resolves with whether the setting now has a value. */
@@ -43,14 +42,15 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     if (value !== undefined) answers.push([setting, value])
     return (value ?? current) !== undefined
   }
-  for (const { title, service, others } of services) {
-    write(`\n${title}`)
-    if (!(await ask(addressSettings[service]))) continue
-    const [secret, command] = secretSettings[service]
-    if (!(await ask(secret))) await ask(command)
-    for (const other of others) await ask(other)
-  }
-  context.calls.setInterruptText(() => undefined)
+  await context.endings.during({ words: () => 'nothing was changed' }, async () => {
+    for (const { title, service, others } of services) {
+      write(`\n${title}`)
+      if (!(await ask(addressSettings[service]))) continue
+      const [secret, command] = secretSettings[service]
+      if (!(await ask(secret))) await ask(command)
+      for (const other of others) await ask(other)
+    }
+  })
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) note('nothing changed')
   else {

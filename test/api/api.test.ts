@@ -369,7 +369,7 @@ describe('body of api that its destination does not accept', () => {
 
   test('a signal names the file in which api saved the body', async () => {
     const { message, path } = await interruptUnprinted()
-    expect(message).toContain(`parley: interrupted: the received data is saved as ${path}; `)
+    expect(message).toContain(`; the received data is saved as ${path}\n`)
   })
 
   test('--errors json has the file of a body that a signal saved', async () => {

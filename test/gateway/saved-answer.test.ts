@@ -71,7 +71,7 @@ describe('an unexpected error after an answer arrived', () => {
     const ended = await runSaving(argv, exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
     expect(ended.err).toMatch(
-      /^parley: a bug in parley: TypeError at .*; the received data is saved as .*\n {2}please report this line/,
+      /^parley: a bug in parley \S+: TypeError at .*; the received data is saved as .*\n {2}please report this line/,
     )
   })
 

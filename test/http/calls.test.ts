@@ -4,7 +4,7 @@ import { ActiveSet } from '../../src/active-set.ts'
 import { createContext } from '../../src/cli/create-context.ts'
 import type { Host, SharedFlags } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
-import { Calls } from '../../src/delivery-state.ts'
+import { Endings } from '../../src/endings.ts'
 import { CliError } from '../../src/errors.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { Secrets } from '../../src/secrets.ts'
@@ -55,7 +55,7 @@ async function startRun(
       return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
     },
   }
-  const calls = new Calls()
+  const endings = new Endings()
   const context = await createContext(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
@@ -65,13 +65,13 @@ async function startRun(
       cleanups,
       secrets: new Secrets(),
       summary: new Summary(),
-      calls,
+      endings,
     },
   )
   const caller = createCaller(context, await readSettings(context))
   const before = [...cleanups].length
   const spinners = () => [...cleanups].length - before
-  return { caller, requests, spinners, interrupted: () => calls.describeInterrupt() }
+  return { caller, requests, spinners, interrupted: () => endings.interrupt().consequence }
 }
 
 const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>
@@ -184,21 +184,4 @@ test('-H @- reads stdin once, for all calls of the run', async () => {
   expect(await Promise.all([call(caller, 'a'), call(caller, 'b')])).toEqual(['a', 'b'])
   expect(await call(caller, 'c')).toBe('c')
   expect(requests.map(({ headers }) => headers['X-Tenant'])).toEqual(['blue', 'blue', 'blue'])
-})
-
-test('a message set by sayInstead is printed unless another call is in flight', () => {
-  const calls = new Calls()
-  calls.expectChange()
-  const first = calls.begin(endpoints.sendEvents)
-  first.reach('sent')
-  first.reach('done')
-  calls.setInterruptText(() => 'the task was accepted')
-  first.end()
-  expect(calls.describeInterrupt()).toBe('the task was accepted')
-  const reply = calls.begin(endpoints.sendEvents)
-  expect(calls.describeInterrupt()).toBe('nothing was sent')
-  reply.reach('sent')
-  expect(calls.describeInterrupt()).toBe('the event may have been accepted: look before sending again')
-  reply.end()
-  expect(calls.describeInterrupt()).toBe('the task was accepted')
 })

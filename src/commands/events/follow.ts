@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { createStreamRequest } from '../../sessions/following/event-stream.ts'
-import { type Follower, openFollower } from '../../sessions/following/follower.ts'
+import { openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
 import { describeUnfollowed, formatSessionCommand } from '../../sessions/session-command.ts'
@@ -31,26 +31,25 @@ export default {
     'parley events follow -s sesn_1 --raw > events.ndjson',
   ],
 
-  async run(context, options: FollowFlags) {
-    const { history: hasHistory, stay: followsForever = false, ids = false } = options
-    const { caller, parts, settings } = await accessSession(context, options)
+  async run(context, flags: FollowFlags) {
+    const { history: hasHistory, stay: followsForever = false, ids = false } = flags
+    const { caller, parts, settings } = await accessSession(context, flags)
     if (await caller.preview(endpoints.followEvents, createStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
     const print = createEventPrinter(context, { isAside: ids, markdown })
     const following = { showPast: hasHistory ? print : undefined, followsForever }
-    let follower: Follower | undefined
+    const follower = await openFollower({ context, caller, parts }, following)
     try {
-      follower = await openFollower({ context, caller, parts }, following)
       const { state } = follower
-      context.calls.setInterruptText(() =>
+      const words = () =>
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
-          : describeUnfollowed(context, session),
-      )
-      await followAndPrint(context, follower, { session, ids, markdown, followsForever })
+          : describeUnfollowed(context, session)
+      const options = { session, ids, markdown, followsForever }
+      await context.endings.during({ words }, () => followAndPrint(context, follower, options))
     } finally {
-      follower?.close()
+      follower.close()
     }
   },
 } satisfies CommandModule

@@ -14,7 +14,7 @@ import type { Context } from '../../context.ts'
 import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
-import { type FileOutput, savePartOnSignal } from '../../io/file-output.ts'
+import type { FileOutput, SavedPart } from '../../io/file-output.ts'
 import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
@@ -75,14 +75,6 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const rawBody = new UnprintedBody(context, 'txt')
   const attempts = new OutputAttempts(() => rawBody.reject())
   const breakLine = () => shown?.breakLine()
-  const saving = savePartOnSignal(context, {
-    savePart() {
-      const checked = schema && !isRaw ? text.read() : ''
-      if (file) return file.savePart(checked)
-      if (!attempts.refusal) return saveText(context, schema ? checked : unprinted.join(''))
-      return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
-    },
-  })
   cleanups.add(breakLine)
 
   const sink = {
@@ -216,14 +208,16 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       return answer
     },
 
-    /** Saves the received part. Returns the failure with the path. */
-    saveAfter(error: unknown): unknown {
-      breakLine()
-      return saving.saveAfter(error)
+    /** Saves the received part. */
+    savePart(): SavedPart | undefined {
+      const checked = schema && !isRaw ? text.read() : ''
+      if (file) return file.savePart(checked)
+      if (!attempts.refusal) return saveText(context, schema ? checked : unprinted.join(''))
+      return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
     },
 
     close(): void {
-      saving.stop()
+      breakLine()
       cleanups.delete(breakLine)
     },
   }

@@ -4,9 +4,11 @@ import { loadMarkdown, loadStreamedMarkdown } from '../../content/layout.ts'
 import { type NamedInputs, readInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
+import type { Ending } from '../../endings.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
+import { savePart } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -59,7 +61,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   /** The last answer, if it did not match the schema and no later answer has arrived. */
   let mismatch: Mismatch | undefined
   const caller = createCaller(context, settings)
-  context.calls.describeResume = () => (isAnswered ? undefined : conversation?.unchangedNote)
   if (await caller.preview(endpoint, parts)) return
   const printing: PrintOptions = {
     file,
@@ -95,6 +96,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
           return printed
         }
         isAnswered = true
+        response.accept()
         const { system } = inputs
         await conversation?.addTurn({
           question: turn,
@@ -106,21 +108,22 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         return printed
       },
     }
-    try {
-      return await answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
-    } catch (error) {
-      throw opened ? opened.saveAfter(error) : error
-    } finally {
-      opened?.close()
-    }
+    const saving = savePart({ savePart: () => opened?.savePart() })
+    return context.endings
+      .during(saving, () => answer.receive(send, reader, { requireNext: createDeadlineCheck(context) }))
+      .finally(() => opened?.close())
   }
-  const asking = schema ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body, true)
-  const answer = await asking.catch(async (error: unknown) => {
-    const counted = schema
-      ? await explainAfterMismatch(withAttempts(error, context), context, mismatch)
-      : error
-    throw isAnswered ? counted : withUnchangedNote(counted, conversation)
-  })
+  const ask = () =>
+    schema
+      ? schema.retryUntilMatching(parts.body, askOnce).catch(async (error: unknown) => {
+          throw await explainAfterMismatch(withAttempts(error, context), context, mismatch)
+        })
+      : askOnce(parts.body, true)
+  const ending: Ending = {
+    words: () => (isAnswered ? undefined : conversation?.unchangedNote),
+    explain: (failure) => (isAnswered ? failure : withUnchangedNote(failure, conversation)),
+  }
+  const answer = await context.endings.during(ending, ask)
   if ('failure' in answer) throw answer.failure
   if (fileName !== undefined) context.summary.files?.push(fileName)
   if (file?.described) context.note(file.described)
@@ -152,10 +155,9 @@ const withAttempts = (error: unknown, { summary: { attempts } }: Context): unkno
   error instanceof CliError && error.details.attempts !== undefined ? error.with({ attempts }) : error
 
 /** Adds the state of the conversation to the failure of a sent request. */
-function withUnchangedNote(error: unknown, conversation: Conversation | undefined): unknown {
-  if (!(error instanceof CliError) || !conversation) return error
+function withUnchangedNote(error: CliError, conversation: Conversation | undefined): CliError {
   const { sent = 'no' } = error.details
-  if (sent === 'no') return error
+  if (sent === 'no' || !conversation) return error
   return new CliError(error.kind, `${error.message}; ${conversation.unchangedNote}`, error.details)
 }
 

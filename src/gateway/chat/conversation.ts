@@ -70,9 +70,9 @@ export async function openConversation(context: Context, name: string): Promise<
     },
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system, model }) {
-      // The answer is complete, so a signal must not report it as cut off.
-      context.calls.setInterruptText(() => 'the answer is not in the thread')
-      try {
+      let isAdded = false
+      const ending = { words: () => (isAdded ? undefined : 'the answer is not in the thread') }
+      const add = async () => {
         if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
         // A suspended process may have lost its lock. The answer was paid for, so the process locks the file
         // again and adds the answer.
@@ -83,8 +83,11 @@ export async function openConversation(context: Context, name: string): Promise<
         const start = model === undefined ? '{' : `{"model":${JSON.stringify(model)},`
         const thread = Buffer.concat([Buffer.from(start), whole.subarray(1)])
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
-        context.calls.setInterruptText(() => undefined)
+        isAdded = true
         if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
+      }
+      try {
+        await context.endings.during(ending, add)
       } catch (error) {
         throw new CliError('file', asFileError(error, name).message, {
           sent: 'yes',

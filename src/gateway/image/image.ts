@@ -5,7 +5,7 @@ import { withSavedAnswer } from '../../content/saved-answer.ts'
 import { recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
+import { createCaller, type ReadableResponse } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findPictureProblem, findPictureProtocol, renderPicture } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
@@ -66,10 +66,12 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     }
   }
 
-  async function finish(): Promise<void> {
+  async function finish(response: ReadableResponse): Promise<void> {
     const failure = await reading.finish()
+    response.accept()
     try {
-      if (destination) await saveAnswer(context, reading, options.output)
+      const save = () => saveAnswer(context, reading, options.output)
+      if (destination) await context.endings.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
       printEnd(context, answer.end, options.usage)
@@ -106,13 +108,14 @@ async function openDestination(
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }
 
+const lostImages = { words: () => 'the answer was received; images without a printed path are lost' }
+
 /** Saves the images of an answer. Prints links, which are never requested. */
 async function saveAnswer(
   context: Context,
   { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,
   output: string | undefined,
 ): Promise<void> {
-  context.calls.setInterruptText(() => 'the answer was received; images without a printed path are lost')
   for (const uri of links) context.note(`the answer links to an image, which is not downloaded: ${uri}`)
   if (images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.

@@ -71,16 +71,13 @@ export class ConfirmationPrompt {
       const lost = describeLost()
       return lost && `${lost} (q sends the answers so far)`
     }
-    try {
-      await this.#context.calls.withInterruptPrefix(describeInterrupted, () => this.#askEach(shown))
-    } catch (error) {
+    const explain = (failure: CliError) => {
       // The next message must not begin next to an open question, so the question is closed.
       this.#questioner?.close()
       const words = describeLost()
-      throw error instanceof CliError && words !== undefined
-        ? new CliError(error.kind, `${error.message}; ${words}`, error.details)
-        : error
+      return words === undefined ? failure : failure.with({}, `${failure.message}; ${words}`)
     }
+    await this.#context.endings.during({ words: describeInterrupted, explain }, () => this.#askEach(shown))
     return verdicts
   }
 

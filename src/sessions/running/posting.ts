@@ -25,6 +25,8 @@ interface PostOptions {
   count?: number
   /** One attempt only, because the caller has its own retry rules. */
   isSingle?: boolean
+  /** Result that is printed if the run is interrupted after the acceptance. */
+  accepted?: string
   /** Called as soon as acceptance is certain. */
   onAccepted?(): void
 }
@@ -36,13 +38,13 @@ interface PostOptions {
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
   body: Uint8Array,
-  { write, count = 0, isSingle = true, onAccepted }: PostOptions,
+  { write, count = 0, isSingle = true, accepted, onAccepted }: PostOptions,
 ): Promise<Posted> {
   write('sent')
   let posted: Posted
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
-      readReceipt(context, response, { onAccepted }),
+      readReceipt(context, response, { accepted, onAccepted }),
     )
     const isWhole = named.length === 0 || named.length >= count
     const failure = new CliError('unknown', 'the receipt names only some of the events')

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import type { Ending } from '../../endings.ts'
 import { asStoppedFailure, CliError } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
@@ -25,7 +26,7 @@ export interface SessionRun extends SessionAccess {
 }
 
 /** Creates the command that resumes a run, for each failure and for a signal. */
-export class Resumption {
+export class Resumption implements Ending {
   readonly #context: Context
   readonly #plan: Plan
   readonly #audit: Audit
@@ -49,20 +50,18 @@ export class Resumption {
   /** Returns the id of the task. The list may lag, so a run without an audit has to wait until the list shows it. */
   findTaskId = (): string | undefined => undefined
 
+  /** Returns the state of the session while the run follows it. */
+  getState = (): SessionState | undefined => undefined
+
   constructor(context: Context, plan: Plan, audit: Audit) {
     this.#context = context
     this.#plan = plan
     this.#audit = audit
-    context.calls.describeResume = () => this.#describeAfterCalls()
-    context.calls.isResumed = () =>
-      !this.isBounded && (plan.task === undefined || this.#audit.task?.is === 'accepted')
   }
 
   /** Records that the run has nothing left to send. */
   begin(task: 'accepted' | 'taken-up'): void {
     this.#task = task
-    this.#context.summary.resume = () => this.getCommand()
-    if (task === 'accepted') this.#context.calls.setInterruptText(() => this.describeSession(), acceptedText)
   }
 
   get isAccepted(): boolean {
@@ -98,18 +97,24 @@ export class Resumption {
     return createResumeCommand(this.#context, this.#session, { words })
   }
 
-  /** Returns the text after the states of the calls, for a signal that ends the run. */
-  #describeAfterCalls(): string | undefined {
-    if (this.isAccepted) return this.#commandLine
-    return this.#plan.isAudited && this.#context.calls.sent !== 'no' ? resumeByAuditText : undefined
+  rerun(): { mayDuplicate: boolean } | undefined {
+    const isResumed = this.#plan.task === undefined || this.#audit.task?.is === 'accepted'
+    return isResumed && !this.isBounded ? { mayDuplicate: false } : undefined
+  }
+
+  resume(): string[] | undefined {
+    return this.isAccepted ? this.getCommand() : undefined
   }
 
   /** Describes what the session does while nobody follows it, and how to resume. */
-  describeSession(state?: SessionState): string {
-    const waits = state !== undefined && state.asked.length > 0
+  words(): string | undefined {
+    if (!this.isAccepted)
+      return this.#plan.isAudited && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
+    const waits = (this.getState()?.asked.length ?? 0) > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
-    return `the session ${what}; ${this.#commandLine}`
+    const resume = formatResumeCommand(this.getCommand()).join('\n  ')
+    return this.#task === 'taken-up' && !this.getState() ? resume : `the session ${what}; ${resume}`
   }
 
   /** Returns the failure of a run whose task was interrupted before its answer. */
@@ -178,10 +183,6 @@ export class Resumption {
     const retry = isWorthIt ? 'later' : 'look-first'
     const more = { ...details, ...known, retry, consequence: acceptedText, resume } as const
     return new CliError(isTold ? error.kind : 'response', message, more)
-  }
-
-  get #commandLine(): string {
-    return formatResumeCommand(this.getCommand()).join('\n  ')
   }
 
   get #session(): string {

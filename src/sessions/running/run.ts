@@ -1,7 +1,7 @@
 import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { savingPartOnFailure, withSavedPart } from '../../io/file-output.ts'
+import { savePart, withSavedPart } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
 import { agrees, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -20,7 +20,7 @@ import { Bounds } from './bounds.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import { type Plan, type RunOptions, readPlan } from './plan.ts'
-import { acceptedText, describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
+import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
 import { endTask, findSentTask, sendTask } from './sent-task.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
 import {
@@ -54,7 +54,8 @@ export async function runTask(context: Context, options: RunOptions, words: stri
   }
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   try {
-    const { failure, lastStep } = await execute(run, plan, options, prompt)
+    const work = () => execute(run, plan, options, prompt)
+    const { failure, lastStep } = await context.endings.during(resumption, work)
     return { failure: failure && withOwnSent(failure), lastStep }
   } catch (error) {
     throw error instanceof CliError ? withOwnSent(error) : error
@@ -64,7 +65,7 @@ export async function runTask(context: Context, options: RunOptions, words: stri
 
   /** An earlier run or another client may have sent the requests of a failure, which this run did not send. */
   function withOwnSent(error: CliError): CliError {
-    return error.details.sent === 'yes' ? error.with({ sent: context.calls.sent }) : error
+    return error.details.sent === 'yes' ? error.with({ sent: context.endings.sent }) : error
   }
 }
 
@@ -160,7 +161,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
   const { wanted } = followed.plan
   const keeper = createAnswerSaver(context, wanted, follower)
   try {
-    const failure = await savingPartOnFailure(context, keeper, async () => {
+    const failure = await context.endings.during(savePart(keeper), async () => {
       const interrupted = await resumption.addResume(followUntilIdle(followed))
       if (interrupted) return interrupted
       if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
@@ -207,7 +208,7 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
   }
   let { sent } = followed
   let failure: unknown
-  context.calls.setInterruptText(() => resumption.describeSession(follower.state), sent && acceptedText)
+  resumption.getState = () => follower.state
   do {
     try {
       await followAndPrint(context, follower, {

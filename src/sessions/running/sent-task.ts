@@ -7,7 +7,7 @@ import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import type { Plan, Task } from './plan.ts'
 import { pollList, postOnce } from './posting.ts'
-import { resumeByAuditText, type SessionRun } from './resumption.ts'
+import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 
 /**
@@ -91,6 +91,7 @@ export async function sendTask(
   try {
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
+      accepted: acceptedText,
       onAccepted: () => resumption.begin('accepted'),
       write: (event, reason) =>
         audit.add({

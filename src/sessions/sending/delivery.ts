@@ -1,3 +1,4 @@
+import type { Ending } from '../../endings.ts'
 import { CliError } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -33,18 +34,22 @@ export async function deliverEvents(
   const session = parts.params.session
   const follower = follow ? await openFollowerBeforeSending(access) : undefined
   let isAccepted = false
-  try {
+  const command = `${formatSessionCommand(context, 'follow', session)} --history`
+  const ending: Ending = {
+    words: () => (follow && isAccepted ? describeUnfollowed(context, session, ' --history') : undefined),
+    explain: (failure) => (isAccepted ? explainAfterAcceptance(failure, command) : failure),
+  }
+  await context.endings.during(ending, send).finally(() => follower?.close())
+
+  async function send(): Promise<void> {
     const body = isReady ? given : await given()
     if (!body) return
     const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: !follow,
+        accepted,
         onAccepted() {
           isAccepted = true
-          context.calls.setInterruptText(
-            () => (follow ? describeUnfollowed(context, session, ' --history') : undefined),
-            accepted,
-          )
         },
       }),
     )
@@ -63,14 +68,8 @@ export async function deliverEvents(
         !context.flags.raw &&
         eventsOf(body).some(startsWork)
       )
-        context.note(`to see the answer: ${formatSessionCommand(context, 'follow', session)} --history`)
+        context.note(`to see the answer: ${command}`)
     }
-  } catch (error) {
-    throw error instanceof CliError && isAccepted
-      ? explainAfterAcceptance(error, `${formatSessionCommand(context, 'follow', session)} --history`)
-      : error
-  } finally {
-    follower?.close()
   }
 }
 

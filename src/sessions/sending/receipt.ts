@@ -12,6 +12,8 @@ import { createRowPrinter, printIds } from '../listing/rows.ts'
 export interface ReceiptOptions {
   /** With `--raw` the receipt is printed unchanged. */
   isPrinted?: boolean
+  /** Result that is printed if the run is interrupted after the acceptance. */
+  accepted?: string
   /** Called as soon as acceptance is certain, before anything else can fail. */
   onAccepted?(): void
 }
@@ -23,7 +25,7 @@ export interface ReceiptOptions {
 export async function readReceipt(
   { flags, output }: Context,
   response: ReadableResponse,
-  { isPrinted = false, onAccepted }: ReceiptOptions = {},
+  { isPrinted = false, accepted, onAccepted }: ReceiptOptions = {},
 ): Promise<SessionEvent[]> {
   const collected = collectBody()
   let cut: CliError | undefined
@@ -42,7 +44,7 @@ export async function readReceipt(
   const isEmpty = text.trim() === ''
   const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : !isError && beginsAsReceipt(text))
   if (isAccepted) {
-    response.accept()
+    response.accept(accepted)
     onAccepted?.()
   }
   if (flags.raw && isPrinted) await printRaw(output, bytes)

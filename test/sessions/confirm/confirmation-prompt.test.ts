@@ -413,7 +413,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
     expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
       code: 12,
       posted: 2,
-      said: `parley: interrupted: ${lost}; the task was accepted; the session waits for an answer; to resume:\n  parley events run -s s1\n`,
+      said: `parley: interrupted: the task was accepted; ${lost}; the session waits for an answer; to resume:\n  parley events run -s s1\n`,
     })
     expect(err).toContain('✗ bash denied: not today\n')
     expect(err).not.toContain('was not sent')
@@ -424,7 +424,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
     expect({ code, posted, said }).toEqual({
       code: 12,
       posted: 1,
-      said: `parley: interrupted: ${lost}; nothing was sent\n`,
+      said: `parley: interrupted: ${lost}\n`,
     })
     expect(err).not.toContain('was not sent')
   })

@@ -250,7 +250,12 @@ describe('Y230: an interrupted run reports whether the same command resumes it',
 
   test.each([
     ['does not resume without an audit file', ['go'], [[use]], { code: 12, retries: ['never', 'never'] }],
-    ['resumes with an audit file', ['go', ...audit], [[use]], { code: 12, retries: ['later', 'later'] }],
+    [
+      'resumes with an audit file until the run has ended',
+      ['go', ...audit],
+      [[use]],
+      { code: 12, retries: ['later', 'never'] },
+    ],
     [
       'resumes until the audit file shows the task as done',
       ['go', ...audit],

@@ -440,8 +440,10 @@ test('G30: saves the answer if a signal arrives during its check', async () => {
       },
     },
   })
-  const [, path = ''] = /^parley: interrupted: the received data is saved as (\S+); /.exec(said) ?? []
-  expect(said).toContain('; the task was accepted; the session continues; ')
+  const [, path = ''] =
+    /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session continues; /.exec(
+      said,
+    ) ?? []
   expect(readFileSync(path, 'utf8')).toBe(text)
   expect(readdirSync(TMPDIR)).toContain(basename(path))
   expect(ended.code).toBe(8)

@@ -1,0 +1,207 @@
+import { ActiveSet } from './active-set.ts'
+import {
+  type DeliveryRules,
+  type DeliveryState,
+  deliveryStates,
+  describeDelivery,
+  getLaterState,
+  type RetryAdvice,
+  type Sent,
+} from './delivery-state.ts'
+import { asFailure, CliError, OutputClosed } from './errors.ts'
+
+/** Consequences of an interrupt or a failure of a piece of work. Every function is synchronous. */
+export interface Ending {
+  /** The work may change something, so only requests that change something count. */
+  isChange?: boolean
+  /** Saves received data at an interrupt, before `words` is called. */
+  save?(): { words: string; file: string | undefined } | undefined
+  /** Returns the consequence of an interrupt. */
+  words?(): string | undefined
+  /** Returns the command that resumes the work, without `parley`. */
+  resume?(): string[] | undefined
+  /**
+   * Returns whether the same command repeats a request that may have been carried out. `undefined` if the same
+   * command repeats the work instead of resuming it.
+   */
+  rerun?(): { mayDuplicate: boolean } | undefined
+  /** Adds the consequences to a failure of the work. */
+  explain?(failure: CliError): CliError
+}
+
+/** One call of a run, from its first attempt to its end. */
+export type Call = ReturnType<typeof trackCall>
+
+/** What parley reports at the end of a run: by the work in progress and by its calls. */
+export class Endings {
+  /** From the outermost to the innermost piece of work. */
+  readonly #open: Ending[] = []
+  /** Changing calls that are in progress, or that ended after the last changing call began. */
+  #reported: Call[] = []
+  /** Objections of earlier calls to running the same command again. */
+  readonly #objections = new Set<RetryAdvice | undefined>()
+  readonly #inProgress = new ActiveSet<Call>()
+  /** Stays after the work, because a signal may arrive while `main` reports the end. */
+  #isChange = false
+  #sentBefore: Sent = 'no'
+  /** A finished call may have been carried out. */
+  #mayDuplicate = false
+  /** The last result that a service has confirmed. */
+  #confirmed: string | undefined
+
+  /** Uses `ending` while `work` runs. */
+  async during<T>(ending: Ending, work: () => Promise<T>): Promise<T> {
+    this.#open.push(ending)
+    this.#isChange = ending.isChange ?? this.#isChange
+    try {
+      return await work()
+    } catch (error) {
+      throw this.#explain(error, ending)
+    } finally {
+      this.#open.splice(this.#open.indexOf(ending), 1)
+    }
+  }
+
+  #explain(error: unknown, ending: Ending): unknown {
+    if (error instanceof OutputClosed) return error
+    const explained = ending.explain?.(asFailure(error, this.#describeCalls())) ?? error
+    return explained instanceof CliError && ending.rerun
+      ? explained.with({ mayDuplicate: this.mayDuplicate })
+      : explained
+  }
+
+  /** Tracks a call. With `isOneOfMany`, the caller prints the outcome itself. */
+  begin(rules: DeliveryRules, isOneOfMany = false): Call {
+    const isReading = rules.repeat === 'always'
+    const call: Call = trackCall(rules, {
+      onConfirmed: (result) => {
+        this.#confirmed = result
+      },
+      onEnd: () => this.#end(call, isReading),
+    })
+    if (!isReading || !this.#isChange) this.#inProgress.add(call)
+    // A reading call does not replace the outcome of a changing call.
+    if (isOneOfMany || isReading) return call
+    for (const earlier of this.#reported) {
+      // Repeating a request whose answer was read but not as wanted does no harm.
+      if (earlier.isOver() && !earlier.getOutcome().isRepeatable) this.#objections.add(findObjection(earlier))
+    }
+    this.#reported = [...this.#reported.filter((earlier) => !earlier.isOver()), call]
+    return call
+  }
+
+  #end(call: Call, isReading: boolean): void {
+    this.#inProgress.delete(call)
+    if (isReading && this.#isChange) return
+    const { sent, mayDuplicate } = call.getOutcome()
+    this.#sentBefore = getFurther(this.#sentBefore, sent)
+    this.#mayDuplicate ||= mayDuplicate
+  }
+
+  /** Saves received data. Returns the consequence of an interrupt now, and the names of the saved files. */
+  interrupt(): { consequence: string | undefined; kept: string[] } {
+    const running = describeFurthest(this.#reported.filter((call) => !call.isOver()))
+    const kept: string[] = []
+    const words: (string | undefined)[] = []
+    for (const ending of this.#open.toReversed()) {
+      const saved = ending.save?.()
+      if (saved?.file !== undefined) kept.push(saved.file)
+      words.push(saved?.words, ending.words?.())
+    }
+    const after = this.#confirmed !== undefined && running !== undefined ? `after that ${running}` : running
+    return { consequence: joinTexts([this.#confirmed, after, ...words]) ?? this.#describeCalls(), kept }
+  }
+
+  #describeCalls(): string | undefined {
+    const isUnsent = this.#isChange && this.sent === 'no'
+    return describeFurthest(this.#reported) ?? (isUnsent ? 'nothing was sent' : undefined)
+  }
+
+  /** Returns the command that resumes the interrupted work, without `parley`. */
+  getResumeCommand(): string[] | undefined {
+    return this.#open.findLast((ending) => ending.resume)?.resume?.()
+  }
+
+  /**
+   * Returns how far the requests of the run got: `unknown` if some were sent and none was answered. In a run
+   * that changes something, only changing requests count.
+   */
+  get sent(): Sent {
+    const all = [...this.#inProgress].map((call) => call.getOutcome().sent)
+    return all.reduce(getFurther, this.#sentBefore)
+  }
+
+  /** Returns whether the same command may repeat a request that was carried out or billed. */
+  get mayDuplicate(): boolean {
+    if ([...this.#inProgress].some((call) => call.getOutcome().mayDuplicate)) return true
+    return this.#rerun?.mayDuplicate ?? this.#mayDuplicate
+  }
+
+  /** Returns whether the same command may be run again if the run is interrupted now. */
+  get retry(): RetryAdvice {
+    if (!this.#isChange || this.sent === 'no') return 'later'
+    const last = this.#reported.map(findObjection)
+    if (last.includes('look-first')) return 'look-first'
+    if (this.#rerun) return 'later'
+    if (last.length === 0 || last.includes('never') || this.#objections.has('never')) return 'never'
+    return this.#objections.has('look-first') ? 'look-first' : 'later'
+  }
+
+  get #rerun(): { mayDuplicate: boolean } | undefined {
+    return this.#open.findLast((ending) => ending.rerun)?.rerun?.()
+  }
+}
+
+const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
+  texts.filter((each) => each !== undefined).join('; ') || undefined
+
+/** Returns the text of the call that got furthest, among the calls that have a text. */
+const describeFurthest = (calls: readonly Call[]): string | undefined =>
+  deliveryStates
+    .flatMap((state) => calls.filter((call) => call.state() === state))
+    .findLast((call) => call.getOutcome().interrupted !== undefined)
+    ?.getOutcome().interrupted
+
+/** Returns the objection of a call to running the same command again. */
+function findObjection(call: Call): RetryAdvice | undefined {
+  if (call.state() === 'done') return 'never'
+  return call.getOutcome().isRepeatable ? undefined : 'look-first'
+}
+
+interface CallEvents {
+  onConfirmed(result: string): void
+  onEnd(): void
+}
+
+function trackCall(rules: DeliveryRules, { onConfirmed, onEnd }: CallEvents) {
+  let state: DeliveryState = 'not-sent'
+  let before: DeliveryState = state
+  let isOver = false
+  /** The current attempt got this far. */
+  function reach(reached: DeliveryState): void {
+    if (state !== 'done') state = getLaterState(before, reached)
+  }
+  return {
+    state: () => state,
+    isOver: () => isOver,
+    getOutcome: () => describeDelivery(state, rules),
+    /** Another attempt begins. */
+    attempt() {
+      before = state
+    },
+    reach,
+    /** The request was carried out. `result` is printed at an interrupt of the run from now on. */
+    confirm(result?: string) {
+      reach('done')
+      if (result !== undefined) onConfirmed(result)
+    },
+    /** Ends the tracking of the call. The caller reports the result or failure. */
+    end() {
+      isOver = true
+      onEnd()
+    },
+  }
+}
+
+const getFurther = (one: Sent, other: Sent): Sent =>
+  [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'
