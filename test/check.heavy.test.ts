@@ -10,6 +10,6 @@ test('C30: config check waits 30 s for a silent session service, whatever the ti
     stdin: '',
   })
   expect(ended.code).toBe(10)
-  expect(ended.out).toContain('no byte came for 30 s')
+  expect(ended.out).toContain('no byte arrived for 30 s')
   await server.close()
 })

@@ -191,7 +191,7 @@ test.each<[string, string[], Record<string, string>]>([
   const argv = [...check, '-s', 'sesn_1', '--retries', '0', ...flags]
   const ended = await run(argv, { env: { ...pointedAt(server), ...env }, exchange: 'network', stdin: '' })
   expect(ended.code).toBe(10)
-  expect(resultsOf(ended.out)['session service']).toContain('no byte came for 0.5 s')
+  expect(resultsOf(ended.out)['session service']).toContain('no byte arrived for 0.5 s')
   await server.close()
 })
 

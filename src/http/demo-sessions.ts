@@ -22,15 +22,15 @@ const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sen
  * Opens the demo's sessions in the user's cache folder. If they cannot be saved there, prints a note once.
  */
 export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {
-  let isTold = false
+  let isReported = false
   /** The file's text at its last reading or writing. */
   let known = ''
   const isFresh = ({ updated }: StoredSession) => timers.wallTime() - Date.parse(updated) < sessionLifetimeMs
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {
-    if (!isTold) note(words)
-    isTold = true
+    if (!isReported) note(words)
+    isReported = true
   }
 
   function giveUp(error: unknown): void {

@@ -74,7 +74,7 @@ const maxArgumentBytes = 100 * 1024
  * control characters become escapes, which bash and zsh read.
  */
 function toCurl(request: Request, variable: string, isTerminal: boolean): string {
-  const { method, url, headers, body, credential, leftOut } = request
+  const { method, url, headers, body, credential, removedHeaders } = request
   const quote = isTerminal ? (text: string) => shellQuote(text, unsafeCharacters) : quoteSimple
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
@@ -83,7 +83,7 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
     if (isSecretHeader(name, value)) continue
     lines.push(`--header ${quote(`${name}: ${value}`)}`)
   }
-  for (const name of leftOut) lines.push(`--header '${name.replaceAll("'", "'\\''")}:'`)
+  for (const name of removedHeaders) lines.push(`--header '${name.replaceAll("'", "'\\''")}:'`)
   const secrets = [
     ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
     ...secretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),

@@ -81,7 +81,7 @@ export function buildRequest(
      */
     credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
     /** Names of headers that `-H` removes. */
-    leftOut: others.filter(([, value]) => value === '').map(([name]) => name),
+    removedHeaders: others.filter(([, value]) => value === '').map(([name]) => name),
   }
 }
 

@@ -15,12 +15,12 @@ export interface PausableSocket {
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
   const read = socket.read.bind(socket)
-  let tidy = createHeadTidier()
+  let clean = createHeadCleaner()
   socket.read = (size) => {
     if (isPaused) return null
     for (let chunk = read(size); chunk !== null; chunk = read(size)) {
-      const tidied = tidy(chunk)
-      if (tidied) return tidied
+      const cleaned = clean(chunk)
+      if (cleaned) return cleaned
     }
     return null
   }
@@ -31,7 +31,7 @@ export function makePausable(socket: Socket): PausableSocket {
       if (!paused) setImmediate(() => socket.emit('readable'))
     },
     expectAnswer() {
-      tidy = createHeadTidier()
+      clean = createHeadCleaner()
     },
   }
 }
@@ -46,7 +46,7 @@ const start = 'HTTP/1.'
  * it needs more. It removes interim responses, because undici fails at a `100 Continue`, and duplicate
  * content lengths, because undici rejects them. Bytes that are not HTTP stay unchanged.
  */
-function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
+function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
   let kept: Buffer | undefined = Buffer.alloc(0)
 
   return (chunk) => {
@@ -62,8 +62,10 @@ function createHeadTidier(): (chunk: Buffer) => Buffer | undefined {
       const isInterim = /^HTTP\/1\.\d 1(?!01)\d\d(?: |\r|$)/.test(head)
       if (!isInterim) {
         kept = undefined
-        const tidy = withOneLength(head)
-        return tidy === head ? rest : Buffer.concat([Buffer.from(tidy, 'latin1'), rest.subarray(end)])
+        const cleanHead = withOneLength(head)
+        return cleanHead === head
+          ? rest
+          : Buffer.concat([Buffer.from(cleanHead, 'latin1'), rest.subarray(end)])
       }
       rest = rest.subarray(end + 4)
     }

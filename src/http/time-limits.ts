@@ -36,7 +36,7 @@ export function createTimeLimits(
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
-      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte came for ${timeout / 1000} s`)
+      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte arrived for ${timeout / 1000} s`)
     })
   }
 

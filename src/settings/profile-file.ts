@@ -165,4 +165,4 @@ export const unusableProfileFile = (path: string, why: string) =>
 
 /** Advice for a file or folder to which others can write. */
 export const permissionAdvice =
-  'look whether its commands are your own, then take that right away (chmod go-w)'
+  'check that its commands are your own, then remove the permission (chmod go-w)'

@@ -83,11 +83,11 @@ export function chooseValues({ flags, profile, env }: SettingSources): Candidate
   const find = (setting: SettingName, source: Origin['source']): Candidate => {
     const given = flags[setting]
     const variable = getVariable(setting)
-    const isForeign = profile.isNamed && profileOnlySettings.includes(setting)
+    const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
     const [value, name = ''] = {
       flag: [given?.value, given?.flag],
       profile: [profile.values[setting], own],
-      environment: [(!isForeign && env[variable]) || undefined, variable],
+      environment: [(!isProfileOnly && env[variable]) || undefined, variable],
       default: [getSetting(setting).default, 'default'],
     }[source] as [unknown, string?]
     return { setting, value, origin: { source, name } }

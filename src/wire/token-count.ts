@@ -23,8 +23,8 @@ export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
 
 /** Sums the counts that are present. Returns `undefined` if none is. */
 export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
-  const told = counts.filter((count) => count !== undefined)
-  return told.length > 0 ? told.reduce(addTokens) : undefined
+  const present = counts.filter((count) => count !== undefined)
+  return present.length > 0 ? present.reduce(addTokens) : undefined
 }
 
 /**

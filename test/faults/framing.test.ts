@@ -288,7 +288,7 @@ faultsInside('R: response framing', [
     script: answering('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
     reqs: 1,
-    err: ['no byte came for 3 s'],
+    err: ['no byte arrived for 3 s'],
   },
   {
     name: 'R67: exits with 10 if FIN follows a 100',

@@ -114,7 +114,7 @@ faultsInside('E: recorded streams', [
     name: 'E31: exits with 8 after --timeout of silence although two chunks have a finishReason',
     argv: [...stream, '--timeout', '3'],
     script: answering(sseHead + finished('so ') + finished('far')),
-    err: ['no byte came for 3 s'],
+    err: ['no byte arrived for 3 s'],
   },
   ...[
     event(cancelled),

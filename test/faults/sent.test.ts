@@ -52,7 +52,7 @@ faultsInside('U: the request is sent and not answered', [
     flags: ['--timeout', '3'],
     code: 10,
     reqs: 1,
-    err: ['no byte came for 3 s'],
+    err: ['no byte arrived for 3 s'],
     atLeast: 3,
   }),
   ...chatAndEvents({

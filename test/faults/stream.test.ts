@@ -165,7 +165,7 @@ faultsInside('E: streams', [
     name: 'E15: exits with 8 after --timeout of silence between two events',
     argv: [...stream, '--timeout', '3'],
     script: answering(started),
-    err: ['no byte came for 3 s'],
+    err: ['no byte arrived for 3 s'],
     atLeast: 3,
   },
   {

@@ -30,7 +30,7 @@ async function answered(argv: string[], pieces: (string | Uint8Array)[], type = 
       for (const piece of pieces) yield Buffer.from(piece as string)
       await timers.wait(600_000, closed.signal)
       if (!closed.signal.aborted)
-        throw new CliError('response', 'the answer broke off: no byte came for 600 s', { isCutOff: true })
+        throw new CliError('response', 'the answer broke off: no byte arrived for 600 s', { isCutOff: true })
     }
     const close = () => {
       isClosed = true
@@ -151,13 +151,15 @@ describe('received part of an answer that is cut off', () => {
     const ended = await answered(['image', 'fox'], some)
     expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
     expect(ended.read('fox.png')).toEqual(png())
-    expect(ended.err).toMatch(/the answer broke off: no byte came for 600 s; the received data is saved as /)
+    expect(ended.err).toMatch(
+      /the answer broke off: no byte arrived for 600 s; the received data is saved as /,
+    )
   })
 
   test('image saves the body of an answer that is cut off before its first image', async () => {
     const ended = await answered(['image', 'fox'], [event(chunk({ text: 'I will' }))])
     expect(ended).toMatchObject({ code: 8, out: '', report: { usage: { totalTokens: 970 } } })
-    expect(ended.err).toMatch(/broke off: no byte came for 600 s; the received data is saved as /)
+    expect(ended.err).toMatch(/broke off: no byte arrived for 600 s; the received data is saved as /)
   })
 
   test('an image batch saves the images of a line that is cut off', async () => {

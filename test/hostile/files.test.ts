@@ -257,7 +257,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
   async function expectNoRun(cwd: string, place: string, env = {}): Promise<void> {
     const { code, err, requests } = await run(['chat', 'hi'], { cwd, env: { ...bare, ...env } })
     expect([code, requests, existsSync(join(cwd, 'ran'))]).toEqual([3, [], false])
-    expect(err).toContain(`is not run: others can write ${place}; look whether`)
+    expect(err).toContain(`is not run: others can write ${place}; check that`)
   }
 
   test.each([0o666, 0o664, 0o602])('a secret command is not run from a file of mode %o', async (mode) => {
@@ -291,7 +291,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     const { cwd, path } = home(0o666)
     const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
-    expect(err).toContain(`${path}: others can write it; look whether its commands are your own`)
+    expect(err).toContain(`${path}: others can write it; check that its commands are your own`)
   })
 
   test('a secret command is not run if others can write the profile folder', async () => {

@@ -23,7 +23,7 @@ test('the time limit for silence counts from the last byte', () => {
   vi.advanceTimersByTime(900)
   expect(ends).toEqual([])
   vi.advanceTimersByTime(101)
-  expect(ends).toEqual(['no byte came for 1 s'])
+  expect(ends).toEqual(['no byte arrived for 1 s'])
 })
 
 test('bytes that arrived while the process was suspended prevent a timeout', () => {
@@ -34,7 +34,7 @@ test('bytes that arrived while the process was suspended prevent a timeout', () 
   vi.advanceTimersByTime(999)
   expect(ends).toEqual([])
   vi.advanceTimersByTime(2)
-  expect(ends).toEqual(['no byte came for 1 s'])
+  expect(ends).toEqual(['no byte arrived for 1 s'])
 })
 
 test('a pause of the reader counts for the deadline but not as silence', async () => {

@@ -272,7 +272,7 @@ describe('location of the profile file', () => {
   })
 
   test('C12: a linked folder is read; a link to nothing exits with 3 (needs POSIX files)', async () => {
-    const { cwd, folder, path, text, world } = settled()
+    const { cwd, folder, text, world } = settled()
     renameSync(folder, join(cwd, 'target'))
     symlinkSync(join(cwd, 'target'), folder)
     const before = text()

@@ -183,8 +183,8 @@ function createJudgementTable({ host, style }: Context): (group: readonly Judgem
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
   return (group) => {
     const rows = group.map((each) => {
-      const said = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
-      return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${said}`]
+      const reason = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
+      return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${reason}`]
     })
     const lines = layOut([...head, ...rows])
     const titles = lines.splice(0, head.length).map((title) => style.bold(title))

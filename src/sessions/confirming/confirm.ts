@@ -72,9 +72,9 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     for (const item of items) record.add(item)
     return { record }
   }
-  const stranger = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
-  if (stranger >= 0) {
-    const place = `${given.placeOf(stranger, '')} (${items[stranger]?.event.type})`
+  const other = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
+  if (other >= 0) {
+    const place = `${given.placeOf(other, '')} (${items[other]?.event.type})`
     throw usageError(
       `${given.name}: without a session.status_idle, all events must be confirmations: ${place} is not a user.tool_confirmation`,
     )
@@ -121,7 +121,7 @@ async function askAndSend(
   const answers: SessionEvent[] = []
   let latest = shown
 
-  async function toLatestBody(): Promise<Uint8Array | undefined> {
+  async function createLatestBody(): Promise<Uint8Array | undefined> {
     latest = await readRecord(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       const ids = [...verdicts.keys()].map((id) => formatBriefName(id)).join(', ')
@@ -142,7 +142,7 @@ async function askAndSend(
     return answers.length > 0 ? toBody(answers) : undefined
   }
 
-  if (verdicts.size > 0) await send(toLatestBody)
+  if (verdicts.size > 0) await send(createLatestBody)
   // The follower has seen whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {

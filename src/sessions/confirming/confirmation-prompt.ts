@@ -122,14 +122,14 @@ export class ConfirmationPrompt {
         continue
       }
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
-      if (use.why !== undefined) this.#say(`  ${oneLine(use.why)}`)
-      if (!this.#questioner) this.#say(formatLegend(use))
-      const said = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
-      this.#tellWithdrawn()
-      if (said === 'quit') return
-      if (said === 'open' || this.#withdrawn.has(use.id)) continue
-      if (said === 'always' && use.call !== undefined) this.#alwaysAllowed.add(use.call)
-      this.#verdicts.set(use.id, said === 'always' ? { decision: 'allow' } : said)
+      if (use.why !== undefined) this.#printWrapped(`  ${oneLine(use.why)}`)
+      if (!this.#questioner) this.#printWrapped(formatLegend(use))
+      const answer = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
+      this.#reportWithdrawn()
+      if (answer === 'quit') return
+      if (answer === 'open' || this.#withdrawn.has(use.id)) continue
+      if (answer === 'always' && use.call !== undefined) this.#alwaysAllowed.add(use.call)
+      this.#verdicts.set(use.id, answer === 'always' ? { decision: 'allow' } : answer)
     }
   }
 
@@ -141,13 +141,14 @@ export class ConfirmationPrompt {
     const question = `  allow ${style.bold(nameBriefly(use, this.#columns))}? ${getKeys(use)} `
     try {
       for (;;) {
-        const said = readVerdict(
+        const answer = readVerdict(
           await this.#questioner.prompt(question, { takesLines: true, signal: end.signal }),
         )
-        if (said === 'too long') this.#say(`  the reason has more than ${maxDenyMessageLength} characters`)
-        else if (said === undefined || (said === 'always' && use.call === undefined))
-          this.#say(formatLegend(use))
-        else return said
+        if (answer === 'too long')
+          this.#printWrapped(`  the reason has more than ${maxDenyMessageLength} characters`)
+        else if (answer === undefined || (answer === 'always' && use.call === undefined))
+          this.#printWrapped(formatLegend(use))
+        else return answer
       }
     } catch (error) {
       if (end.signal.aborted) return 'open'
@@ -159,7 +160,7 @@ export class ConfirmationPrompt {
   }
 
   /** Printed between two questions. Next to an open question, a person would take the line for typed text. */
-  #tellWithdrawn(): void {
+  #reportWithdrawn(): void {
     for (const [id, why] of this.#withdrawn) {
       if (why !== '') this.#context.warn(`${id} is not answered: ${why}`)
       this.#withdrawn.set(id, '')
@@ -170,7 +171,7 @@ export class ConfirmationPrompt {
     return this.#context.host.stderr.columns || 80
   }
 
-  #say(line: string): void {
+  #printWrapped(line: string): void {
     this.#print(`${this.#context.wrap(line)}\n`)
   }
 

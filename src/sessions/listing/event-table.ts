@@ -68,9 +68,9 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
 /** Puts id and time on one line if both fit, and all other cells below. */
 function stack([id, type, time, text]: EventRow, width: number, idWidth: number): string {
   const moment = clip(time, timeWidth)
-  const isBeside = idWidth + columnGap.length + timeWidth <= width
-  const head = isBeside ? `${pad(id, idWidth)}${columnGap}${moment}` : id
-  const lead = isBeside || moment === '' ? indent : `${indent}${moment}${columnGap}`
+  const fitsOneLine = idWidth + columnGap.length + timeWidth <= width
+  const head = fitsOneLine ? `${pad(id, idWidth)}${columnGap}${moment}` : id
+  const lead = fitsOneLine || moment === '' ? indent : `${indent}${moment}${columnGap}`
   const shownType = clip(type, Math.max(width - lead.length, 1))
   const left = width - lead.length - measureColumns(shownType) - columnGap.length
   const rest = text === '' || left < 1 ? '' : `${columnGap}${clip(text, left)}`

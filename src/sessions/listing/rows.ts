@@ -34,7 +34,7 @@ function describeEvent(event: SessionEvent): string {
       [
         formatValue(event.session_thread_id),
         formatValue(event.agent_name),
-        runOf(event),
+        formatRunId(event),
         describeStop(event),
       ],
       ' ',
@@ -58,12 +58,12 @@ function describeStop(event: SessionEvent): string {
   return join([type, ...eventIds, ...oddIds.map((id) => JSON.stringify(id))], ' ')
 }
 
-const runOf = ({ workflow_run_id: run }: SessionEvent): string => formatValue(run)
+const formatRunId = ({ workflow_run_id: run }: SessionEvent): string => formatValue(run)
 
 function describeWorkflowRun(event: SessionEvent): string {
   const { type, message } = readRunResult(event)
   const phase = formatValue(event.workflow_run_phase_id)
-  const what = join([runOf(event), formatValue(event.name), phase, type ?? ''], ' ')
+  const what = join([formatRunId(event), formatValue(event.name), phase, type ?? ''], ' ')
   return join([what, formatValue(event.description), message ?? readError(event.error).message ?? ''], ': ')
 }
 
@@ -78,12 +78,12 @@ const formatValue = (value: unknown): string =>
 
 /** Describes the fields of a sent event that its other columns and its text do not show. */
 function describeOthers(event: SessionEvent, text: string): string[] {
-  const told = new Set(['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'])
-  if (text !== '') told.add('content')
-  if (event.type === 'user.define_outcome') told.add('description')
-  if (event.type === 'user.tool_confirmation') told.add('result').add('deny_message')
+  const shown = new Set(['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'])
+  if (text !== '') shown.add('content')
+  if (event.type === 'user.define_outcome') shown.add('description')
+  if (event.type === 'user.tool_confirmation') shown.add('result').add('deny_message')
   return Object.entries(event)
-    .filter(([name, value]) => value != null && !told.has(name))
+    .filter(([name, value]) => value != null && !shown.has(name))
     .map(([name, value]) => `${name} ${formatValue(value)}`)
 }
 

@@ -54,7 +54,7 @@ const otherContentNames = [
 
 export type OtherContent = (typeof otherContentNames)[number][1] | 'something else'
 
-const holdingOf = (name: string): OtherContent =>
+const classifyContent = (name: string): OtherContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 
 /** Parses a value by a schema. Throws a `CliError` that names the path of a mismatch. */
@@ -143,7 +143,7 @@ function pieceOf(blocks: Block[], { id, model, stop_reason, usage }: MessageFact
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
     summary: { id, model, stopReason: stop_reason, ...readTokenCounts(usage) },
-    otherContent: others.map(({ type = '' }) => holdingOf(type)),
+    otherContent: others.map(({ type = '' }) => classifyContent(type)),
   }
 }
 
@@ -222,18 +222,18 @@ export function readNative(value: unknown): NativePiece {
       ...(others.length > 0 ? { others: others.some(continues) } : {}),
     },
     otherContent: [
-      ...all.flatMap(partsOf).flatMap(holdingsOf),
+      ...all.flatMap(partsOf).flatMap(listOtherContent),
       ...(isUnread ? ['something else' as const] : []),
     ],
   }
 }
 
-function holdingsOf(part: Record<string, unknown>): OtherContent[] {
+function listOtherContent(part: Record<string, unknown>): OtherContent[] {
   const names = Object.keys(part).filter((name) => part[name] && !/^(text|thoughtSignature)$/.test(name))
   return names.map((name) => {
     const data = part[name]
     const mimeType = isObject(data) ? (data.mimeType ?? data.mime_type) : undefined
-    return holdingOf(typeof mimeType === 'string' ? mimeType : name)
+    return classifyContent(typeof mimeType === 'string' ? mimeType : name)
   })
 }
 
@@ -275,8 +275,8 @@ function countsOf(usage: Record<string, unknown>): AnswerCounts {
   )
   const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
   const total = readTokenCount(usage.totalTokenCount)
-  const told = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
-  const outputTokens = told === undefined ? subtractTokens(total, inputTokens) : told
+  const generatedTokens = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
+  const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
   // The prompt's count includes the cached tokens.
   const sum = sumTokens(inputTokens, outputTokens)
   return {

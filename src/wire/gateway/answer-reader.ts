@@ -52,8 +52,8 @@ export class AnswerReader {
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
     // Values of other forms may have images, and no end marker, so the answer counts as finished.
-    const isForeign = !this.#isKnown && this.otherContent.has('something else')
-    if (!this.#isFinished) return isForeign ? 'finished' : 'open'
+    const hasUnknownForm = !this.#isKnown && this.otherContent.has('something else')
+    if (!this.#isFinished) return hasUnknownForm ? 'finished' : 'open'
     const isSettled =
       this.#finishes === 1 && this.contentCount > 0 && !this.otherContent.has('a function call')
     return isSettled ? 'settled' : 'finished'

@@ -45,11 +45,11 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
 }
 
 /** Reads details of a stop, such as a refusal, next to the reason or inside of it (public clients, 4). */
-export function readStopDetails({ stop_details: beside, stop_reason: reason }: SessionEvent): {
+export function readStopDetails({ stop_details: details, stop_reason: reason }: SessionEvent): {
   category?: string
   explanation?: string
 } {
-  const { category, explanation } = fieldsOf(beside ?? fieldsOf(reason).stop_details)
+  const { category, explanation } = fieldsOf(details ?? fieldsOf(reason).stop_details)
   return { category: filled(category), explanation: filled(explanation) }
 }
 

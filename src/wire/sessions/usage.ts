@@ -19,9 +19,9 @@ export interface SessionUsage {
  */
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
-  const told = Object.entries(readTokenCounts(value)).filter(([, count]) => count !== undefined)
+  const counts = Object.entries(readTokenCounts(value)).filter(([, count]) => count !== undefined)
   const cost = readMoney(value.list_cost)
-  return told.length > 0 || cost ? { tokens: Object.fromEntries(told), cost } : undefined
+  return counts.length > 0 || cost ? { tokens: Object.fromEntries(counts), cost } : undefined
 }
 
 /** Reads `{"amount":"187","currency":"USD"}`. An amount that is not whole counts as unknown. */
