@@ -330,6 +330,9 @@ const ids: [id: string, value: string, path?: string][] = [
   ['L08', '-x', '-x'],
 ]
 
+/** Values that are also tried as a model, which goes through the same check and encoding. */
+const models = new Set(['..', 'a\rb', 'a/b', 'a?x=1', 'é', '-x'])
+
 const isIn = (path: string) => ({
   check: ({ server }: { server: { requests: string[] } }) => {
     const target = server.requests[0]?.split(' ')[1]
@@ -348,7 +351,9 @@ faultsInside('L: addresses and ids', [
           name: `${id}: rejects the session id ${shown}`,
           argv: [...events, `--session=${value}`],
         },
-        { ...refused, name: `L09: rejects the model ${shown}`, argv: [...chat, `--model=${value}`] },
+        ...(models.has(value)
+          ? [{ ...refused, name: `L09: rejects the model ${shown}`, argv: [...chat, `--model=${value}`] }]
+          : []),
       ]
     }
     return [
@@ -361,12 +366,16 @@ faultsInside('L: addresses and ids', [
         reqs: 1,
         ...isIn(`/v1/sessions/${path}/events`),
       },
-      {
-        ...good,
-        name: `L09: sends the model ${shown} as one path segment`,
-        argv: [...chat, `--model=${value}`],
-        ...isIn(`/models/${path}:gen`),
-      },
+      ...(models.has(value)
+        ? [
+            {
+              ...good,
+              name: `L09: sends the model ${shown} as one path segment`,
+              argv: [...chat, `--model=${value}`],
+              ...isIn(`/models/${path}:gen`),
+            },
+          ]
+        : []),
     ]
   }),
   {
@@ -377,33 +386,22 @@ faultsInside('L: addresses and ids', [
   },
   ...[
     'http://127.0.0.1:1/?a=b',
-    'http://127.0.0.1:1/#f',
     'http://user:secretword@127.0.0.1:1/',
-    'http://127.0.0.1:1/?',
-    '127.0.0.1:1',
     'ftp://127.0.0.1/',
-    'file:///etc/passwd',
-    'unix:/run/x',
-    'http://a b/',
     'http://127.0.0.1:1/\nx',
-    'http://',
-    'http://127.0.0.1:0',
     'http://127.0.0.1:99999',
-    'http://[fe80::1%25eth0]:1/',
     'gateway.example',
-  ].flatMap((address) =>
-    [chat, events].map(
-      (argv): Row => ({
-        name: `L11, L12: rejects the address ${JSON.stringify(address)} (${argv[0]})`,
-        argv,
-        url: () => address,
-        code: 3,
-        err: [
-          /^parley: PARLEY_(BASE|AGENTS)_URL must|^parley: PARLEY_(BASE|AGENTS)_URL is/,
-          /^(?!.*secretword)/s,
-        ],
-      }),
-    ),
+  ].map(
+    (address, index): Row => ({
+      name: `L11, L12: rejects the address ${JSON.stringify(address)}`,
+      argv: index % 2 === 0 ? chat : events,
+      url: () => address,
+      code: 3,
+      err: [
+        /^parley: PARLEY_(BASE|AGENTS)_URL must|^parley: PARLEY_(BASE|AGENTS)_URL is/,
+        /^(?!.*secretword)/s,
+      ],
+    }),
   ),
   {
     ...good,

@@ -34,17 +34,22 @@ const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://
 
 faultsInside('D: redirects (needs openssl)', [
   ...[301, 302, 303, 307, 308].flatMap((status) =>
-    ['/elsewhere', other.url].flatMap((location) =>
-      chatAndEvents({
-        ...nobodyElse,
-        name: `D01: does not follow a ${status} redirect to ${location === other.url ? 'another server' : location}`,
-        script: redirect(location, status),
-        code: 4,
-        reqs: 1,
-        err: [`redirect not followed, to ${location}`],
-      }),
-    ),
+    chatAndEvents({
+      ...nobodyElse,
+      name: `D01: does not follow a ${status} redirect to another server`,
+      script: redirect(other.url, status),
+      code: 4,
+      reqs: 1,
+      err: [`redirect not followed, to ${other.url}`],
+    }),
   ),
+  ...chatAndEvents({
+    name: 'D01: does not follow a redirect to another path',
+    script: redirect('/elsewhere'),
+    code: 4,
+    reqs: 1,
+    err: ['redirect not followed, to /elsewhere'],
+  }),
   {
     name: 'D04: does not follow a redirect from https to http',
     url: ({ port }) => `https://gateway.test:${port}`,
@@ -114,7 +119,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
     out: okText,
     reqs: 1,
   },
-  ...['127.0.0.1', 'localhost', '127.1', '2130706433', '0x7f.1'].map(
+  ...['127.0.0.1', 'localhost', '2130706433'].map(
     (name): Row => ({
       name: `S02: allows plain http to the loopback host ${name}`,
       ...named(name),
@@ -135,8 +140,8 @@ faultsInside('S: plain http and secrets (needs openssl)', [
       if (!server.requests[0]?.includes(`host: [::1]:${server.port}\r\n`)) throw new Error(server.requests[0])
     },
   },
-  ...['127.0.0.1@h.test', 'localhost.h.test', '127.0.0.1.h.test', 'h.test#@127.0.0.1'].flatMap((name) =>
-    chatAndEvents({
+  ...['127.0.0.1@h.test', 'localhost.h.test', 'h.test#@127.0.0.1'].map(
+    (name): Row => ({
       name: `S03: refuses plain http to ${name}, whose parsed host is not loopback`,
       ...named(name),
       code: 3,
