@@ -278,6 +278,20 @@ describe('events follow with failures', () => {
     },
   )
 
+  test.each([
+    [403, 3],
+    [429, 6],
+    [500, 7],
+  ])(
+    'send --follow does not repeat events after a %i that forbids a retry, and exits with %i',
+    async (status, exit) => {
+      const fault = { status, headers: { 'x-should-retry': 'false' } }
+      const service = createScripted([[]], [[[], 'stay']], { posts: [{ fault }] })
+      expect((await service.events('send', 'x', '--follow')).code).toBe(exit)
+      expect(service.posts).toHaveLength(1)
+    },
+  )
+
   test('does not repeat a request that the service refuses', async () => {
     const service = createScripted([404], [])
     expect(await service.events('follow')).toMatchObject({ code: 4, out: '' })
@@ -545,20 +559,14 @@ describe('events list', () => {
     })
   })
 
-  test('--limit prints the newest received events, oldest first, if the list is cut', async () => {
-    const data = ['e9', 'e8', 'e7'].map((id, i) => ({
-      ...say(id, 'x'),
-      processed_at: new Date(9000 - i * 1000).toISOString(),
-    }))
-    let calls = 0
-    const ended = await run(['events', 'list', '--ids', '--limit', '5', '--retries', '0'], {
-      ...world,
-      exchange: (request, onSent) =>
-        calls++ === 0
-          ? answering(JSON.stringify({ data, next_page: 'p2' }))(request, onSent)
-          : answering('{}', { status: 500 })(request, onSent),
+  test('--limit prints nothing if a later page fails, because the newest events are not proved', async () => {
+    const service = createSessionService({
+      history: [says('one'), says('two'), says('three')],
+      list: { pageSize: 1, ignores: ['limit'] },
+      lists: [{ page: 2, fault: { status: 500 } }],
     })
-    expect({ code: ended.code, out: ended.out }).toEqual({ code: 7, out: 'e7\ne8\ne9\n' })
+    const argv = ['events', 'list', '--ids', '--limit', '5', '--retries', '0']
+    expect(await service.run(argv)).toMatchObject({ code: 7, out: '' })
   })
 
   test.each([
