@@ -7,7 +7,7 @@ export default {
   ],
 
   notes: [
-    `TAB then completes commands, flags and their values, after -s the sessions that were used last on this machine. Put the first of these lines into ~/.bashrc, or the second into ~/.zshrc. For fish run the third once. The script may also be a file in the shell's folder for completions; zsh wants the name _parley.
+    `TAB then completes commands, flags and their values, and after -s the latest sessions of this machine. Put the first of these lines into ~/.bashrc, or the second into ~/.zshrc. For fish run the third once. The script may also be a file in the shell's folder for completions; zsh requires the name _parley.
 
   eval "$(parley completion bash)"
   eval "$(parley completion zsh)"

@@ -19,20 +19,20 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   const print = (line: string) => {
     host.stderr.open().write(`${line}\n`)
   }
-  const say = (line: string) =>
+  const printMessage = (line: string) =>
     print(wrap(redact(`parley: ${oneLine(redact(line, maxMessageLength), 2000)}`)))
   const note = (line: string) => {
-    if (!flags.quiet) say(line)
+    if (!flags.quiet) printMessage(line)
   }
   const warn = (line: string) => {
-    if (flags.errors !== 'json') return say(line)
+    if (flags.errors !== 'json') return printMessage(line)
     print(escapeJson(JSON.stringify({ warning: oneLine(redact(line, maxMessageLength), 2000) })))
   }
-  const tell = (line: string) => {
+  const printLine = (line: string) => {
     if (!flags.quiet) print(redact(line))
   }
   // The dash keeps a CI system from reading a service's text at the start of a line as a command.
-  const foot = (text: string) => tell(style.dim(wrap(redact(`— ${text}`))))
+  const printFooter = (text: string) => printLine(style.dim(wrap(redact(`— ${text}`))))
   const input = new Input({ host, flags, deadline: run.deadline, note })
   const output = createOutput(host.stdout, run.deadline)
   return {
@@ -41,8 +41,8 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
     flags,
     note,
     warn,
-    printLine: tell,
-    printFooter: foot,
+    printLine,
+    printFooter,
     timers,
     input,
     output,

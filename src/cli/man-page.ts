@@ -10,7 +10,7 @@ export async function renderManPage(version: string): Promise<string> {
     `.TH PARLEY 1 "" "parley ${version}" "User Commands"`,
     '.SH NAME\nparley \\- one command for a model gateway and an agent session service',
     renderSection('SYNOPSIS', 'parley <command> [flags]'),
-    renderSection('DESCRIPTION', beginning),
+    renderSection('DESCRIPTION', introduction),
     ...commands.map((command) => {
       command.configureOutput({ getOutHelpWidth: () => width, getOutHasColors: () => false })
       const help = command.configureHelp(helpOptions).helpInformation()
@@ -23,7 +23,7 @@ export async function renderManPage(version: string): Promise<string> {
   ].join('\n')}\n`
 }
 
-const beginning = `Try it, without an account or a network:
+const introduction = `Try it, without an account or a network:
 
   parley chat --profile demo 'Say hello'
 

@@ -30,9 +30,9 @@ export function findFileConflict(commands: ParleyCommand[], host: Host): string 
   const has = (wanted: string) => given.some(({ flag }) => flag === wanted)
   const mayReplace = has('--force') || !called.options.some(({ long }) => long === '--force')
   const named = [...findArguments(called, host), ...findFlags(given, host)]
-  const others = findOthers(host, !has('--no-stdin'))
+  const implicit = findImplicitFiles(host, !has('--no-stdin'))
   for (const [index, file] of named.entries()) {
-    for (const other of [...named.slice(0, index), ...others]) {
+    for (const other of [...named.slice(0, index), ...implicit]) {
       if (file.identity === undefined || file.identity !== other.identity) continue
       const isReplaced = mayReplace && [file, other].every(({ about }) => ['-f', '-o'].includes(about))
       if (isReplaced || !(file.isWritten || other.isWritten)) continue
@@ -65,7 +65,7 @@ function getFileName(option: Option, value = ''): string | undefined {
   return option instanceof TextFlag && /^@(?!@)/.test(text) ? text.slice(1) : undefined
 }
 
-function findOthers(host: Host, readsStdin: boolean): NamedFile[] {
+function findImplicitFiles(host: Host, readsStdin: boolean): NamedFile[] {
   const path = findProfilePath(host)
   const profile = path === undefined ? undefined : identify(host, path)
   return [

@@ -27,10 +27,10 @@ export class UnknownWordError extends Error {
 }
 
 /** In `config set --base-url …`, the flag is the name of a setting. */
-const settingOfFlag = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
+const findFlagName = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
 
-const sharedOfAll = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
-const sharedOfRequests = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
+const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
+const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
@@ -107,7 +107,7 @@ export class ParleyCommand extends Command {
 
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
     const hasKey = this.registeredArguments[0] instanceof SettingArgument
-    const argv = hasKey ? words.map(settingOfFlag) : words
+    const argv = hasKey ? words.map(findFlagName) : words
     this.checkFlags(argv)
     const parsed = super.parseOptions(argv)
     if (!parsed.unknown.some(isHelpFlag)) this.checkWords(parsed)
@@ -124,11 +124,11 @@ export class ParleyCommand extends Command {
     // If a word is missing, a word that is not a choice of its argument belongs to the next argument.
     const missing = all.find(
       ({ argChoices }, at) =>
-        at >= operands.length || (operands.length < most && isOther(operands[at], argChoices)),
+        at >= operands.length || (operands.length < most && isNoChoice(operands[at], argChoices)),
     )
     if (missing?.required)
       throw usageError(
-        `the argument <${missing.name()}> is missing: ${choicesOf(missing) ?? missing.description}`,
+        `the argument <${missing.name()}> is missing: ${formatChoices(missing) ?? missing.description}`,
       )
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
@@ -149,7 +149,7 @@ export class ParleyCommand extends Command {
       if (!option) checkAttachedValue(word, this)
       if (!option?.required) continue
       const value = argv[++i]
-      const choices = choicesOf(option)
+      const choices = formatChoices(option)
       if (value === undefined)
         throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
       if (value.length > 1 && value.startsWith('-')) {
@@ -176,7 +176,7 @@ export class ParleyCommand extends Command {
     }
     const { notes: own = [], examples = [] } = this.module ?? {}
     const lines = examples.map((example) => `\n  ${example}`)
-    return [...own, `Examples:${lines.join('')}`, requests ? sharedOfRequests : sharedOfAll]
+    return [...own, `Examples:${lines.join('')}`, requests ? requestFlagsNote : generalFlagsNote]
   }
 }
 
@@ -198,7 +198,7 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
 /** `serve --session` names a file and has no short flag. */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
-const isOther = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
+const isNoChoice = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
 
-const choicesOf = ({ argChoices }: Argument | Option): string | undefined =>
+const formatChoices = ({ argChoices }: Argument | Option): string | undefined =>
   argChoices && `${argChoices.slice(0, -1).join(', ')} or ${argChoices.at(-1)}`

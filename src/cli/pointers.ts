@@ -9,7 +9,7 @@ const models = `-m NAME or 'parley config set chatModel NAME' chooses one, image
 
 const sessions = "'parley sessions list' lists the sessions, 'parley sessions create' creates one"
 
-const noFlag = 'secrets have no flag, for arguments are seen by others:'
+const noFlag = 'secrets have no flag, because other users can see arguments:'
 const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
@@ -17,7 +17,7 @@ const key = `'parley config set apiKey', or PARLEY_API_KEY`
  * Words and flags of other tools and of earlier versions, with the right ones. Each sentence is true for
  * every command. Commands of groups and topics need no row.
  */
-const pointers: readonly (readonly [names: string, says: string])[] = [
+const pointers: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
   ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models, model', models],

@@ -27,7 +27,7 @@ export interface ProgramEnd extends CommandEnd {
  * Parses the arguments and runs the command. Throws a `CliError` of kind `usage` for wrong arguments.
  */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
-  new Program(argv, host, options).toEnd()
+  new Program(argv, host, options).run()
 
 /** One parse of the arguments, and the run of the command. */
 class Program implements CommandTree {
@@ -43,7 +43,7 @@ class Program implements CommandTree {
     this.#options = options
   }
 
-  async toEnd(): Promise<ProgramEnd> {
+  async run(): Promise<ProgramEnd> {
     const { stdout, env } = this.#host
     try {
       await this.#parse(moveHelpToEnd(this.#argv))
@@ -83,7 +83,7 @@ class Program implements CommandTree {
 
   /** Translates commander's messages about wrong arguments. */
   #explain(error: unknown): unknown {
-    if (error instanceof CommanderError) return usageError(inOurWords(error))
+    if (error instanceof CommanderError) return usageError(rewordMessage(error))
     if (!(error instanceof UnknownWordError)) return error
     // `help --json` covers commands, not topics, so it suggests no topic.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
@@ -128,11 +128,11 @@ class Program implements CommandTree {
     // Groups get request flags only if such a flag precedes the command's name, which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
     // commander reports an unknown word by an event, but with --help it prints the help of the group instead.
-    const refuse = (words: readonly string[]) => {
+    const refuseWord = (words: readonly string[]) => {
       if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
       return ''
     }
-    group.on('command:*', refuse).addHelpText('before', () => refuse(group.args))
+    group.on('command:*', refuseWord).addHelpText('before', () => refuseWord(group.args))
     group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
     group.addChildren()
   }
@@ -142,10 +142,10 @@ class Program implements CommandTree {
     if (command.entry.group) return this.#openGroup(command)
     this.#options.run.summary.command = command.words.join(' ')
     await command.load()
-    command.action(() => this.#perform(command))
+    command.action(() => this.#runCommand(command))
   }
 
-  async #perform(command: ParleyCommand): Promise<void> {
+  async #runCommand(command: ParleyCommand): Promise<void> {
     const { path, entry, module } = command
     const { run, report } = this.#options
     const flags = readSharedFlags(path, entry)
@@ -170,10 +170,10 @@ class Program implements CommandTree {
   /** Throws a usage error if two flags name the same file, and keeps the report from replacing that file. */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { findFileConflict } = await import('./named-files.ts')
-    const clash = findFileConflict(path, this.#host)
-    if (clash === undefined) return
+    const conflict = findFileConflict(path, this.#host)
+    if (conflict === undefined) return
     this.#options.report.disable()
-    throw usageError(clash)
+    throw usageError(conflict)
   }
 }
 
@@ -199,7 +199,7 @@ const noCommand = "no command was given: 'parley --help' lists them; -V prints t
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
 
-const inOurWords = ({ message }: CommanderError): string =>
+const rewordMessage = ({ message }: CommanderError): string =>
   message
     .replace(/^error: /, '')
     .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is ")

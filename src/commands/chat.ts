@@ -7,14 +7,14 @@ import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
 
-const unspecified = '(not in the specification)'
+const notSpecified = '(not in the specification)'
 
 export default {
   parameters: () => [
     new Argument('[prompt...]', 'the prompt; stdin follows it or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
-    new TextFlag('--system <text>', `instructions, or @FILE ${unspecified}`),
-    ...promptFlags('add a text, image, audio, video or PDF file', { temperature: unspecified }),
+    new TextFlag('--system <text>', `instructions, or @FILE ${notSpecified}`),
+    ...promptFlags('add a text, image, audio, video or PDF file', { temperature: notSpecified }),
     new Option('--stream', 'print the answer as it arrives'),
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),
@@ -62,6 +62,8 @@ export default {
       throw usageError('-o is for one answer: use --results FILE with --batch')
     const { runBatch } = await import('../batch/batch.ts')
     const { prepareChatLines } = await import('../gateway/chat/lines.ts')
-    await runBatch(context, options, (told, settings) => prepareChatLines(told, settings, { options, words }))
+    await runBatch(context, options, (batchContext, settings) =>
+      prepareChatLines(batchContext, settings, { options, words }),
+    )
   },
 } satisfies CommandModule

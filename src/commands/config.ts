@@ -47,10 +47,10 @@ export const configCommands = {
         import('../io/question.ts'),
         import('../settings/setup.ts'),
       ])
-      await withPrompter({ ...context.host, cleanups: context.cleanups }, async (questioner) => {
-        if (!(await setUpProfile(context, questioner))) return
+      await withPrompter({ ...context.host, cleanups: context.cleanups }, async (prompter) => {
+        if (!(await setUpProfile(context, prompter))) return
         const { offerCheck } = await import('../check.ts')
-        await offerCheck(context, questioner)
+        await offerCheck(context, prompter)
       })
     },
   },
@@ -167,9 +167,9 @@ export const configCommands = {
         : undefined
       for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
       if (rows.length === 0 && output.isTerminal) {
-        const way = `'parley config init${formatProfileFlag({ profile })}' asks for them`
+        const setUp = `'parley config init${formatProfileFlag({ profile })}' prompts for them`
         note(
-          `profile '${name}' has no settings yet: ${way}, and --effective shows the values that apply without a profile`,
+          `profile '${name}' has no settings yet: ${setUp}, and --effective shows the values that apply without a profile`,
         )
       }
     },
@@ -220,7 +220,7 @@ export const configCommands = {
     examples: ['parley config delete work', 'parley config delete work --yes'],
     async run(context, { yes }: { yes?: boolean }, [name = '']) {
       if (name === demoName) throw usageError(`the profile ${demoName} is built in and cannot be deleted`)
-      if (!yes && !(await mayDelete(context, name))) return context.note('nothing was deleted')
+      if (!yes && !(await confirmDeletion(context, name))) return context.note('nothing was deleted')
       let wasCurrent = false
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
@@ -255,16 +255,13 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   if (input.stdinKind !== 'terminal') return input.readText('-', name)
   if (!isSecret(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
   const { withPrompter } = await import('../io/question.ts')
-  return withPrompter({ ...host, cleanups }, (questioner) =>
-    questioner.prompt(`${name} (not shown): `, { isHidden: true }),
+  return withPrompter({ ...host, cleanups }, (prompter) =>
+    prompter.prompt(`${name} (not shown): `, { isHidden: true }),
   )
 }
 
-/**
- * Prompts whether to delete a profile. Throws a `CliError` without a terminal, or if the profile does not
- * exist.
- */
-async function mayDelete({ input, host, warn, cleanups }: Context, name: string): Promise<boolean> {
+/** Prompts for a confirmation. Throws a `CliError` without a terminal, or if the profile does not exist. */
+async function confirmDeletion({ input, host, warn, cleanups }: Context, name: string): Promise<boolean> {
   const file = await readProfiles(host, warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')

@@ -43,8 +43,8 @@ export default {
     }
     const { runBatch } = await import('../batch/batch.ts')
     const { prepareImageLines } = await import('../gateway/image/lines.ts')
-    await runBatch(context, options, (told, settings) =>
-      prepareImageLines(told, settings, { options, words }),
+    await runBatch(context, options, (batchContext, settings) =>
+      prepareImageLines(batchContext, settings, { options, words }),
     )
   },
 } satisfies CommandModule

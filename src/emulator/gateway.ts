@@ -9,7 +9,7 @@ type EmulatedAnswer = ReturnType<typeof composeAnswer>
 
 const greeting = "Hello from parley's emulator!"
 
-const remark = 'No model read your prompt; these words only stand where an answer would.'
+const notice = 'No model read your prompt, and this text only shows the form of answers.'
 
 /** Counts one token for every four characters. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4)
@@ -20,22 +20,22 @@ export const shorten = (text: string): string => (text.length > 80 ? `${takeStar
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
-/** Composes the answer: `said` if given, JSON if the request has a schema, else text about the prompt. */
-export function composeAnswer(request: GenerateRequest, model: string, said?: string) {
+/** Composes the answer: `fixed` if given, JSON if the request has a schema, else text about the prompt. */
+export function composeAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
-  const asked = texts.at(-1)?.trim() ?? ''
-  const prompt = asked.replace(/\s+/g, ' ')
+  const promptText = texts.at(-1)?.trim() ?? ''
+  const prompt = promptText.replace(/\s+/g, ' ')
   const quoted = shorten(prompt)
-  const isBrief = quoted === prompt && !asked.includes('\n')
+  const isBrief = quoted === prompt && !promptText.includes('\n')
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
   const prose = isBrief
-    ? `${greeting} You said: “${quoted}”. ${remark}`
+    ? `${greeting} You said: “${quoted}”. ${notice}`
     : formatLongAnswer({ quoted, model, inputTokens })
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
-  const whole = said ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
+  const whole = fixed ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
   const limited = takeStart(whole, limit)
-  const part = choosePart(limited, asked, request)
+  const part = choosePart(limited, promptText, request)
   return {
     id: newId('msg'),
     model,
@@ -69,21 +69,21 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
 const maxParts = 64
 
 /** Creates a long answer in Markdown, as models do. */
-const formatLongAnswer = (said: {
+const formatLongAnswer = (answer: {
   quoted: string
   model: string
   inputTokens: number
 }): string => `# ${greeting}
 
-You said: “${said.quoted}”. Here is **what an answer may look like**:
+You said: “${answer.quoted}”. Here is **what an answer may look like**:
 
-- ${remark}
+- ${notice}
 - A longer prompt gets Markdown, as this is.
 
 | of your prompt | value |
 |---|---|
-| model | ${said.model} |
-| tokens | ${said.inputTokens} |
+| model | ${answer.model} |
+| tokens | ${answer.inputTokens} |
 
 \`\`\`sh
 parley chat --profile demo 'One short line gets one short line'

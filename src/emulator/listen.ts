@@ -51,11 +51,11 @@ export function addressToCall(host: string, port: number): string {
 /** Refuses requests that a web page sends through a browser, by address or by a rebound host name. */
 function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
-    return plain(403, 'requests from web pages are refused')
+    return textResponse(403, 'requests from web pages are refused')
   }
   const name = headers.host?.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') ?? ''
   if (isPrivate && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
-    return plain(403, 'the Host header must name this machine')
+    return textResponse(403, 'the Host header must name this machine')
   }
   return undefined
 }
@@ -90,15 +90,15 @@ async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<H
   if (!body) {
     // Discards the rest of the body, because a client that still sends might not read the answer.
     request.resume()
-    return plain(413, 'the body is longer than 64 MiB, or there is no memory left for it')
+    return textResponse(413, 'the body is longer than 64 MiB, or there is no memory left for it')
   }
   const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)])
   const { method = 'GET', url } = request
   return exchange({ method, url: `http://emulator${url}`, headers: Object.fromEntries(headers), body })
 }
 
-const plain = (status: number, text: string): HttpResponse =>
-  toHttpResponse({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
+const textResponse = (status: number, text: string): HttpResponse =>
+  toHttpResponse({ status, contentType: 'text/textResponse', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
   let resumeWriting = () => {}

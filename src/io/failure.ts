@@ -37,9 +37,9 @@ export function formatResumeCommand(resume: readonly string[]): string[] {
 /** Formats a failure as one GitHub Actions annotation. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
   const { problems = [], consequence, resume, serviceMessage } = details
-  const said = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
+  const service = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
   const lines = [oneLine(message, 2000), ...problems.slice(0, maxShownProblems).map((each) => oneLine(each))]
-  const text = [...lines, consequence, ...(resume ? formatResumeCommand(resume) : []), said]
+  const text = [...lines, consequence, ...(resume ? formatResumeCommand(resume) : []), service]
     .filter((line) => line !== undefined)
     .join('\n')
   const title = `${command}: ${kind} (exit ${exitCode})`.replace(/[%\r\n:,]/g, percentCode)

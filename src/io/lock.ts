@@ -44,7 +44,7 @@ export class Lock {
   readonly #file: number
   /** Inode number of the lock. No other file can get this number while the lock is open. */
   readonly #inode: bigint
-  readonly #heart: NodeJS.Timeout
+  readonly #timer: NodeJS.Timeout
   #isReleased = false
 
   constructor(path: string, file: number, name: string) {
@@ -52,7 +52,7 @@ export class Lock {
     this.#path = path
     this.#file = file
     this.#inode = fstatSync(file, { bigint: true }).ino
-    this.#heart = setInterval(() => this.#showLife(), heartbeatMs).unref()
+    this.#timer = setInterval(() => this.#updateTime(), heartbeatMs).unref()
   }
 
   /** Returns false if another process removed the lock because it seemed abandoned, or wrote into it. */
@@ -63,7 +63,7 @@ export class Lock {
 
   readonly release = (): void => {
     if (this.#isReleased) return
-    clearInterval(this.#heart)
+    clearInterval(this.#timer)
     try {
       if (this.isHeld()) rmSync(this.#path, { force: true })
     } catch {
@@ -73,7 +73,7 @@ export class Lock {
     closeSync(this.#file)
   }
 
-  #showLife(): void {
+  #updateTime(): void {
     try {
       futimesSync(this.#file, new Date(), new Date())
     } catch {
@@ -113,9 +113,9 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
   const path = `${target}.parley-lock`
   const failure = (why: string) => new CliError(kind, `${name}: ${why}`, { consequence })
   const start = performance.now()
-  let isTold = false
-  let mark = ''
-  let lastLook = start
+  let isNoted = false
+  let fingerprint = ''
+  let lastCheck = start
   /**
    * Time without a change of the lock, by the waiter's monotonic clock. Clocks of other machines may differ.
    */
@@ -128,20 +128,20 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
     const stat = statLock(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, and is left alone`)
-    const before = mark
-    mark = stat ? getFingerprint(stat) : ''
-    unchanged = mark === before ? unchanged + Math.min(now - lastLook, maxCountedStepMs) : 0
-    lastLook = now
-    if (mark !== '' && unchanged > staleAfterMs) {
-      removeStaleLock(path, mark)
+    const earlier = fingerprint
+    fingerprint = stat ? getFingerprint(stat) : ''
+    unchanged = fingerprint === earlier ? unchanged + Math.min(now - lastCheck, maxCountedStepMs) : 0
+    lastCheck = now
+    if (fingerprint !== '' && unchanged > staleAfterMs) {
+      removeStaleLock(path, fingerprint)
       continue
     }
     if (waited > maxWaitMs) {
       const stuck = failure(`another parley has locked it: if none is running, remove ${path}`)
       throw retry ? stuck.with({ retry, deadline: true }) : stuck
     }
-    if (!isTold && waited > waitingNoteDelayMs) onWait?.()
-    isTold ||= waited > waitingNoteDelayMs
+    if (!isNoted && waited > waitingNoteDelayMs) onWait?.()
+    isNoted ||= waited > waitingNoteDelayMs
     await wait(20 + Math.random() * 80)
   }
 }
@@ -164,7 +164,7 @@ function tryCreate(path: string, waited: number): number | undefined {
  * Removes the lock of a killed process. Of several waiters only one can rename it. If a faster waiter has
  * replaced it with its own lock, that lock gets its name back.
  */
-function removeStaleLock(path: string, mark: string): void {
+function removeStaleLock(path: string, fingerprint: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
   try {
     renameSync(path, aside)
@@ -173,7 +173,7 @@ function removeStaleLock(path: string, mark: string): void {
     throw error
   }
   const stat = statLock(aside)
-  if (stat && getFingerprint(stat) === mark) rmSync(aside, { force: true })
+  if (stat && getFingerprint(stat) === fingerprint) rmSync(aside, { force: true })
   else renameSync(aside, path)
 }
 

@@ -50,10 +50,10 @@ const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 /** Runs work that prompts the person. At its end no question stays open. */
 export function withPrompter<T>(
   options: PrompterOptions,
-  work: (questioner: Prompter) => Promise<T>,
+  work: (prompter: Prompter) => Promise<T>,
 ): Promise<T> {
-  const questioner = createPrompter(options)
-  return work(questioner).finally(questioner.close)
+  const prompter = createPrompter(options)
+  return work(prompter).finally(prompter.close)
 }
 
 /** Returns whether the answer is yes, or Enter if that is the default. The end of the input means no. */
@@ -70,7 +70,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
   const write = (text: string) => void stderr.open().write(text)
   let keys: Readable | undefined
 
-  async function ask(
+  async function prompt(
     question: string,
     { isHidden = false, takesLines = false, signal }: QuestionOptions = {},
   ): Promise<string> {
@@ -140,7 +140,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
         prompted.on('line', (line) => {
           lines.push(line)
           if (isInPaste) {
-            // Without this, a change of the row would show the question again.
+            // Node prints its prompt again for each edited row, so later rows do not have the question.
             prompted.setPrompt('    ')
             prompted.prompt()
             return
@@ -157,7 +157,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
         prompted.on('SIGINT', () => stdin.interrupt?.())
         // Node would suspend only this process and not the other processes of the pipeline.
         prompted.on('SIGTSTP', () => {
-          // A secret of which a part is dropped would be another secret.
+          // Ctrl-Z drops the typed part, and the rest of a secret is a wrong secret.
           if (!stdin.suspend || isHidden) return
           lines.length = 0
           prompted.setPrompt(question)
@@ -175,7 +175,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
     }
   }
 
-  return { prompt: ask, close: () => closing.abort(new InputEnded()) }
+  return { prompt, close: () => closing.abort(new InputEnded()) }
 }
 
 /** After this pause, all keys typed earlier have arrived. */

@@ -13,11 +13,11 @@ const newline = 0x0a
 /**
  * Splits bytes into lines, chunk by chunk. The caller must read all lines of a chunk before the next chunk.
  * Lines are split lazily: a batch works on a chunk for long, and a list of its lines would move to V8's old
- * generation. Lines over `longest` bytes are dropped.
+ * generation. Lines over `maxLineBytes` bytes are dropped.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
-  longest: number,
+  maxLineBytes: number,
 ): AsyncGenerator<Iterable<RawLine>, void, undefined> {
   let kept: Uint8Array[] = []
   let size = 0
@@ -26,11 +26,11 @@ export async function* splitLines(
   function keep(piece: Uint8Array): void {
     size += piece.length
     end += piece.length
-    if (size <= longest) kept.push(piece)
+    if (size <= maxLineBytes) kept.push(piece)
   }
 
   function cut(isWhole: boolean): RawLine {
-    const bytes = size > longest ? undefined : kept.length === 1 ? kept[0] : Buffer.concat(kept)
+    const bytes = size > maxLineBytes ? undefined : kept.length === 1 ? kept[0] : Buffer.concat(kept)
     if (isWhole) end++
     kept = []
     size = 0

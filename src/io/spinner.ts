@@ -3,7 +3,7 @@ import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { wantsColour } from './style.ts'
 
-/** Where a spinner is shown, and flags that disable it. */
+/** Terminal of a spinner, and the flags that disable it. */
 interface SpinnerStage {
   host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
@@ -58,15 +58,15 @@ export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, wha
 export type PendingSpinner = ReturnType<typeof createPendingSpinner>
 
 export function createPendingSpinner(stage: SpinnerStage) {
-  let take: (() => boolean) | undefined
+  let stopShown: (() => boolean) | undefined
   const stop = (): void => {
-    take?.()
-    take = undefined
+    stopShown?.()
+    stopShown = undefined
   }
   return {
     /** Shows the spinner unless one is shown already. */
     show(what: string): void {
-      take ??= showSpinner(stage, what)
+      stopShown ??= showSpinner(stage, what)
     },
     stop,
     /** Returns an output whose writes remove the spinner. */

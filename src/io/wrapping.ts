@@ -10,7 +10,7 @@ const minColumns = 20
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 
 /** Placeholder for a blank in a command. */
-const joint = '\ue000'
+const keptBlank = '\ue000'
 
 /**
  * Returns a function that wraps a message to the terminal's width. In a pipe the message stays unchanged.
@@ -25,11 +25,11 @@ export async function createLineWrapper(stream: StdStream, start = 0): Promise<(
     const columns = (stream.columns ?? 0) - start
     if (columns < minColumns || measureWidth(toLine(line)) <= columns) return line
     const [margin = ''] = /^ */.exec(line) ?? []
-    const text = line.slice(margin.length).replace(command, (found) => found.replaceAll(' ', joint))
+    const text = line.slice(margin.length).replace(command, (found) => found.replaceAll(' ', keptBlank))
     const added = start === 0 ? 2 : 0
     const rows = wrapLine(toLine(text), columns - margin.length - added)
     const indent = margin + ' '.repeat(start + added)
-    return margin + rows.map((row) => getText(row).replaceAll(joint, ' ')).join(`\n${indent}`)
+    return margin + rows.map((row) => getText(row).replaceAll(keptBlank, ' ')).join(`\n${indent}`)
   }
   return (message) => message.split('\n').map(wrapMessageLine).join('\n')
 }

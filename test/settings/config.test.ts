@@ -286,7 +286,7 @@ describe('profiles', () => {
     const shown = await run(['config', 'list'], { env, tty: ['stdout', 'stderr'], columns: 200 })
     expect(shown).toMatchObject({ code: 0, out: '' })
     expect(shown.err).toBe(
-      "parley: profile 'default' has no settings yet: 'parley config init' asks for them, and --effective shows the values that apply without a profile\n",
+      "parley: profile 'default' has no settings yet: 'parley config init' prompts for them, and --effective shows the values that apply without a profile\n",
     )
   })
 

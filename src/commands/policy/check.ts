@@ -4,7 +4,7 @@ import { checkPolicy } from '../../sessions/checking/policy-check.ts'
 import { sessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
-const asking = { needs: ['--session'] }
+const needsSession = { needs: ['--session'] }
 
 export default {
   parameters: () => [
@@ -22,12 +22,12 @@ export default {
   printsLines: true,
 
   companions: {
-    '--dry-run': asking,
-    '--curl': asking,
-    '--header': asking,
-    '--beta': asking,
-    '--no-beta': asking,
-    '--no-validate': asking,
+    '--dry-run': needsSession,
+    '--curl': needsSession,
+    '--header': needsSession,
+    '--beta': needsSession,
+    '--no-beta': needsSession,
+    '--no-validate': needsSession,
   },
 
   examples: [

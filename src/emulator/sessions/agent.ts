@@ -3,7 +3,7 @@ import { readText, type SessionEvent } from '../../wire/sessions/session-event.t
 import { countTokens, shorten } from '../gateway.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { createSampleForTexts } from '../sample.ts'
-import { type Parameters, Session } from './session.ts'
+import { type ClientEvent, Session } from './session.ts'
 import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
 /** State of an agent between two turns, stored as JSON. */
@@ -65,18 +65,18 @@ export const replies = new Map([
   ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
 ])
 
-const done = 'The emulated agent is done.'
+const doneText = 'The emulated agent is done.'
 
 /** A session with an emulated agent, which accepts events and reacts to all of them at once. */
 export class AgentSession extends Session {
-  #kept: Omit<StoredSession, 'id' | 'events'>
+  #stored: Omit<StoredSession, 'id' | 'events'>
   readonly #uses = new Map<string, SessionEvent>()
-  readonly #later: (act: () => void) => void
-  /** Functions that start in the background after the agent has reacted. */
-  readonly #begun: (() => void)[] = []
+  readonly #schedule: (act: () => void) => void
+  /** Steps that are scheduled after the reaction. */
+  readonly #nextSteps: (() => void)[] = []
 
-  /** `later` schedules the agent's reaction and each background step. */
-  constructor(id: string, later: (act: () => void) => void) {
+  /** `schedule` delays the reaction and each later step. */
+  constructor(id: string, schedule: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
     const agent = {
@@ -88,52 +88,52 @@ export class AgentSession extends Session {
       isRunning: false,
       usage: { input: 0, output: 0 },
     }
-    this.#kept = { created, updated: created, fields: {}, agent }
-    this.#later = later
+    this.#stored = { created, updated: created, fields: {}, agent }
+    this.#schedule = schedule
   }
 
-  override accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined {
+  override accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return refusal
     // Assigning a field named `__proto__` would set the prototype.
-    this.#kept.fields = { ...this.#kept.fields, ...fields }
-    this.#kept.updated = new Date().toISOString()
+    this.#stored.fields = { ...this.#stored.fields, ...fields }
+    this.#stored.updated = new Date().toISOString()
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
       const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
-      this.#take(this.#add(parameter.type, { ...parameter, ...outcome }))
+      this.#receive(this.#add(parameter.type, { ...parameter, ...outcome }))
     }
-    if (this.#isBusy) this.#later(() => this.#react())
+    if (this.#isBusy) this.#schedule(() => this.#react())
     return undefined
   }
 
   override describe() {
-    const { fields, created, updated } = this.#kept
+    const { fields, created, updated } = this.#stored
     return {
       budget: null,
       ...fields,
       // These fields come last, so that a sender's fields never replace them.
       id: this.id,
       type: 'session',
-      status: this.#isBusy || this.#kept.agent.isRunning ? 'running' : 'idle',
+      status: this.#isBusy || this.#stored.agent.isRunning ? 'running' : 'idle',
       created_at: created,
       updated_at: updated,
       usage: this.#usage,
     }
   }
 
-  keep(): StoredSession {
-    return { ...this.#kept, id: this.id, events: this.events.map(({ text }) => text) }
+  toStored(): StoredSession {
+    return { ...this.#stored, id: this.id, events: this.events.map(({ text }) => text) }
   }
 
   /** Loads the state that another process has stored. */
-  load({ id: _, events, ...kept }: StoredSession): void {
-    this.#kept = kept
+  load({ id: _, events, ...stored }: StoredSession): void {
+    this.#stored = stored
     for (const text of events.slice(this.events.length)) this.#show(JSON.parse(text), text)
   }
 
   get #isBusy(): boolean {
-    return this.#kept.agent.inbox.length > 0
+    return this.#stored.agent.inbox.length > 0
   }
 
   #add(type: string, fields: object = {}): SessionEvent {
@@ -155,10 +155,10 @@ export class AgentSession extends Session {
    * events, 2.2 and 6), be a second one, or belong to an ended thread; a message may come while the session
    * waits (public clients, 10). A reply to an unknown tool use is accepted.
    */
-  #findMismatch(parameters: readonly Parameters[]): EmulatedResponse | undefined {
+  #findMismatch(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const answered = new Set<string>()
     let isInterrupted = false
-    for (const [index, event] of (parameters as (Parameters & Record<string, unknown>)[]).entries()) {
+    for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
       const refusal = this.#findMismatchOf(event, index, answered, isInterrupted)
       if (refusal) return refusal
       isInterrupted ||= event.type === 'user.interrupt' && readString(event.session_thread_id) === ''
@@ -167,12 +167,12 @@ export class AgentSession extends Session {
   }
 
   #findMismatchOf(
-    event: Parameters & Record<string, unknown>,
+    event: ClientEvent & Record<string, unknown>,
     index: number,
     answered: Set<string>,
     isInterrupted: boolean,
   ): EmulatedResponse | undefined {
-    const { waiting } = this.#kept.agent
+    const { waiting } = this.#stored.agent
     if (event.type === 'user.message') {
       const open = isInterrupted ? [] : waiting.filter((id) => !answered.has(id))
       const place = formatPath(['events', index])
@@ -201,12 +201,12 @@ export class AgentSession extends Session {
   }
 
   #threadOf({ session_thread_id: id }: SessionEvent): Thread | undefined {
-    return this.#kept.agent.threads.find((thread) => thread.id === id)
+    return this.#stored.agent.threads.find((thread) => thread.id === id)
   }
 
   /** Accepts an event for a later reaction. */
-  #take(event: SessionEvent): void {
-    const { agent } = this.#kept
+  #receive(event: SessionEvent): void {
+    const { agent } = this.#stored
     const reply = replies.get(event.type)
     if (reply) {
       const id = readString(event[reply.field])
@@ -226,7 +226,7 @@ export class AgentSession extends Session {
    * their waiting tool uses.
    */
   #takeInterrupt(threadId: string): boolean {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     const isWhole = threadId === ''
     const isWaiting = ({ id, waiting }: Thread) => (isWhole || id === threadId) && waiting.length > 0
     const threads = agent.threads.filter(isWaiting)
@@ -234,7 +234,7 @@ export class AgentSession extends Session {
     if (threads.length === 0 && (!isWhole || isIdle)) return false
     for (const thread of threads) {
       thread.waiting = []
-      this.#begun.push(() => this.#advance(thread.run))
+      this.#nextSteps.push(() => this.#advance(thread.run))
     }
     if (isWhole) Object.assign(agent, { inbox: [], rounds: [], waiting: [], lastWord: undefined })
     return true
@@ -242,7 +242,7 @@ export class AgentSession extends Session {
 
   /** Reacts to new events until the session is idle. */
   #react(): void {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     const events = agent.inbox
     if (events.length === 0) return
     agent.inbox = []
@@ -253,18 +253,18 @@ export class AgentSession extends Session {
     // An event of a workflow run's thread does not start a turn of the session.
     if (!events.every(isOfRun)) this.#reactInTurn(events)
     else for (const event of events) this.#takeReply(event)
-    for (const begin of this.#begun.splice(0)) this.#later(begin)
+    for (const step of this.#nextSteps.splice(0)) this.#schedule(step)
   }
 
   #reactInTurn(events: readonly SessionEvent[]): void {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
       this.#add('session.status_running')
     agent.isRunning = true
     for (const event of events) {
       const { type } = event
       agent.usage.input += countTokens(JSON.stringify(event))
-      if (type === 'user.message') this.#begin(textsOf(event))
+      if (type === 'user.message') this.#begin(readTexts(event))
       else if (type === 'user.define_outcome') this.#begin([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#readResult(event)
       else if (replies.has(type)) this.#takeReply(event)
@@ -279,7 +279,7 @@ export class AgentSession extends Session {
     }
     const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
     const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
-    const { budget } = this.#kept.fields as { budget?: object }
+    const { budget } = this.#stored.fields as { budget?: object }
     this.#add('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
     this.#add('session.status_idle', { stop_reason: stop })
     agent.isRunning = false
@@ -287,12 +287,12 @@ export class AgentSession extends Session {
 
   /** The turn waits for a reply. Threads of workflow runs do not block it. */
   get #isWaiting(): boolean {
-    const { waiting, threads } = this.#kept.agent
+    const { waiting, threads } = this.#stored.agent
     return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
   }
 
   #begin(texts: string[]): void {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     const rounds = readTask(texts)
     const sample = createSampleForTexts(texts)
     agent.lastWord = sample ?? agent.lastWord
@@ -305,7 +305,7 @@ export class AgentSession extends Session {
   }
 
   #beginRound(): void {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     for (const step of agent.rounds.shift() ?? []) {
       const { type, fields, thread, plan } = step
       if (type === 'agent.message') {
@@ -313,7 +313,7 @@ export class AgentSession extends Session {
         agent.lastWord = undefined
         continue
       }
-      agent.lastWord ??= done
+      agent.lastWord ??= doneText
       if (plan) this.#startRun(plan)
       else if (thread) this.#beginThread(step, null)
       else if (type === 'session.error') this.#add(type, fields)
@@ -323,7 +323,7 @@ export class AgentSession extends Session {
 
   /** Starts a tool use of the main thread, or of a child thread. */
   #use({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
-    const event = this.#write(type, { ...fields, ...ofThread(thread) })
+    const event = this.#write(type, { ...fields, ...threadField(thread) })
     const { evaluated_permission: permission } = fields
     if (permission === 'allow') this.#add(...composeResult(event))
     else if (permission === 'deny') this.#add(...composeResult(event, 'the service refused this tool use'))
@@ -333,13 +333,13 @@ export class AgentSession extends Session {
   /** Starts a child thread with a tool use. */
   #beginThread(step: TaskStep, run: string | null): void {
     const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
-    this.#kept.agent.threads.push(thread)
+    this.#stored.agent.threads.push(thread)
     this.#addOfThread('session.thread_created', thread, { workflow_run_id: run })
     this.#addOfThread('session.thread_status_running', thread)
     this.#use(step, thread)
     const reason = { type: 'requires_action', event_ids: thread.waiting }
     this.#addOfThread('session.thread_status_idle', thread, { stop_reason: reason })
-    if (step.thread === 'ends') this.#begun.push(() => this.#endThread(thread.id))
+    if (step.thread === 'ends') this.#nextSteps.push(() => this.#endThread(thread.id))
   }
 
   #addOfThread(type: string, { id, name }: Thread, fields: object = {}): void {
@@ -347,7 +347,7 @@ export class AgentSession extends Session {
   }
 
   #endThread(id: string): void {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     const thread = agent.threads.find((each) => each.id === id)
     // The reply has no effect if the tool use was answered or interrupted earlier.
     if (!thread || thread.waiting.length === 0) return
@@ -358,8 +358,8 @@ export class AgentSession extends Session {
 
   /** Makes the agent react to an event of the service. */
   #wake(event: SessionEvent): void {
-    this.#kept.agent.inbox.push(event)
-    this.#later(() => this.#react())
+    this.#stored.agent.inbox.push(event)
+    this.#schedule(() => this.#react())
   }
 
   #startRun({ name, phases, use, result }: RunPlan): void {
@@ -377,14 +377,14 @@ export class AgentSession extends Session {
     if (isError) steps.push({ event: ['workflow_run.error', { error }] })
     const ending = { result: { type: result, ...(isError ? { error } : {}) } }
     steps.push({ event: ['workflow_run.status_ended', ending] })
-    this.#kept.agent.runs.push({ id, name, steps })
+    this.#stored.agent.runs.push({ id, name, steps })
     this.#say(`The emulated agent started the workflow run ${name}.`)
-    this.#begun.push(() => this.#advance(id))
+    this.#nextSteps.push(() => this.#advance(id))
   }
 
   /** Executes the next step of a workflow run. */
   #advance(id: string | null): void {
-    const { agent } = this.#kept
+    const { agent } = this.#stored
     const run = agent.runs.find((each) => each.id === id)
     const step = run?.steps.shift()
     if (!run || !step) return
@@ -396,7 +396,7 @@ export class AgentSession extends Session {
     const [type, fields] = step.event
     const event = this.#add(type, { ...fields, workflow_run_id: run.id })
     if (run.steps.length > 0) {
-      this.#later(() => this.#advance(id))
+      this.#schedule(() => this.#advance(id))
       return
     }
     agent.runs = agent.runs.filter((each) => each !== run)
@@ -411,33 +411,33 @@ export class AgentSession extends Session {
   #takeReply(event: SessionEvent): void {
     const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
     const thread = use && this.#threadOf(use)
-    if (thread?.run == null) this.#kept.agent.lastWord ??= done
+    if (thread?.run == null) this.#stored.agent.lastWord ??= doneText
     if (!use) return
     if (thread) this.#addOfThread('session.thread_status_running', thread)
-    const fields = ofThread(thread)
+    const fields = threadField(thread)
     if (event.type !== 'user.tool_confirmation') this.#say(describeResult(use, event), fields)
     else if (event.result === 'allow') this.#add(...composeResult(use))
     else this.#say(describeDenial(use, readString(event.deny_message)), fields)
     if (!thread) return
     this.#addOfThread('session.thread_status_idle', thread, { stop_reason: { type: 'end_turn' } })
-    this.#begun.push(() => this.#advance(thread.run))
+    this.#nextSteps.push(() => this.#advance(thread.run))
   }
 
   /** The session's cost has reached its budget. */
   get #isOverBudget(): boolean {
-    const { budget } = this.#kept.fields as { budget?: { max_list_cost: { amount: string } } }
+    const { budget } = this.#stored.fields as { budget?: { max_list_cost: { amount: string } } }
     return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
   }
 
   /** Cost in cents. A token is expensive enough that one turn costs a cent. */
   get #cost(): number {
-    const { input, output } = this.#kept.agent.usage
+    const { input, output } = this.#stored.agent.usage
     return Math.ceil((input + 5 * output) / 20)
   }
 
   /** Usage of the whole session (public clients, 9). */
   get #usage(): object {
-    const { input, output } = this.#kept.agent.usage
+    const { input, output } = this.#stored.agent.usage
     return {
       input_tokens: input,
       output_tokens: output,
@@ -453,12 +453,12 @@ export class AgentSession extends Session {
 
   /** Adds an event that a model would write. */
   #write(type: string, fields: object): SessionEvent {
-    this.#kept.agent.usage.output += countTokens(JSON.stringify(fields))
+    this.#stored.agent.usage.output += countTokens(JSON.stringify(fields))
     return this.#add(type, fields)
   }
 }
 
-const ofThread = (thread: { id?: string } = {}): object =>
+const threadField = (thread: { id?: string } = {}): object =>
   thread.id === undefined ? {} : { session_thread_id: thread.id }
 
 /** Returns the result event of a tool use; `refusal` if it was not executed. */
@@ -478,7 +478,7 @@ function composeResult(use: SessionEvent, refusal?: string): [string, object] {
 /** No schema checks this field, so a value of another type becomes an empty text. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-const textsOf = ({ content }: SessionEvent): string[] =>
+const readTexts = ({ content }: SessionEvent): string[] =>
   Array.isArray(content) ? content.map((block) => readString(block?.text)) : []
 
 function describeDenial({ name }: SessionEvent, reason: string): string {

@@ -3,7 +3,7 @@ import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { replies } from './agent.ts'
-import { isFromClient, type ListedEvent, type Parameters, Session } from './session.ts'
+import { type ClientEvent, isFromClient, type ListedEvent, Session } from './session.ts'
 
 /** Reads the output of `events list --raw`: one event per line. Throws a usage error. */
 export function readRecord(text: string, name: string): ListedEvent[] {
@@ -35,15 +35,15 @@ export class PlayedSession extends Session {
   constructor(id: string, record: readonly ListedEvent[]) {
     super(id)
     this.#record = record
-    this.#showTo(findNextSent(record, 0))
+    this.#showUntil(findNextClientEvent(record, 0))
   }
 
-  override accept(parameters: readonly Parameters[]): EmulatedResponse | undefined {
+  override accept(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const record = [...this.#record]
     let end = this.events.length
     for (const [index, parameter] of parameters.entries()) {
-      const next = findNextSent(record, end)
-      const found = findPlace(record, parameter, next)
+      const next = findNextClientEvent(record, end)
+      const found = findRecorded(record, parameter, next)
       const thread = found === undefined ? findEndedThread(record.slice(0, end), parameter) : undefined
       if (thread !== undefined) {
         if (parameter.type !== 'user.tool_confirmation')
@@ -64,7 +64,7 @@ export class PlayedSession extends Session {
       end = next + 1
     }
     this.#record = record
-    this.#showTo(findNextSent(record, end))
+    this.#showUntil(findNextClientEvent(record, end))
     return undefined
   }
 
@@ -82,7 +82,7 @@ export class PlayedSession extends Session {
     }
   }
 
-  #showTo(end: number): void {
+  #showUntil(end: number): void {
     for (const event of this.#record.slice(this.events.length, end)) this.show(event)
   }
 }
@@ -94,13 +94,17 @@ const timeOf = (event: ListedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
 /** Returns the index of the next event of a client, or the end of the record. */
-function findNextSent(record: readonly ListedEvent[], from: number): number {
+function findNextClientEvent(record: readonly ListedEvent[], from: number): number {
   const place = record.findIndex((event, at) => at >= from && isFromClient(event))
   return place < 0 ? record.length : place
 }
 
 /** Finds a sent event among the recorded events that were sent together. */
-function findPlace(record: readonly ListedEvent[], parameter: Parameters, from: number): number | undefined {
+function findRecorded(
+  record: readonly ListedEvent[],
+  parameter: ClientEvent,
+  from: number,
+): number | undefined {
   for (const [index, event] of record.slice(from).entries()) {
     if (!isFromClient(event)) return undefined
     if (matchesEvent(parameter, event)) return from + index
@@ -109,18 +113,18 @@ function findPlace(record: readonly ListedEvent[], parameter: Parameters, from: 
 }
 
 /** Compares an event with a recorded one. A reply also needs the same tool use and decision. */
-function matchesEvent(parameter: Parameters, { type, text }: ListedEvent): boolean {
+function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): boolean {
   const field = replies.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
   const recorded = JSON.parse(text)
-  const sent = parameter as Parameters & Record<string, unknown>
+  const sent = parameter as ClientEvent & Record<string, unknown>
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
 /** Returns the thread of the tool use that a reply answers, if the thread has ended. */
-function findEndedThread(events: readonly ListedEvent[], parameter: Parameters): string | undefined {
+function findEndedThread(events: readonly ListedEvent[], parameter: ClientEvent): string | undefined {
   const field = replies.get(parameter.type)?.field
-  const id = field && (parameter as Parameters & Record<string, unknown>)[field]
+  const id = field && (parameter as ClientEvent & Record<string, unknown>)[field]
   const use = events.find((event) => event.id === id)
   const thread = use && JSON.parse(use.text).session_thread_id
   const isEnd = ({ type, text }: ListedEvent) =>
@@ -129,7 +133,7 @@ function findEndedThread(events: readonly ListedEvent[], parameter: Parameters):
 }
 
 /** Returns the recorded event with the sent content. */
-function withContent(event: ListedEvent, sent: Parameters): ListedEvent {
+function withContent(event: ListedEvent, sent: ClientEvent): ListedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded
   return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }

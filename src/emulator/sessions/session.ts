@@ -2,7 +2,8 @@ import { EventEmitter } from 'node:events'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { EmulatedResponse } from '../response.ts'
 
-export type Parameters = SendEventsBody['events'][number]
+/** An event as a client sends it. */
+export type ClientEvent = SendEventsBody['events'][number]
 
 /** An event with its source text. */
 export interface ListedEvent {
@@ -29,7 +30,7 @@ export abstract class Session {
    * Accepts all events in order, or returns a refusal and accepts none. `fields` come from the client that
    * creates the session.
    */
-  abstract accept(parameters: readonly Parameters[], fields?: object): EmulatedResponse | undefined
+  abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
   /** Returns the session object of the service (public clients, 9). */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 

@@ -117,8 +117,8 @@ export class Sessions {
   #find(id: string): Session {
     const { record, store } = this.#options
     // A store is locked until the agent has reacted, so the agent reacts without a delay.
-    const later = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
-    return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, later))
+    const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
+    return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, schedule))
   }
 
   async #change(id: string, use: (session: Session) => EmulatedResponse): Promise<EmulatedResponse> {
@@ -129,7 +129,7 @@ export class Sessions {
       response = this.#with(id, use)
       const all = [...this.#all.values()].filter((session) => session instanceof AgentSession)
       return all
-        .map((session) => session.keep())
+        .map((session) => session.toStored())
         .sort((one, other) => one.updated.localeCompare(other.updated))
     })
     return response as EmulatedResponse
@@ -137,10 +137,10 @@ export class Sessions {
 
   /** Loads changes of other processes. */
   #refresh(): void {
-    for (const kept of this.#options.store?.read() ?? []) {
-      const session = this.#find(kept.id)
-      if (session instanceof AgentSession) session.load(kept)
-      this.#all.set(kept.id, session)
+    for (const stored of this.#options.store?.read() ?? []) {
+      const session = this.#find(stored.id)
+      if (session instanceof AgentSession) session.load(stored)
+      this.#all.set(stored.id, session)
     }
   }
 }
@@ -158,7 +158,7 @@ const listOf = (texts: readonly string[], more = ''): EmulatedResponse => ({
 function createPage<T>(
   wanted: readonly T[],
   query: URLSearchParams,
-  spell: (item: T) => string,
+  toJson: (item: T) => string,
 ): EmulatedResponse {
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), maxPageSize)
@@ -166,5 +166,5 @@ function createPage<T>(
     return errorResponse(400, 'page must be a token of the service, and limit a number')
   const end = start + limit
   const next = end < wanted.length ? String(end) : null
-  return listOf(wanted.slice(start, end).map(spell), `,"next_page":${JSON.stringify(next)}`)
+  return listOf(wanted.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)
 }
