@@ -176,7 +176,9 @@ faults('N: connecting, nothing is sent (needs openssl)', [
       )
     },
     code: 3,
-    err: [/^parley: 'workspaceId' in profile 'default' has characters [^\n]*\n$/],
+    err: [
+      /^parley: 'workspaceId' in profile 'default' must be at most 16 KiB of ASCII without control characters\n$/,
+    ],
     files: [`home/${configFolder}/config.json`],
   },
   ...chatAndEvents({
