@@ -5,14 +5,11 @@ import type { PendingSpinner } from '../io/spinner.ts'
 import { takesHyperlinks, wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
-export const loadStreamedMarkdown = () => import('../io/markdown/streamed-printer.ts')
 
 /** A text's layout. */
 interface Layout {
   /** Lays out Markdown; otherwise the text stays unchanged. */
   isMarkdown: boolean
-  /** Prints Markdown word by word while it arrives. */
-  isStreamed?: boolean
   /** Shown while a block is incomplete. */
   waiting?: PendingSpinner
 }
@@ -20,13 +17,12 @@ interface Layout {
 /** Creates the printer of one text. */
 export async function createPrinter(
   { flags, host, output }: Context,
-  { isMarkdown, isStreamed = false, waiting }: Layout,
+  { isMarkdown, waiting }: Layout,
 ): Promise<AnswerPrinter> {
   if (!isMarkdown) return createAnswerPrinter(output)
   const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
   const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
   const columns = () => host.stdout.columns || Infinity
   const options: MarkdownOptions = { columns, isColoured, links, waiting }
-  if (isStreamed) return new (await loadStreamedMarkdown()).StreamedMarkdownPrinter(output, options)
   return new (await loadMarkdown()).MarkdownPrinter(output, options)
 }

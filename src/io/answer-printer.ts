@@ -11,9 +11,8 @@ export interface AnswerPrinter {
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
   /**
-   * Ends an unfinished line on a terminal, or prints an unfinished Markdown block verbatim. Returns whether
-   * it wrote something, which puts the cursor at the start of a line. Synchronous, because signal handlers
-   * call it.
+   * Ends an unfinished line on a terminal, or an unfinished block of Markdown. Returns whether it wrote
+   * something, which puts the cursor at the start of a line. Synchronous, because signal handlers call it.
    */
   breakLine(): boolean
 }

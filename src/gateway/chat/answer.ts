@@ -61,7 +61,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.over(context.output)
   const raw = createRawPrinter(output)
-  const layout = { isMarkdown, isStreamed, waiting }
+  const layout = { isMarkdown, waiting }
   const printer = schema ? undefined : await createPrinter({ ...context, output }, layout)
   const shown = isRaw ? raw : printer
   const text = new AnswerText()

@@ -1,6 +1,6 @@
 import { type BodyParts, buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
-import { loadMarkdown, loadStreamedMarkdown } from '../../content/layout.ts'
+import { loadMarkdown } from '../../content/layout.ts'
 import { type NamedInputs, readInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
@@ -74,8 +74,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   // The thread and the report receive a paid answer also if the reader of stdout has closed the pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
-  const loadLayout = printing.isStreamed ? loadStreamedMarkdown : loadMarkdown
-  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadLayout()])
+  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
   const askOnce = async (first: Uint8Array, isLast: boolean) => {
     let opened: AnswerPrinting | undefined

@@ -3,6 +3,7 @@ import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } f
 import { findHighlighter, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
 import { type FencedCode, indentOf, maxBlockLength } from './source.ts'
+import { layOutTable } from './table.ts'
 
 /** Space for a block. */
 export interface LayoutSpace {
@@ -36,7 +37,7 @@ export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): Style
 }
 
 /** Returns whether the block's source ends with a blank line. */
-export const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
+const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 
 function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
   const { columns, links, depth } = room
@@ -62,11 +63,8 @@ function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
         const lines = layOutItem(item, room)
         return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
       })
-    case 'table': {
-      const lines = layOutTable(token, columns, links)
-      if (lines) return lines
-      break
-    }
+    case 'table':
+      return layOutTable(token.raw, room)
     case 'html':
       return layOutVerbatim(token.raw).filter((line) => !/^<br\s*\/?>$/i.test(getText(line).trim()))
   }
@@ -117,105 +115,3 @@ export const layOutVerbatim = (raw: string): StyledLine[] =>
     .trimEnd()
     .split('\n')
     .map((text) => [{ text, sgr: '' }])
-
-/**
- * Maximum table width, even in a pipe. Without a limit, a short cell next to a very long cell would become a
- * long row of blanks.
- */
-const maxTableColumns = 500
-/** Minimum width of a column whose cells are wrapped. */
-const minColumnWidth = 8
-
-/**
- * Returns `undefined` if a row has more cells than columns, because the additional cells would be lost.
- */
-function layOutTable(table: Tokens.Table, columns: number, links: LinkStyle): StyledLine[] | undefined {
-  const all = [table.header, ...table.rows]
-  if (wordsOf(table.raw) !== wordsOf(all.flatMap((row) => row.map(({ text }) => text)).join(' ')))
-    return undefined
-  const rows = all.map((row) =>
-    row.map(({ tokens, header }) => readLines(tokens, header ? styles.bold : '', links)),
-  )
-  const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)
-  if (!widths) return layOutCells(rows, columns)
-  const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
-  return rows.flatMap((row, index) => {
-    const cells = row.map((lines, column) =>
-      lines.flatMap((line) => wrapLine(line, widths[column] as number)),
-    )
-    const height = Math.max(...cells.map(({ length }) => length))
-    const laidOut = Array.from({ length: height }, (_, at) =>
-      joinCells(
-        cells.map((lines) => lines[at] ?? []),
-        widths,
-        table.align,
-      ),
-    )
-    return index === 0 ? [...laidOut, rule] : laidOut
-  })
-}
-
-const wordsOf = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, '')
-
-/**
- * Returns the width of each column: its widest line if there is room, otherwise at least its longest word.
- */
-function findWidths(
-  rows: readonly StyledLine[][][],
-  columns: number,
-  isFixed: boolean,
-): number[] | undefined {
-  const header = rows[0] as StyledLine[][]
-  const widestOf = (column: number, cut: (line: StyledLine) => StyledLine[]) =>
-    Math.max(1, ...rows.flatMap((row) => row[column]?.flatMap(cut).map(measureWidth) ?? []))
-  const whole = header.map((_, column) => widestOf(column, (line) => [line]))
-  const room = columns - 3 * (header.length - 1)
-  const sum = (widths: number[]) => widths.reduce((total, width) => total + width, 0)
-  if (sum(whole) <= room) return whole
-  if (isFixed) return undefined
-  const least = header.map((_, column) =>
-    Math.max(
-      Math.min(whole[column] as number, minColumnWidth),
-      widestOf(column, (line) => wrapLine(line, 1)),
-    ),
-  )
-  if (sum(least) > room) return undefined
-  let most = Math.max(...whole)
-  const limited = () => whole.map((width, column) => Math.max(least[column] as number, Math.min(width, most)))
-  while (sum(limited()) > room) most--
-  return limited()
-}
-
-/** Lays out a table without room for its columns: each cell after its column's header, row after row. */
-function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
-  const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
-  if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
-  return rows.flatMap((row, index) => {
-    const lines = row.flatMap((cell, column) => {
-      const name = names[column] ?? []
-      const start: StyledLine = name.length > 0 ? [...name, { text: ': ', sgr: styles.bold }] : []
-      const [first = [], ...others] = cell
-      return [trimEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
-    })
-    return index === 0 ? lines : [[], ...lines]
-  })
-}
-
-const blank: Span = { text: ' ', sgr: '' }
-
-/** Joins one line of each cell of a row. The result ends with the last cell that has text. */
-function joinCells(
-  cells: readonly StyledLine[],
-  widths: readonly number[],
-  aligns: Tokens.Table['align'],
-): StyledLine {
-  const last = cells.findLastIndex((line) => getText(line) !== '')
-  return cells.slice(0, last + 1).flatMap((line, column): Span[] => {
-    const free = Math.max(0, (widths[column] as number) - measureWidth(line))
-    const align = aligns[column]
-    const before = align === 'right' ? free : align === 'center' ? free >> 1 : 0
-    const blank = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
-    const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: styles.frame }] : []
-    return [...frame, blank(before), ...line, ...(column < last ? [blank(free - before)] : [])]
-  })
-}

@@ -138,5 +138,6 @@ const htmlBlock =
 const htmlLine = /^<\/?(?!br[\s/>])[a-z][^<>:@]{0,200}>\s*$/i
 const mayBeHtml = /^<(?:\/?(?:[a-z][^<>:@]{0,200}(?:>\s*)?)?)?$/i
 
-/** Returns whether a line, as far as it has arrived, can be the line below a table's header. */
-export const isOpenRow = (line: string): boolean => line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)
+/** Returns whether the start of a line may be the start of the row below a table's header. */
+export const mayBeDelimiterRow = (line: string): boolean =>
+  line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

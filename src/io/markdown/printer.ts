@@ -1,12 +1,15 @@
 import type { AnswerPrinter } from '../answer-printer.ts'
 import type { Output } from '../output.ts'
-import type { StyledLine } from '../spans.ts'
+import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
+import { TextFlow } from './flow.ts'
 import type { LinkStyle } from './inline.ts'
-import { endsWithBlankLine, layOutBlocks, layOutFencedLine, layOutVerbatim } from './layout.ts'
-import { Page } from './page.ts'
+import { getBullet, layOutBlocks, layOutFencedLine, layOutVerbatim, maxDepth } from './layout.ts'
+import { type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
+import { blanks, Page } from './page.ts'
 import {
   closesFence,
+  type Fence,
   type FencedCode,
   indentOf,
   MarkdownBuffer,
@@ -14,6 +17,7 @@ import {
   openFence,
   readTokens,
 } from './source.ts'
+import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
 export interface MarkdownOptions {
   /** The terminal's current width, or Infinity in a pipe. */
@@ -24,27 +28,49 @@ export interface MarkdownOptions {
   waiting?: PendingSpinner | undefined
 }
 
+/** An open list item. */
+interface ListItem {
+  /** Lines with at least this indentation belong to the item. */
+  minIndent: number
+  /** Indentation of its text in the source. */
+  sourceIndent: number
+  /** Indentation of its text on the terminal. */
+  indent: number
+}
+
+/** A block that is printed when it is complete. */
+interface HeldBlock {
+  kind: 'row' | 'table' | 'quote' | 'html' | 'code' | 'verbatim'
+  text: string
+  /** Indentation of its first line. */
+  indent: number
+  /** The table's header was printed as text, because it began without a pipe. */
+  isHeaderPrinted?: boolean
+}
+
 /**
- * Prints Markdown block by block. Printed text is never moved or repeated. Control characters are escaped
- * before parsing, also in a pipe.
+ * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
+ * complete. The output depends on the text only, not on its pieces. An underline makes no heading, because
+ * the text above it is already printed.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()
   readonly #page: Page
-  /** Lines of the incomplete block. */
-  #open = ''
-  /** The incomplete line. */
+  /** The incomplete line; empty while its text goes into the flow. */
   #line = ''
-  /**
-   * Indentation of the last code block in a list. Later lines with this indentation belong to the same list
-   * item.
-   */
-  #indent = 0
+  /** The line's start was read: its rest belongs to the flow. */
+  #isInText = false
+  /** The last line of the flow. */
+  #textLine = ''
+  /** The open paragraph. */
+  #flow: TextFlow | undefined
+  #held: HeldBlock | undefined
   #code: FencedCode | undefined
-  /** A block or line was too long: everything up to the next blank line is printed verbatim. */
-  #isTooLong = false
+  #items: ListItem[] = []
+  /** Bullets of items without text. */
+  #lead: StyledLine | undefined
 
   constructor(output: Output, options: MarkdownOptions) {
     this.#output = output
@@ -57,146 +83,262 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 
   async write(): Promise<void> {
-    this.#readLines(this.#source.take(false))
+    this.#read(this.#source.take(false))
     await this.#page.write()
-    if (this.#open + this.#line !== '') this.#options.waiting?.show('waiting for the rest')
+    // A spinner would erase an unfinished row.
+    if (this.#page.isInRow || (this.#line === '' && !this.#held)) return
+    const kind = this.#held?.kind
+    const isTable = kind === 'table' || kind === 'row' || /^[ \t]*\|/.test(this.#line)
+    this.#options.waiting?.show(isTable ? 'waiting for the rest of the table' : 'waiting for the rest')
   }
 
   async end(): Promise<void> {
-    this.#readLines(this.#source.take(true))
-    if (this.#line !== '') this.#readLines('\n')
-    this.#printOpen()
+    this.#readRest()
     await this.#page.write()
     await this.#output.flush()
   }
 
   breakLine(): boolean {
-    this.#readLines(this.#source.take(true))
-    const kept = this.#open + this.#line
-    this.#open = ''
-    this.#line = ''
-    if (kept !== '') this.#print(layOutVerbatim(kept))
+    this.#readRest()
     return this.#page.writeNow()
   }
 
-  #readLines(text: string): void {
+  #readRest(): void {
+    this.#read(this.#source.take(true))
+    if (this.#line !== '') this.#endLine()
+    this.#endBlock()
+  }
+
+  #read(text: string): void {
     const [rest = '', ...lines] = text.split('\n')
-    this.#line += rest
-    for (const next of lines) {
-      const line = this.#line
-      this.#line = next
-      this.#takeLine(line)
+    this.#takePart(rest)
+    for (const line of lines) {
+      this.#endLine()
+      this.#takePart(line)
     }
   }
 
-  #takeLine(line: string): void {
-    if (this.#code) this.#takeCode(this.#code, line)
+  #takePart(text: string): void {
+    if (text === '') return
+    if (this.#isInText) {
+      if (this.#textLine.length <= maxBlockLength) this.#textLine += text
+      this.#flow?.add(text)
+    } else {
+      this.#line += text
+      const needsWholeLine = this.#code || (this.#held && this.#held.kind !== 'row')
+      if (!needsWholeLine) this.#startLine(false)
+    }
+  }
+
+  #endLine(): void {
+    const line = this.#line
+    if (this.#isInText) this.#flow?.add('\n')
+    else if (this.#code) this.#takeCode(this.#code, line)
     else if (line.trim() === '') this.#takeBlank()
     else {
-      const text = this.#takeIndent(line)
-      if (text.length > maxBlockLength) {
-        this.#printOpen()
-        this.#isTooLong = true
-      }
-      if (this.#isTooLong && !fence.test(text)) this.#print(layOutVerbatim(text))
-      else if (!this.#openCode(text)) this.#takeText(text)
+      this.#startLine(true)
+      if (this.#isInText) this.#flow?.add('\n')
     }
+    this.#isInText = false
+    this.#line = ''
   }
 
   #takeBlank(): void {
-    this.#isTooLong = false
-    // The next item of a list may follow after a blank line, so the list stays open.
-    if (isList(this.#open)) this.#open += '\n'
-    else {
-      this.#printOpen()
-      this.#page.separate()
+    this.#endBlock()
+    this.#page.separate()
+  }
+
+  /** Ends the open paragraph or block. Its list items stay open. */
+  #endBlock(): void {
+    const held = this.#held
+    this.#held = undefined
+    if (held?.kind === 'row') this.#takeText(`${held.text}\n`)
+    else if (held?.kind === 'table') this.#layOutTable(held)
+    else if (held && held.text !== '') this.#layOut(held.text)
+    this.#flow?.end()
+    this.#flow = undefined
+    if (this.#lead) this.#print([[]])
+  }
+
+  /** Reads the start of a line, unless the rest of the line may change its kind. */
+  #startLine(isWhole: boolean): void {
+    this.#line = this.#line.replace(manyBlanks, (text) => text.slice(0, maxBlockLength))
+    if (this.#held && !this.#leavesHeld(this.#held, isWhole)) return
+    if (this.#flow && isHeader(this.#textLine) && mayBeDelimiterRow(this.#line)) {
+      if (!isWhole) return
+      if (isDelimiterRow(this.#line)) {
+        this.#startTable(this.#textLine, indentOf(this.#line), true)
+        return
+      }
     }
+    const start = this.#readStart(isWhole)
+    if (start) this.#takeStart(start)
   }
 
-  #takeText(line: string): void {
-    const mayBegin = isList(this.#open)
-      ? /^\S/.test(line) && (begins.test(line) || endsWithBlankLine(this.#open))
-      : begins.test(line)
-    this.#open += `${line}\n`
-    if (mayBegin) this.#printWhole()
-    if (isHeading(this.#open)) this.#printOpen()
-    if (this.#open.length <= maxBlockLength) return
-    this.#print(layOutVerbatim(this.#open))
-    this.#open = ''
-    this.#isTooLong = true
+  #readStart(isWhole: boolean): LineStart | undefined {
+    return readLineStart(this.#line, {
+      isWhole,
+      hasText: this.#flow !== undefined,
+      isInList: this.#items.length > 0,
+      codeIndent: this.#sourceIndent + 4,
+    })
   }
 
-  /** Prints the blocks that the last line cannot continue. */
-  #printWhole(): void {
-    const tokens = readTokens(this.#open, 'blocks').filter(({ type }) => type !== 'space')
-    const last = tokens.at(-1)
-    if (!last) return
-    const lastPiece = last.type === 'list' ? (last.items.at(-1)?.raw ?? '') : last.raw
-    const end = this.#open.trimEnd().length - lastPiece.trimEnd().length
-    if (end <= 0) return
-    const whole = this.#open.slice(0, end)
-    this.#open = this.#open.slice(end)
-    this.#layOut(whole)
+  /** Adds the line to the held block, or returns true if the block does not contain it. */
+  #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
+    if (held.kind === 'row') {
+      if (!isWhole && mayBeDelimiterRow(this.#line)) return false
+      this.#held = undefined
+      if (!isWhole || !isDelimiterRow(this.#line)) {
+        this.#takeText(`${held.text}\n`)
+        return true
+      }
+      this.#startTable(held.text, held.indent)
+      return false
+    }
+    const isInside = this.#belongsTo(held)
+    if (isInside) this.#hold(held)
+    else this.#endBlock()
+    return !isInside
   }
 
-  #printOpen(): void {
-    const text = this.#open
-    this.#open = ''
-    this.#layOut(text)
-  }
-
-  #layOut(text: string): void {
-    const { columns, links } = this.#options
-    const room = { columns: Math.max(1, columns() - this.#indent), links, depth: this.#indent > 0 ? 1 : 0 }
-    this.#print(layOutBlocks(readTokens(text, 'all'), room))
-    if (endsWithBlankLine(text)) this.#page.separate()
-  }
-
-  #print(lines: readonly StyledLine[]): void {
-    this.#page.print(lines, this.#indent)
+  #belongsTo({ kind }: HeldBlock): boolean {
+    if (kind === 'html') return true
+    const found = this.#readStart(true) as LineStart
+    if (kind === 'code') return found.kind === 'code'
+    if (kind === 'verbatim') return found.kind !== 'fence'
+    const isText = found.markers.length === 0 && ['text', 'row', 'html', 'code'].includes(found.kind)
+    return isText || (kind === 'quote' && found.kind === 'quote')
   }
 
   /**
-   * Returns the line without the indentation of the code before it. A line with less indentation leaves the
-   * list item of the code.
+   * Adds the line to a held block. A block over the maximum length is printed verbatim. A table over its maximum
+   * length is printed, and a table with the same header follows.
    */
-  #takeIndent(line: string): string {
-    const indent = indentOf(line)
-    if (indent < this.#indent) {
-      this.#printOpen()
-      this.#indent = indent
+  #hold(held: HeldBlock): void {
+    const indent = Math.min(indentOf(this.#line), this.#sourceIndent)
+    const line = this.#line.slice(indent)
+    if (held.kind !== 'verbatim') {
+      held.text += `${line}\n`
+      if (held.text.length <= (held.kind === 'table' ? maxTableLength : maxBlockLength)) return
     }
-    return line.slice(this.#indent)
+    if (held.kind === 'table') {
+      this.#layOutTable(held)
+      this.#page.separate()
+      held.isHeaderPrinted = false
+      held.text = `${held.text.split('\n', 2).join('\n')}\n`
+      return
+    }
+    this.#print(layOutVerbatim(held.kind === 'verbatim' ? line : held.text))
+    held.kind = 'verbatim'
+    held.text = ''
   }
 
-  /** Returns whether the line opens a code block. */
-  #openCode(line: string): boolean {
-    const [, before, start] = fence.exec(line) ?? []
-    const opened = start === undefined ? undefined : openFence(start)
-    if (before === undefined || !opened) return false
-    // A list item may begin with code, so the text before the fence is printed first.
-    if (before.trim() !== '') this.#takeText(before)
-    const indent = this.#indent + before.length
-    const isInList = isList(this.#open) || this.#indent > 0
-    if (!isInList && indent > 3) return false
-    this.#printOpen()
-    // Two blanks are enough, even after a wider number, because models indent carelessly.
-    this.#indent = isInList && indent >= 2 ? indent : 0
-    this.#code = { ...opened, indent }
-    return true
+  #takeStart({ kind, indent, markers, text }: LineStart): void {
+    const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
+    const isFirstText = this.#lead && markers.length === 0 && indent >= (this.#items.at(-1)?.minIndent ?? 0)
+    if (!continuesText && !isFirstText) {
+      this.#endBlock()
+      this.#leaveText(indent)
+    }
+    for (const marker of markers) this.#openItem(marker)
+    if (kind === 'text') {
+      if (text !== '') this.#takeText(text)
+      this.#isInText = text !== ''
+      this.#textLine = text
+    } else if (kind === 'fence') {
+      if (this.#lead) this.#print([[]])
+      this.#code = { ...(openFence(text) as Fence), indent: this.#line.length - text.length }
+    } else if (kind === 'heading' || kind === 'rule') this.#layOut(text)
+    else {
+      const line = kind === 'code' ? this.#line.slice(this.#sourceIndent) : text
+      const heldIndent = markers.at(-1)?.textIndent ?? indent
+      this.#held = { kind, text: kind === 'row' ? line : `${line}\n`, indent: heldIndent }
+    }
+  }
+
+  /** Ends the open paragraph, and the list items that do not contain a line with this indentation. */
+  #leaveText(indent: number): void {
+    this.#flow?.end()
+    this.#flow = undefined
+    while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
+  }
+
+  #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
+    if (this.#items.length >= maxDepth) this.#items.pop()
+    const bullet = mark.length > 1 ? mark : getBullet(this.#items.length)
+    const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
+    const lead = this.#takeLead()
+    this.#lead = [...lead, ...marker]
+    this.#items.push({
+      minIndent: Math.min(textIndent, indent + 2),
+      sourceIndent: textIndent,
+      indent: measureWidth(this.#lead),
+    })
+  }
+
+  get #indent(): number {
+    return this.#items.at(-1)?.indent ?? 0
+  }
+
+  get #sourceIndent(): number {
+    return this.#items.at(-1)?.sourceIndent ?? 0
+  }
+
+  #takeLead(): StyledLine {
+    const lead = this.#lead ?? [blanks(this.#indent)]
+    this.#lead = undefined
+    return lead
+  }
+
+  #takeText(text: string): void {
+    const { links } = this.#options
+    const indent = this.#indent
+    this.#flow ??= new TextFlow({
+      page: this.#page,
+      lead: this.#takeLead(),
+      indent,
+      columns: () => this.#countColumns(),
+      links,
+    })
+    this.#flow.add(text)
   }
 
   #takeCode(code: FencedCode, line: string): void {
     if (closesFence(code, line)) this.#code = undefined
     else this.#print([layOutFencedLine(code, line)])
   }
+
+  #layOut(text: string): void {
+    const { links } = this.#options
+    const space = { columns: this.#countColumns(), links, depth: this.#items.length }
+    this.#print(layOutBlocks(readTokens(text), space))
+  }
+
+  /** Starts a table at its delimiter row. */
+  #startTable(header: string, indent: number, isHeaderPrinted = false): void {
+    this.#leaveText(indent)
+    this.#held = { kind: 'table', text: `${header}\n`, indent, isHeaderPrinted }
+    this.#hold(this.#held)
+  }
+
+  #layOutTable({ text, isHeaderPrinted = false }: HeldBlock): void {
+    const space = { columns: this.#countColumns(), links: this.#options.links }
+    this.#print(layOutTable(text, space, isHeaderPrinted))
+  }
+
+  /** Returns the width for text in the open list items. */
+  #countColumns(): number {
+    return Math.max(1, this.#options.columns() - this.#indent)
+  }
+
+  #print(lines: readonly StyledLine[]): void {
+    if (lines.length > 0) this.#page.print(lines, this.#indent, this.#takeLead())
+  }
 }
 
-const fence = /^([ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)((?:`{3}|~{3}).*)$/
+/** Longer indentations have no further meaning. */
+const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
 
-/** Lines that begin a block without a blank line before them. */
-const begins = /^ {0,3}(?:[-*+](?:\s|$)|\d{1,9}[.)](?:\s|$)|#{1,6}(?:\s|$)|>)/
-
-const isList = (text: string): boolean => /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/.test(text)
-
-const isHeading = (text: string): boolean => /^ {0,3}#{1,6}(?:[ \t].*)?\n$/.test(text)
+/** Returns whether a line of text may be the header of a table. */
+const isHeader = (line: string): boolean => line.length <= maxBlockLength && line.includes('|')

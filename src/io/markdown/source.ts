@@ -32,12 +32,10 @@ const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new Source() 
 /** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
-/** Parses blocks only, or blocks with their inline content. */
-export function readTokens(text: string, what: 'blocks' | 'all'): MarkedToken[] {
-  const lexer = createLexer()
+/** Parses blocks with their inline content. */
+export function readTokens(text: string): MarkedToken[] {
   try {
-    if (!tooDeep.test(text))
-      return (what === 'all' ? lexer.lex(text) : lexer.blockTokens(text, [])) as MarkedToken[]
+    if (!tooDeep.test(text)) return createLexer().lex(text) as MarkedToken[]
   } catch {
     // A parser error must not end a run whose answer was paid for, so the text is printed verbatim.
   }

@@ -102,13 +102,13 @@ describe('Markdown answer', () => {
     expect((await run(['chat', 'hi', '--raw'], onTerminal)).out).toContain('"# Title\\n')
   })
 
-  test('prints the unfinished block verbatim if the stream is cut', async () => {
+  test('lays out an unfinished block if the stream is cut', async () => {
     const delta = (text: string) =>
       `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
     const body = ['**one', ' two\n\n|a|b|\n', '|-|-|\n|1|', '2'].map(delta)
     const broken = answering(body, { headers: { 'content-type': 'text/event-stream' } })
     const { code, out } = await run(['chat', 'hi', '--stream'], { ...onTerminal, exchange: broken })
     expect(code).toBe(8)
-    expect(withoutColours(out)).toBe('**one two\n\n|a|b|\n|-|-|\n|1|2\n')
+    expect(withoutColours(out)).toBe('**one two\n\na │ b\n──┼──\n1 │ 2\n')
   })
 })

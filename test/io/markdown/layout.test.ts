@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import { print, printPieces } from './print.ts'
 
 /** Returns colours as tags: `<1;35>text</>`. */
@@ -12,7 +11,7 @@ test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
   ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
   ['## Closed ##\n# C #1 # ', '<1;35>Closed</>\n<1;4;35>C #1</>\n'],
-  ['Title\n=====  \ntext', '<1;4;35>Title</>\ntext\n'],
+  ['Title\n=====  \ntext', 'Title\n=====\ntext\n'],
   ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <3;1>both</> <9>gone</>\n'],
   ['Wort**teil** foo**bar**baz', 'Wort<1>teil</> foo<1>bar</>baz\n'],
   ['**one\ntwo** three', '<1>one</>\n<1>two</> three\n'],
@@ -44,7 +43,7 @@ describe('characters that are not Markdown', () => {
 
   test('prints constructs without a layout, such as HTML, verbatim', async () => {
     const text = '<div>\n  a\n</div>\n\n[a]: https://b.c "d"\n'
-    expect(await print(text, { columns: 10 })).toBe(text)
+    expect(await print(text, { columns: 20 })).toBe(text)
   })
 })
 
@@ -66,7 +65,6 @@ describe('HTML in text', () => {
     ['```\n&lt;<br>\n```', '  &lt;<br>\n'],
   ])('prints line breaks and character references of %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
-    expect(await print(text, { isStreamed: true })).toBe(shown)
   })
 })
 
@@ -132,9 +130,12 @@ describe('wrapping', () => {
   })
 
   test("uses the terminal's current width", async () => {
-    const widths = [80, 7]
-    const options = { columns: () => widths.shift() ?? 7 }
-    expect(await print('one two three\n\none two three', options)).toBe('one two three\n\none two\nthree\n')
+    let width = 80
+    const options = { columns: () => width }
+    const written = await printPieces(['one two three\n\n', 'one two three'], options, () => {
+      width = 7
+    })
+    expect(written.join('')).toBe('one two three\n\none two\nthree\n')
   })
 })
 
@@ -171,9 +172,32 @@ describe('layout of tables', () => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
-  test('keeps a row with more cells than columns', async () => {
-    const table = '|a|b|\n|-|-|\n|1|2|3|\n'
-    expect(await print(table)).toBe(table)
+  test.each([
+    ['|a|b|\n|-|-|\n|1|2|3|\n', 'a │ b\n──┼───┼──\n1 │ 2 │ 3\n'],
+    ['|a|b|c|\n|-|-|\n||\n|1|\n', 'a │ b │ c\n──┼───┼──\n\n1\n'],
+    ['|a|\\|b|\n|-|-|\n', 'a │ |b\n──┼───\n'],
+  ])('prints rows of any number of cells: %j', async (text, shown) => {
+    expect(await print(text)).toBe(shown)
+  })
+
+  test.each([
+    ['a b | c\n--- | ---\n1 | 2\n', 'a b | c\n────┼──\n1   │ 2\n'],
+    ['x\na b | c\n:-- | --:\nlong one | 2\n\ny', 'x\na b | c\n─────────┼──\nlong one │ 2\n\ny\n'],
+    ['- a b | c\n  --|--\n  1 | 2\n- d', '• a b | c\n  ────┼──\n  1   │ 2\n• d\n'],
+    ['a b | c\n---\nd', `a b | c\n${'─'.repeat(80)}\nd\n`],
+    ['a b | c\n- d', 'a b | c\n• d\n'],
+  ])('lays out the rows below a header that was printed as text: %j', async (text, shown) => {
+    expect(await print(text)).toBe(shown)
+    expect((await printPieces([...text])).join('')).toBe(shown)
+  })
+
+  test('repeats the header after 64 KiB of a table', async () => {
+    const row = '| b | c |\n'
+    const table = `| a | b |\n|---|---|\n${row.repeat(7000)}`
+    const lines = (await print(table)).trimEnd().split('\n')
+    expect(lines.filter((line) => line === 'a │ b')).toHaveLength(2)
+    expect(lines.filter((line) => line === 'b │ c')).toHaveLength(7000)
+    expect(lines.filter((line) => line.includes('|'))).toEqual([])
   })
 })
 
@@ -235,63 +259,6 @@ describe('terminal hyperlinks', () => {
   })
 })
 
-describe('blocks that are complete', () => {
-  test.each([
-    [
-      ['one', ' two\n', '\n', 'three'],
-      ['', '', 'one two\n', ''],
-    ],
-    [
-      ['# one', '\n', 'two'],
-      ['', 'one\n', ''],
-    ],
-    [
-      ['- one\n', '- two', '\n\n', '- three\n', 'four'],
-      ['', '', '• one\n', '• two\n', ''],
-    ],
-    [
-      ['- a\n', '  b\n', '\n', 'end\n'],
-      ['', '', '', '• a\n  b\n'],
-    ],
-    [
-      ['a\n', '- b\n', '# c\n', '> d\n', 'e'],
-      ['', 'a\n', '• b\nc\n', '', ''],
-    ],
-    [
-      ['```\n', 'one', '\ntwo', '\n'],
-      ['', '', '  one\n', '  two\n'],
-    ],
-    [
-      ['- a\n', '  ```\n', '  b\n', '  ```\n', '  c'],
-      ['', '• a\n', '    b\n', '', ''],
-    ],
-    [
-      ['|a|\n|-|\n', '|1|\n', '|2|\n', '\n'],
-      ['', '', '', 'a\n─\n1\n2\n'],
-    ],
-  ])('prints each block of %j as soon as it is complete', async (pieces, shown) => {
-    const written: string[] = []
-    const output = {
-      isTerminal: true,
-      async write(text: string | Uint8Array) {
-        written.push(String(text))
-      },
-      async flush() {},
-    }
-    const printer = new MarkdownPrinter(output, {
-      isColoured: false,
-      links: 'address',
-      columns: () => Infinity,
-    })
-    for (const [at, piece] of pieces.entries()) {
-      const before = written.length
-      printer.add(piece)
-      await printer.write()
-      expect(written.slice(before).join(''), `${at}`).toBe(shown[at])
-    }
-  })
-})
-
 describe('blocks over the maximum length', () => {
   const long = `${'word '.repeat(799)}word`
   const options = { columns: 20, isColoured: true }
@@ -308,11 +275,7 @@ describe('blocks over the maximum length', () => {
   })
 
   test.each([
-    ['a line', `${long} **x**\nnext *y*\n`],
-    ['a paragraph', `${long}\n**x**\nnext *y*\n`],
-    ['an item', `- ${long}\n  **x**\n`],
-    ['a quote', `> ${long}\n> **x**\n`],
-    ['a table', `|a|\n|-|\n${'|b|\n'.repeat(1000)}`],
+    ['a quote', `> ${long.slice(7)}\n> **x**\n`],
     ['a lot of quotes', `${'> '.repeat(60)}*x*\n`],
   ])('prints %s over the maximum length verbatim', async (_, text) => {
     expect(await print(`${text}\n*z*`, options)).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
@@ -320,9 +283,15 @@ describe('blocks over the maximum length', () => {
     expect((await printPieces(pieces, options)).join('')).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
   })
 
-  test('prints an unfinished long line verbatim', async () => {
+  test.each([long, `${long} ${long}`])('wraps a line of text of any length', async (text) => {
+    const lines = (await print(`${text}\n*next*`, { columns: 20 })).split('\n')
+    expect(lines.filter((line) => line.length > 20)).toEqual([])
+    expect(lines.slice(-2)).toEqual(['next', ''])
+  })
+
+  test('prints the pieces of a long line unchanged', async () => {
     const written = await printPieces(Array.from({ length: 100 }, () => long))
-    expect(written).toEqual([`${long.repeat(100)}\n`])
+    expect(written.join('')).toBe(`${long.repeat(100)}\n`)
   })
 
   test('prints a long line of code without colours', async () => {
@@ -333,36 +302,6 @@ describe('blocks over the maximum length', () => {
 
   test('lays out the code block after a line over the maximum length', async () => {
     expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
-  })
-})
-
-describe('blocks that are cut', () => {
-  test.each([
-    ['a\n\n**one', 'a\n', '\n**one\n'],
-    ['- a\n- b\n  - c *d', '• a\n', '- b\n  - c *d\n'],
-    ['|a|\n|-|\n|b', '', '|a|\n|-|\n|b\n'],
-    ['```\na\nb', '  a\n', 'b\n'],
-    ['```\na\n', '  a\n', ''],
-  ])('prints the unfinished block of %j verbatim at a cut', async (text, before, rest) => {
-    const written: string[] = []
-    const output = {
-      isTerminal: true,
-      async write(text: string | Uint8Array) {
-        written.push(String(text))
-      },
-      async flush() {},
-    }
-    const printer = new MarkdownPrinter(output, {
-      isColoured: false,
-      links: 'address',
-      columns: () => Infinity,
-    })
-    printer.add(text)
-    await printer.write()
-    expect(written.join('')).toBe(before)
-    expect(printer.breakLine()).toBe(rest !== '')
-    expect(written.join('')).toBe(before + rest)
-    expect(printer.breakLine()).toBe(false)
   })
 })
 

@@ -1,18 +1,16 @@
 import { type MarkdownOptions, MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
-import { StreamedMarkdownPrinter } from '../../../src/io/markdown/streamed-printer.ts'
 import type { Output } from '../../../src/io/output.ts'
 
 interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
   /** A function can change the terminal's width between writes. */
   columns?: number | (() => number) | undefined
-  /** Prints words as they arrive, as with --stream. */
-  isStreamed?: boolean
 }
 
 /** Prints a text that arrives in chunks. Returns the chunks that are written to the terminal. */
 export async function printPieces(
   pieces: readonly string[],
-  { columns = Infinity, isStreamed = false, ...options }: PrintOptions = {},
+  { columns = Infinity, ...options }: PrintOptions = {},
+  afterPiece = () => {},
 ): Promise<string[]> {
   const written: string[] = []
   const output: Output = {
@@ -22,8 +20,7 @@ export async function printPieces(
     },
     async flush() {},
   }
-  const Printer = isStreamed ? StreamedMarkdownPrinter : MarkdownPrinter
-  const printer = new Printer(output, {
+  const printer = new MarkdownPrinter(output, {
     isColoured: false,
     links: 'address',
     columns: typeof columns === 'number' ? () => columns : columns,
@@ -32,6 +29,7 @@ export async function printPieces(
   for (const piece of pieces) {
     printer.add(piece)
     await printer.write()
+    afterPiece()
   }
   await printer.end()
   return written

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { StreamedMarkdownPrinter } from '../../../src/io/markdown/streamed-printer.ts'
+import { MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
 import { print } from './print.ts'
 
 /** Opens a printer that collects its writes. `added` returns the text that each chunk of the answer adds. */
@@ -13,7 +13,7 @@ function open(columns = Number.POSITIVE_INFINITY) {
     },
     async flush() {},
   }
-  const printer = new StreamedMarkdownPrinter(output, {
+  const printer = new MarkdownPrinter(output, {
     isColoured: false,
     links: 'address',
     columns: () => columns,
@@ -115,9 +115,7 @@ describe('streamed Markdown', () => {
   })
 
   test('prints an underline below streamed text as text, and three hyphens as a rule', async () => {
-    expect(await print('Title\n=====\nx\n---\ny', { isStreamed: true, columns: 5 })).toBe(
-      'Title\n=====\nx\n─────\ny\n',
-    )
+    expect(await print('Title\n=====\nx\n---\ny', { columns: 5 })).toBe('Title\n=====\nx\n─────\ny\n')
   })
 
   test('shows the spinner for a table, and not while a row of text is unfinished', async () => {
@@ -131,7 +129,7 @@ describe('streamed Markdown', () => {
   test.each([
     ['a b **c d', 'a b', ' **c d\n'],
     ['- a b\n- c `d', '• a b\n• c', ' `d\n'],
-    ['a b\n\n|a|\n|-|\n|b', 'a b\n', '\n|a|\n|-|\n|b\n'],
+    ['a b\n\n|a|\n|-|\n|b', 'a b\n', '\na\n─\nb\n'],
     ['```\na\nb', '  a\n', '  b\n'],
     ['a b ', 'a b', '\n'],
     ['a b\n', 'a b\n', ''],
@@ -141,17 +139,5 @@ describe('streamed Markdown', () => {
     expect(printer.breakLine()).toBe(rest !== '')
     expect(take()).toBe(rest)
     expect(printer.breakLine()).toBe(false)
-  })
-
-  test.each([
-    '- a\n\n  b\n- c\n\nd\n',
-    '1. a\n   - b\n     - [x] c d\n       e\n2. f\n',
-    '- # a\n- > b\n- ```\n  c\n  ```\n- | d | e |\n  |-|-|\n  | 1 | 2 |\n\n-\n- f\n',
-    '> a\nb\n\n    code\n      more\n\n<div>\n  x\n</div>\n\n***\n- - a\n',
-    '# a\ntext **b\nc** d\\\ne\n## f ##\n2024. g\n- h\n2. i\n',
-    '| a |\nno table\n\na | b\n-|-\n1 | 2\n\n* * *\n',
-  ])('prints the blocks of %j as without --stream', async (text) => {
-    for (const columns of [20, 80])
-      expect(await print(text, { columns, isStreamed: true })).toBe(await print(text, { columns }))
   })
 })

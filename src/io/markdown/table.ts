@@ -1,0 +1,139 @@
+import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
+import { type LinkStyle, readLines, trimEnd } from './inline.ts'
+import { maxBlockLength, readInlineTokens } from './source.ts'
+
+/** Maximum length of a table that is laid out as a whole, in characters. */
+export const maxTableLength = 64 * 1024
+
+/**
+ * Maximum table width, even in a pipe. Without a limit, a short cell next to a very long cell would become a
+ * long row of blanks.
+ */
+const maxTableColumns = 500
+/** Minimum width of a column whose cells are wrapped. */
+const minColumnWidth = 8
+/** Maximum width of a header cell that is repeated for each row. */
+const maxRepeatedColumns = 80
+
+/** Returns whether a line separates the header of a table from its rows. */
+export const isDelimiterRow = (line: string): boolean =>
+  line.includes('|') && splitCells(line).every((cell) => /^:?-+:?$/.test(cell))
+
+/**
+ * Lays out the source of a table. Rows may have fewer or more cells than the header. If the columns do not fit,
+ * each cell gets a line of its own. A printed header is omitted.
+ */
+export function layOutTable(
+  source: string,
+  { columns, links }: { columns: number; links: LinkStyle },
+  isHeaderPrinted = false,
+): StyledLine[] {
+  const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
+  const readRow = (line: string, sgr: string) =>
+    splitCells(line).map((cell) =>
+      cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr, links),
+    )
+  const rows = [readRow(header, styles.bold), ...lines.map((line) => readRow(line, ''))]
+  const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)
+  if (!widths) return layOutCells(rows, columns)
+  const delimiters = splitCells(delimiter)
+  const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
+  return rows.flatMap((row, index) => {
+    const cells = row.map((each, column) => each.flatMap((line) => wrapLine(line, widths[column] as number)))
+    const height = Math.max(...cells.map(({ length }) => length))
+    const laidOut = Array.from({ length: height }, (_, at) =>
+      joinCells(
+        cells.map((each) => each[at] ?? []),
+        widths,
+        delimiters,
+      ),
+    )
+    return index > 0 ? laidOut : isHeaderPrinted ? [rule] : [...laidOut, rule]
+  })
+}
+
+/** Returns the texts of a row's cells. A backslash escapes a pipe. */
+function splitCells(line: string): string[] {
+  const cells = [
+    ...line
+      .trim()
+      .replace(/^\|/, '')
+      .matchAll(/((?:\\.|[^|])*)(?:\||$)/g),
+  ]
+  // The last match is the empty text after the last cell.
+  const last = Math.max(1, cells.length - 1)
+  return cells.slice(0, last).map(([, text = '']) => text.trim().replaceAll('\\|', '|'))
+}
+
+/**
+ * Returns the width of each column: its widest line if there is room, otherwise at least its longest word.
+ */
+function findWidths(
+  rows: readonly StyledLine[][][],
+  columns: number,
+  isFixed: boolean,
+): number[] | undefined {
+  const whole = measureCells(rows, (line) => [line])
+  const room = columns - 3 * (whole.length - 1)
+  const sum = (widths: number[]) => widths.reduce((total, width) => total + width, 0)
+  if (sum(whole) <= room) return whole
+  if (isFixed) return undefined
+  const longestWords = measureCells(rows, (line) => wrapLine(line, 1))
+  const least = whole.map((width, column) =>
+    Math.max(Math.min(width, minColumnWidth), longestWords[column] as number),
+  )
+  if (sum(least) > room) return undefined
+  let most = Math.max(...whole)
+  const limited = () => whole.map((width, column) => Math.max(least[column] as number, Math.min(width, most)))
+  while (sum(limited()) > room) most--
+  return limited()
+}
+
+/** Returns the width of the widest piece in each column. */
+function measureCells(
+  rows: readonly StyledLine[][][],
+  cut: (line: StyledLine) => readonly StyledLine[],
+): number[] {
+  const widths: number[] = []
+  for (const row of rows) {
+    for (const [column, lines] of row.entries())
+      widths[column] = Math.max(1, widths[column] ?? 0, ...lines.flatMap(cut).map(measureWidth))
+  }
+  return widths
+}
+
+/** Lays out a table without room for its columns: each cell after its column's header, row after row. */
+function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
+  const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
+  if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
+  return rows.flatMap((row, index) => {
+    const lines = row.flatMap((cell, column) => {
+      const { [column]: name = [] } = names
+      // Repeating a very long name would multiply the text.
+      const isNamed = name.length > 0 && (index === 0 || measureWidth(name) <= maxRepeatedColumns)
+      const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: styles.bold }] : []
+      const [first = [], ...others] = cell
+      return [trimEnd([...start, ...first]), ...others].flatMap((line) => wrapLine(line, columns))
+    })
+    return index === 0 ? lines : [[], ...lines]
+  })
+}
+
+const blank: Span = { text: ' ', sgr: '' }
+
+/** Joins one line of each cell of a row. The result ends with the last cell that has text. */
+function joinCells(
+  cells: readonly StyledLine[],
+  widths: readonly number[],
+  delimiters: readonly string[],
+): StyledLine {
+  const last = cells.findLastIndex((line) => getText(line) !== '')
+  return cells.slice(0, last + 1).flatMap((line, column): Span[] => {
+    const free = Math.max(0, (widths[column] as number) - measureWidth(line))
+    const { [column]: delimiter = '' } = delimiters
+    const before = !delimiter.endsWith(':') ? 0 : delimiter.startsWith(':') ? free >> 1 : free
+    const fill = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
+    const frame: Span[] = column > 0 ? [{ text: ' │ ', sgr: styles.frame }] : []
+    return [...frame, fill(before), ...line, ...(column < last ? [fill(free - before)] : [])]
+  })
+}
