@@ -4,6 +4,7 @@ import type { Context } from '../../context.ts'
 import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFileAtomically } from '../../io/temporary-file.ts'
+import type { Timers } from '../../timers.ts'
 import { hasOtherExtension } from './format.ts'
 
 /** Place to save images. */
@@ -51,7 +52,7 @@ function createStdoutDestination({ output }: Context): Destination {
 
 /** Returns a destination for files named by the prompt, with the next free number. */
 async function createFolderDestination(
-  { host, cleanups }: Context,
+  { host, cleanups, timers }: Context,
   folder: string,
   name: string,
   replaces: boolean,
@@ -68,8 +69,8 @@ async function createFolderDestination(
           const file = `${addNumber(name, ++count)}.${extension}`
           const target = resolve(path, file)
           if (findReplaceProblem(target, host.uid, replaces)) continue
-          if (await createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups }))
-            return folder + file
+          const create = () => createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups })
+          if (await retryWhileOutOfDescriptors(timers, create)) return folder + file
         }
       }),
   }
@@ -120,6 +121,20 @@ async function requireFolder(path: string, canBeCreated: boolean): Promise<void>
     const isLast = !canBeCreated || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)
+  }
+}
+
+const maxRetries = 100
+
+/** Retries if the process has no free file descriptor, because requests of a batch may hold all of them. */
+async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise<T>): Promise<T> {
+  for (let retries = 0; ; retries++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (retries === maxRetries || !hasCode(error, 'EMFILE', 'ENFILE')) throw error
+      await timers.wait(100)
+    }
   }
 }
 
