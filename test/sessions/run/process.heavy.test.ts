@@ -105,7 +105,7 @@ test("Y149: a signal saves the agent's last text next to the file of -o (needs s
   const { signal, err } = await started.ended
   expect(signal).toBe('SIGTERM')
   expect(err).toMatch(
-    /^parley: interrupted: the received data is saved as a\.txt\.part; .*to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
+    /^parley: interrupted: .*the received data is saved as a\.txt\.part; .*to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt$/m,
   )
   expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('old')
   expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')
