@@ -584,7 +584,7 @@ describe('a signal before the checked answer is printed', () => {
     await run([...argv, '--stream'], { ...world, exchange: streaming(strike) })
     const [path = ''] = kept()
     expect(said()).toBe(
-      `parley: interrupted: the received data is saved as ${path}; the answer was cut off\n`,
+      `parley: interrupted: the answer was cut off; the received data is saved as ${path}\n`,
     )
     expect(readFileSync(path, 'utf8')).toBe(receivedText)
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
@@ -594,7 +594,7 @@ describe('a signal before the checked answer is printed', () => {
     const { world, cwd, strike, said, kept } = createSignaledRun(person)
     await run([...argv, '--stream', '-o', 'a.json'], { ...world, exchange: streaming(strike) })
     expect(said()).toBe(
-      'parley: interrupted: the received data is saved as a.json.part; the answer was cut off\n',
+      'parley: interrupted: the answer was cut off; the received data is saved as a.json.part\n',
     )
     expect(readFileSync(join(cwd, 'a.json.part'), 'utf8')).toBe(receivedText)
     expect(readdirSync(cwd)).not.toContain('a.json')
