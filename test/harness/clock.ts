@@ -47,7 +47,8 @@ export function createSteadyClock(times = 1): Timers {
 
   return {
     ...realTimers,
-    now: () => start + passed,
+    // As on a real system, the monotonic clock shows no date.
+    now: () => passed,
     wallTime: () => start + passed,
     wait(milliseconds, signal) {
       if (!ticking) {

@@ -69,7 +69,7 @@ export async function followAndPrint(
       await printEvents(items, state)
       // A pipe also gets a line if the session has no events yet.
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
-        context.note(describeStart(state, options, context.timers.now()))
+        context.note(describeStart(state, options, context.timers.wallTime()))
       hasBegun = true
       incidents.add(items)
       nameBackground(context, state, { session, named, isAnswered: react !== undefined })

@@ -322,12 +322,12 @@ test('without a file, records nothing but locks the session', async () => {
   expect([...audit.earlier, audit.task, audit.interrupt]).toEqual(Array(2).fill(undefined))
   audit.add({ toolUse: null, event: 'interrupt' })
   expect(audit.interrupt).toBeUndefined()
-  await expect(openIn(cwd, undefined, at)).rejects.toMatchObject({
+  await expect(openIn(cwd, undefined, 0)).rejects.toMatchObject({
     kind: 'file',
     details: { deadline: true },
   })
   audit.close()
-  const next = await openIn(cwd, undefined, at)
+  const next = await openIn(cwd, undefined, 0)
   next.close()
 })
 
