@@ -45,6 +45,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   )
   #reached: DeliveryState = 'not-sent'
   #connection: Connection | undefined
+  #isFinished = false
   /** Bytes received on the connection before the request. */
   #bytesBefore = 0
 
@@ -118,7 +119,9 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #finish = (isWhole = false): void => {
     const { open, connections } = this.#options
-    if (!open.delete(this.#finish)) return
+    open.delete(this.#finish)
+    if (this.#isFinished) return
+    this.#isFinished = true
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
