@@ -161,7 +161,9 @@ export function canRetry(
   if (error.details.isPermanent) return false
   if (retryable === 'all') return true
   if (retryable === 'repeatable') return repeat !== 'not-taken'
-  return retryable === 'reading' && (repeat === 'always' || (retryUnknown && repeat === 'failed'))
+  if (retryable !== 'reading') return false
+  // An answer that has begun may be billed, so only reading requests are repeated after it.
+  return repeat === 'always' || (retryUnknown && repeat === 'failed' && !error.details.isCutOff)
 }
 
 /**

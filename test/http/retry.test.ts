@@ -7,6 +7,7 @@ import {
 } from '../../src/delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import {
+  canRetry,
   computeBackoffMs,
   decideRetry,
   findKindOfStatus,
@@ -208,6 +209,15 @@ test.each<[FailureKind, FailureDetails, boolean]>([
   ['usage', {}, false],
 ])('whether a failure of kind %s with %j is transient: %s', (kind, details, expected) => {
   expect(isTransient(new CliError(kind, 'x', details))).toBe(expected)
+})
+
+test('--retry-unknown repeats a chat that got no answer, but none whose answer has begun', () => {
+  const policy = { repeat: 'failed', retryUnknown: true } as const
+  const failures = [
+    new CliError('unknown', 'x'),
+    new CliError('response', 'x', { status: 200, isCutOff: true }),
+  ]
+  expect(failures.map((failure) => canRetry(policy, failure))).toEqual([true, false])
 })
 
 test('an answer that was cut off proves only that the request was sent', () => {
