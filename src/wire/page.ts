@@ -105,21 +105,32 @@ export function listElements(source: string, field?: string): string[] {
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
+  /** Name of the field at `fieldStart`, once read: a text that is not JSON may have many lists in one field. */
+  let fieldName: string | undefined
   /** Offset of the current element in the list. */
   let start: number | undefined
+  function isField(): boolean {
+    fieldName ??= readKey(text, fieldStart)
+    return fieldName === field
+  }
   createWalk()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
       depth++
       if (depth > maxDepth) throw new SyntaxError(tooDeep)
       if (depth === 1 && level === 2 && mark === '[') return true
-      if (depth === 1) fieldStart = place + 1
+      if (depth === 1) {
+        fieldStart = place + 1
+        fieldName = undefined
+      }
       // If a field occurs twice, the last one counts.
-      if (depth === level && mark === '[' && (depth === 1 || readKey(text, fieldStart) === field)) {
+      if (depth === level && mark === '[' && (depth === 1 || isField())) {
         elements = []
         start = place + 1
       }
-    } else if (mark === ',' && depth === 1 && level === 2) fieldStart = place + 1
-    else if (mark === ',' || mark === ']' || mark === '}') {
+    } else if (mark === ',' && depth === 1 && level === 2) {
+      fieldStart = place + 1
+      fieldName = undefined
+    } else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
         const element = text.slice(start, place).trim()
         if (element !== '') elements.push(element)

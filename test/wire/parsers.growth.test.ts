@@ -121,6 +121,11 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
   )
 })
 
+test('reads a field with a long name and many lists in linear time', () =>
+  growsWithItsText((size) =>
+    attempt(() => listElements(`{"${'k'.repeat(size / 2)}"${'[]'.repeat(size / 4)}`, 'data')),
+  ))
+
 test('applies assignments of new keys in linear time', () =>
   growsWithItsText((size) => {
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
