@@ -33,7 +33,7 @@ interface PostOptions {
 
 /**
  * Posts events once: writes `sent` to the audit before a byte leaves, and then the result. Throws a `CliError`
- * if the audit cannot be written. If the events were not accepted, that failure is thrown instead.
+ * if the audit cannot be written. If the events were certainly not accepted, that failure is thrown instead.
  */
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
@@ -56,7 +56,7 @@ export async function postOnce(
   try {
     write(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
   } catch (error) {
-    throw posted.is === 'accepted' ? error : posted.failure
+    throw posted.is === 'refused' ? posted.failure : error
   }
   return posted
 }

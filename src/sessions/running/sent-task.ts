@@ -6,7 +6,7 @@ import { createSentEvents } from '../sending/delivery.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import type { Plan, Task } from './plan.ts'
-import { pollList, postOnce } from './posting.ts'
+import { type Posted, pollList, postOnce } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 
@@ -88,19 +88,20 @@ export async function sendTask(
   known: ListSnapshot,
 ): Promise<SessionEvent[]> {
   const { audit, resumption } = run
+  const record = (event: 'sent' | Posted['is'], reason?: string) =>
+    audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
   try {
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
       accepted: acceptedText,
-      onAccepted: () => resumption.begin('accepted'),
-      write: (event, reason) =>
-        audit.add({
-          toolUse: null,
-          task: hash,
-          event,
-          reason,
-          known: event === 'sent' ? known : undefined,
-        }),
+      onAccepted() {
+        resumption.begin('accepted')
+        // Written before the receipt is read, because a run that is killed meanwhile needs it to resume.
+        record('accepted')
+      },
+      write(event, reason) {
+        if (event !== 'accepted' || audit.task?.is !== 'accepted') record(event, reason)
+      },
     })
     if (failure) throw failure
     return createSentEvents(body, named)
