@@ -3,6 +3,7 @@ import { version } from '../package.json'
 import type { Endings } from './endings.ts'
 import { asFileError, CliError, exitCodes, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
+import { formatMessage } from './io/failure.ts'
 import { absolutePath } from './io/paths.ts'
 import { TemporaryFile, writeFileAtomically } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
@@ -108,6 +109,8 @@ function describeRun(
     kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
     retry: isSignal ? endings.retry : failure ? retry : null,
     deadline,
+    message: failure ? formatMessage(failure) : null,
+    status: failure?.details.status ?? null,
     sent,
     id: shown(id),
     model: shown(model),

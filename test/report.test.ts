@@ -42,6 +42,8 @@ test('--report has all facts of a run, and null for unknown ones', async () => {
     kind: null,
     retry: null,
     deadline: false,
+    message: null,
+    status: null,
     sent: 'yes',
     id: 'msg_1',
     model: 'alpha-2.5-pro-001',
@@ -61,7 +63,18 @@ test('--report has all facts of a run, and null for unknown ones', async () => {
 })
 
 test.each([
-  [400, ['--retries', '0'], { exit: 4, kind: 'refused', retry: 'never', deadline: false }],
+  [
+    400,
+    ['--retries', '0'],
+    {
+      exit: 4,
+      kind: 'refused',
+      retry: 'never',
+      deadline: false,
+      status: 400,
+      message: expect.stringContaining('400'),
+    },
+  ],
   [500, ['--retries', '0'], { exit: 7, kind: 'service', retry: 'later', deadline: false }],
   [429, ['--deadline', '0.1'], { exit: 6, kind: 'rate-limited', retry: 'later', deadline: true }],
 ])(
@@ -454,6 +467,8 @@ test('a report has each fact of a run in its field', async () => {
     kind: 'payment',
     retry: null,
     deadline: false,
+    message: null,
+    status: null,
     toolUses: { allowed: 1, denied: 2, run: 3, failedCommands: 5, open: 4 },
     warnings: { failedServers: 1, openWorkflowRuns: 2 },
     sent: 'unknown',

@@ -55,18 +55,23 @@ const maxBodyLength = 4096
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
+/** Returns the message of a failure, with the service's message or the problems, on one line. */
+export function formatMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
+  const reason = details.serviceMessage ?? details.problems?.slice(0, maxShownProblems).join('; ')
+  return oneLine(reason ? `${message}: ${reason}` : message, 2000)
+}
+
 /** Returns a failure as data for programs. An answer that is saved in no file is not shortened. */
 export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details
-  const reason = details.serviceMessage ?? details.problems?.slice(0, maxShownProblems).join('; ')
   const text = answer ?? body
   const isWhole = typeof text !== 'string' || (answer !== undefined && kept === undefined)
   return {
     kind,
     exit: exitCode,
     status,
-    message: oneLine(reason ? `${message}: ${reason}` : message, 2000),
+    message: formatMessage({ message, details }),
     retryAfter,
     requestId: requestId && oneLine(requestId, 200),
     sent,

@@ -46,6 +46,8 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
     kind: orNull(kind),
     retry: orNull(retry),
     deadline: z.boolean(),
+    message: orNull(text),
+    status: orNull(whole),
     sent,
     id: orNull(text),
     model: orNull(text),
