@@ -126,7 +126,7 @@ faultsOnce('F: answer files', [
     signal: { name: 'SIGTERM', at: 'file' },
     code: 'SIGTERM',
     reqs: 1,
-    err: ['the received data is saved as a.txt.part; the answer was cut off\n'],
+    err: ['the answer was cut off; the received data is saved as a.txt.part\n'],
     files: ['cwd/a.txt.part'],
   },
   {

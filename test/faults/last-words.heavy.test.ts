@@ -147,7 +147,7 @@ faultsOnce('G: the last message after SIGINT', [
   {
     ...endsBySigint(
       'file',
-      ': the received data is saved as a^[[31m.txt.part; the answer was cut off; t^[[31m ::x was not created',
+      ': the answer was cut off; the received data is saved as a^[[31m.txt.part; t^[[31m ::x was not created',
     ),
     name: 'G29: escapes file names in the message after SIGINT',
     argv: [...stream, '-o', 'a\x1b[31m.txt', '--thread', 't\x1b[31m\n::x'],
