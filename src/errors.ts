@@ -126,8 +126,8 @@ export function asFailure(error: unknown, state?: string): CliError {
 }
 
 /**
- * Adds to the failure of an output that the answer is incomplete, too, because a deadline causes both
- * failures.
+ * Adds the failure of the answer to the failure of the output. Adds nothing after a deadline, because both
+ * failures have the same cause.
  */
 export const joinFailures = (refusal: unknown, cut: unknown): unknown =>
   refusal instanceof CliError && cut instanceof CliError && cut !== refusal && !cut.details.deadline

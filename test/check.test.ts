@@ -22,7 +22,7 @@ const resultsOf = (out: string): Record<string, string> =>
       .map((line) => line.split(/: (.*)/s, 2) as [string, string]),
   )
 
-/** Creates a script that answers lists by the argument, and chats. */
+/** Creates a script with one response for each kind of request: lists, the model, and chats. */
 const answer =
   ({
     list = response(page),

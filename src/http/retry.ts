@@ -44,7 +44,10 @@ interface StatusRow {
   delivery: DeliveryState
   /** The failure may disappear without a change by the user. */
   isTransient?: true
-  /** Requests that may be retried automatically. `repeatable` are those that a failure does not harm. */
+  /**
+   * Requests that may be retried automatically. `repeatable`: requests that may be sent again although the
+   * service may have started them. `reading`: requests that change nothing.
+   */
   retryable?: 'all' | 'repeatable' | 'reading'
   /** Consequence for the other calls of a run. By default they continue. */
   others?: 'wait' | 'end'

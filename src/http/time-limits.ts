@@ -5,7 +5,7 @@ import { setLongTimeout } from '../timers.ts'
 export interface TimeLimits {
   /** Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for none. */
   timeout: number
-  /** Absent if no deadline ends the exchange by itself. */
+  /** Absent in a batch, which ends its requests itself. */
   deadline?: Deadline | undefined
 }
 

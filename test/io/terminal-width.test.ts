@@ -50,7 +50,7 @@ test.each([20, 41, 60])('fits two lines per event into %i columns and cuts no ch
   for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
 })
 
-test('aligns the settings on a terminal below wide values', async () => {
+test('config list aligns its columns on a terminal if a value has wide characters', async () => {
   const env = { PARLEY_CHAT_MODEL: '日本語🦊', PARLEY_IMAGE_MODEL: 'plain' }
   const { out } = await run(['config', 'list', '--effective'], { tty: ['stdout'], env })
   const rows = out.split('\n').filter((row) => /PARLEY_(CHAT|IMAGE)_MODEL/.test(row))

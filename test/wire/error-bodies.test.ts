@@ -176,7 +176,7 @@ test('R91: shows a body with unusual keys', () => {
   )
 })
 
-test('R92: accepts an answer with a message field next to it', async () => {
+test('R92: accepts an answer that also has a "message" field', async () => {
   const ended = await run(['chat', 'x'], {
     exchange: answering(message('Hi', { message: 'beside', code: 7 })),
   })

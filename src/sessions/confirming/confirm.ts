@@ -263,7 +263,7 @@ class SessionRecord {
     return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)
   }
 
-  /** Returns whether a tool use equals the one of an earlier record in tool, server and whole input. */
+  /** Returns whether a tool use still has the tool, server and input of an earlier record. */
   isSame({ id, text = '{}' }: PendingToolUse): boolean {
     this.state.addAgain(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.toolUse(id)?.isContradicted !== true

@@ -76,7 +76,7 @@ export class Follower {
    */
   unreadEnd: CliError | undefined
   #policy: ReconnectPolicy
-  /** Ends the readings of the list after an idle event. */
+  /** Time limit for reading the list after an idle event. */
   #endLimit: Deadline
   #stream: EventStream | undefined
   #isWoken = false

@@ -64,8 +64,8 @@ export class Audit {
    */
   readonly denied = new Map<string, string>()
   /**
-   * Descriptions of the --tool commands since the last task that failed or did not finish, in this run or
-   * earlier ones, by the id of the tool use.
+   * Failed and unfinished --tool commands of the last task, in this run and earlier ones: descriptions by the
+   * id of the tool use.
    */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined

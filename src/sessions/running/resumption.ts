@@ -16,7 +16,7 @@ type Foreign = NonNullable<FollowedTurn['foreign']>
 export const resumeByAuditText =
   'the same command with the same --audit continues the session once the session shows the task'
 
-/** Text that is certain after this run has sent its task. */
+/** Consequence to print if the run fails after the service accepted its task. */
 export const acceptedText = 'the task was accepted'
 
 /** A run of a session, with the parts that all its modules need. */

@@ -233,7 +233,8 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
     try {
       await actor.finish()
     } catch (error) {
-      // After an interrupt, the end of its time ends a waiting reply, too. The limit is then the failure.
+      // The time limit of an interrupt also ends a reply that is still being sent. The run then fails with that
+      // limit.
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)
