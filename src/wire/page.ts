@@ -113,24 +113,23 @@ export function listElements(source: string, field?: string): string[] {
     fieldName ??= readKey(text, fieldStart)
     return fieldName === field
   }
+  function startField(place: number): void {
+    fieldStart = place
+    fieldName = undefined
+  }
   createWalk()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
       depth++
       if (depth > maxDepth) throw new SyntaxError(tooDeep)
       if (depth === 1 && level === 2 && mark === '[') return true
-      if (depth === 1) {
-        fieldStart = place + 1
-        fieldName = undefined
-      }
+      if (depth === 1) startField(place + 1)
       // If a field occurs twice, the last one counts.
       if (depth === level && mark === '[' && (depth === 1 || isField())) {
         elements = []
         start = place + 1
       }
-    } else if (mark === ',' && depth === 1 && level === 2) {
-      fieldStart = place + 1
-      fieldName = undefined
-    } else if (mark === ',' || mark === ']' || mark === '}') {
+    } else if (mark === ',' && depth === 1 && level === 2) startField(place + 1)
+    else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
         const element = text.slice(start, place).trim()
         if (element !== '') elements.push(element)

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
@@ -13,6 +12,7 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 import { answering, credentials, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
+import { failingStdout } from '../harness/stdout.ts'
 
 const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
 
@@ -270,18 +270,6 @@ describe('output of api', () => {
 describe('body of api that its destination does not accept', () => {
   const post = ['gateway', '/v1/m', '--set', 'a=1']
   const chunks = ['first ', 'second ', 'third']
-
-  /** Creates a stdout that accepts this number of writes. Later writes fail or never end. */
-  function failingStdout(taken: number, code?: string) {
-    let left = taken
-    const stream = new Writable({
-      write(_chunk, _encoding, done) {
-        if (left-- > 0) done()
-        else if (code !== undefined) done(Object.assign(new Error(), { code }))
-      },
-    })
-    return { isTerminal: false, open: () => stream, writeSync: () => 0 }
-  }
 
   async function call(words: string[], world: Parameters<typeof run>[1]) {
     const cwd = temporaryFolder()

@@ -19,6 +19,7 @@ import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createPatientClock } from '../harness/clock.ts'
 import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { failingStdout } from '../harness/stdout.ts'
 
 interface Line {
   index: number
@@ -788,18 +789,6 @@ describe('the end of a batch', () => {
     expect(JSON.parse(err).error).toMatchObject({ kind, sent })
     expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
   })
-
-  /** Creates a stdout that accepts this number of writes and then fails with a code, or never responds. */
-  function failingStdout(taken: number, code: string | undefined) {
-    let left = taken
-    const stream = new Writable({
-      write(_chunk, _encoding, done) {
-        if (left-- > 0) done()
-        else if (code !== undefined) done(Object.assign(new Error(), { code }))
-      },
-    })
-    return { isTerminal: false, open: () => stream, writeSync: () => 0 }
-  }
 
   /** Returns the path that a failure names. */
   const savedIn = (err: string) => /the received data is saved as (\S+)/.exec(err)?.[1] ?? 'no path'

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { failingStdout } from '../harness/stdout.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
 import { continued, inTurn, piece, whole } from './parts.ts'
 
@@ -28,19 +28,12 @@ const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
 const event = (text: string) => `data: ${piece(text)}\n\n`
 const sse = 'text/event-stream'
 
-/** A stdout that accepts this number of writes. Then each write fails, with a code or because of a bug. */
-function failingStdout(accepted: number, code?: string): StdStream {
-  let left = accepted
-  const stream = new Writable({
-    write(_chunk, _encoding, done) {
-      done(left-- > 0 ? null : Object.assign(new Error(), { code }))
-    },
-  })
-  const open = () => {
-    if (code === undefined) throw bug
-    return stream
-  }
-  return { isTerminal: false, open, writeSync: () => 0 }
+/** A stdout whose first use meets a bug. */
+const stdoutWithBug: StdStream = {
+  ...failingStdout(0),
+  open() {
+    throw bug
+  },
 }
 
 /** Runs parley with a new temporary folder. Returns the content of the saved files. */
@@ -87,7 +80,7 @@ describe('an unexpected error after an answer arrived', () => {
   })
 
   test('saves an answer that could not be printed', async () => {
-    const ended = await runSaving(['chat', 'x'], answering(message('paid')), failingStdout(0))
+    const ended = await runSaving(['chat', 'x'], answering(message('paid')), stdoutWithBug)
     expect([ended.code, ended.saved]).toEqual([1, ['paid']])
   })
 
@@ -99,7 +92,7 @@ describe('an unexpected error after an answer arrived', () => {
 
   test('saves every image, and names the ones whose path was not printed', async () => {
     const exchange = answering(imageAnswer(inline(png(1)), inline(png(2))))
-    const ended = await runSaving(['image', 'x'], exchange, failingStdout(0))
+    const ended = await runSaving(['image', 'x'], exchange, stdoutWithBug)
     expect(ended.code).toBe(1)
     expect(readdirSync(ended.cwd).toSorted()).toEqual(['s', 'x-2.png', 'x.png'])
     expect(ended.err).toContain('2 of 2 images were not saved, or their paths were not printed')

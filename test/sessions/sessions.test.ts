@@ -7,6 +7,7 @@ import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createPatientClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { failingStdout } from '../harness/stdout.ts'
 
 const first = {
   id: 'sesn_1',
@@ -120,22 +121,13 @@ test.each([
 
 describe('sessions create with a stdout that fails', () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
-  /** Creates a stdout whose writes fail with `code`. Without a code, they never end. */
-  function failingStdout(code?: string) {
-    const stream = new Writable({
-      write(_chunk, _encoding, done) {
-        if (code !== undefined) done(Object.assign(new Error(), { code }))
-      },
-    })
-    return { isTerminal: false, open: () => stream, writeSync: () => 0 }
-  }
-  const closed = { ...failingStdout(), isClosed: true }
+  const closed = { ...failingStdout(0), isClosed: true }
 
   test.each([
-    ['a full disk', failingStdout('ENOSPC'), [], 'no space left on the disk'],
-    ['a full disk, with --raw', failingStdout('ENOSPC'), ['--raw'], 'no space left on the disk'],
+    ['a full disk', failingStdout(0, 'ENOSPC'), [], 'no space left on the disk'],
+    ['a full disk, with --raw', failingStdout(0, 'ENOSPC'), ['--raw'], 'no space left on the disk'],
     ['it was closed', closed, [], 'it was closed when parley started'],
-    ['it is unread until the deadline', failingStdout(), ['--deadline', '5'], 'the deadline passed before'],
+    ['it is unread until the deadline', failingStdout(0), ['--deadline', '5'], 'the deadline passed before'],
   ])('prints the id on stderr and exits with 11: %s', async (_, stdout, flags, why) => {
     const cwd = temporaryFolder()
     const ended = await run([...argv, ...flags, '--report', 'r'], {
@@ -152,7 +144,7 @@ describe('sessions create with a stdout that fails', () => {
   })
 
   test('--errors json has the id', async () => {
-    const world = { exchange: inTurn(first), stdout: failingStdout('ENOSPC') }
+    const world = { exchange: inTurn(first), stdout: failingStdout(0, 'ENOSPC') }
     const { code, err } = await run([...argv, '--errors', 'json'], world)
     expect(code).toBe(11)
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
@@ -161,14 +153,14 @@ describe('sessions create with a stdout that fails', () => {
   test('quotes an id that looks like text of parley', async () => {
     const world = {
       exchange: inTurn({ ...first, id: 'a was not\n\u001b[2J' }),
-      stdout: failingStdout('ENOSPC'),
+      stdout: failingStdout(0, 'ENOSPC'),
     }
     const { err } = await run(argv, world)
     expect(err).toContain('  the session "a was not\\n\\u001b[2J" was created')
   })
 
   test('a reader that has closed stdout is no failure', async () => {
-    const ended = await run(argv, { exchange: inTurn(first), stdout: failingStdout('EPIPE') })
+    const ended = await run(argv, { exchange: inTurn(first), stdout: failingStdout(0, 'EPIPE') })
     expect([ended.code, ended.err]).toEqual([0, ''])
   })
 
