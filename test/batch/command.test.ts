@@ -68,7 +68,7 @@ const results = [...batch, '--results', 'r.ndjson']
 const resultsOf = (cwd: string) => parse(readFileSync(join(cwd, 'r.ndjson'), 'utf8'))
 const promptOf = (request: HttpRequest) => /p (\d+)/.exec(Buffer.from(request.body ?? []).toString())?.[1]
 
-/** Answers by the number in the prompt. Other prompts succeed. */
+/** Answers each prompt by its number. A prompt without an entry succeeds. */
 function byPrompt(answers: Record<string, Exchange>): Exchange {
   return (request, onSent) => {
     onSent?.()
@@ -123,7 +123,7 @@ describe('requests of a batch', () => {
     }
   })
 
-  test('--batch limits the young heap generation from line 2,000 to its end', async () => {
+  test("from line 2,000 to its end, a batch limits V8's young generation", async () => {
     const log: string[] = []
     const exchange = byPrompt({})
     const { code } = await run([...batch, '--concurrency', '1'], {
@@ -168,7 +168,7 @@ describe('requests of a batch', () => {
     expect(JSON.parse(json.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'no' })
   })
 
-  test('--batch with plain text lists its first lines and how to convert them to JSON', async () => {
+  test('--batch with plain text prints its first lines and the command that converts it to JSON', async () => {
     const plain = upTo(40).map((index) => `What is ${index}?\n`)
     const ended = await run(batch, { cwd: folderWith(plain.join('')) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -177,7 +177,7 @@ describe('requests of a batch', () => {
     )
   })
 
-  test('--batch of a pipe sends the lines before an invalid one', async () => {
+  test('--batch with a pipe sends the lines before an invalid line', async () => {
     const argv = ['chat', '--batch', '-', '--errors', 'json']
     const ended = await run(argv, { stdin: '"p 1"\n"p 2"\nbad\n"p 4"\n' })
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([2, [1, 2], 2])
@@ -185,7 +185,7 @@ describe('requests of a batch', () => {
     expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
   })
 
-  test('--batch of an unfinished pipe prints no number of remaining lines', async () => {
+  test('--batch prints no number of remaining lines if its pipe has not ended', async () => {
     const stdout = new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error('gone'), { code: 'EPIPE' })),
     })
@@ -197,7 +197,7 @@ describe('requests of a batch', () => {
     expect(ended.err).toMatch(/^parley: 0 ok · 0 failed · [^·]* tokens · [^·]*\n/)
   })
 
-  test('--batch FILE does not read stdin, and --batch - is its only reader', async () => {
+  test('--batch FILE does not read stdin, and --batch - allows no other reader of stdin', async () => {
     const cwd = folderWith('"p 1"\n')
     const ended = await run([...batch, 'Say'], { cwd, stdin: 'not read' })
     expect([ended.code, ended.requests[0]?.text]).toEqual([0, expect.not.stringContaining('not read')])
@@ -221,7 +221,7 @@ describe('requests of a batch', () => {
     [['--concurrency', '0'], 2],
     [['--results', 'none/r'], 11],
     [['--results', '/dev/null', '--resume'], 11],
-  ])('exits before sending for --batch with %j', async (flags, code) => {
+  ])('--batch with %j exits before it sends a request', async (flags, code) => {
     const ended = await run([...batch, ...flags], { cwd: folderWith(2) })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toMatch(/^parley: /)
@@ -303,7 +303,7 @@ describe('results of a batch', () => {
     expect(plain.err).toContain('1 of 4 requests failed, line 3: the gateway answered 400')
   })
 
-  test('a batch retries a 500 within its line', async () => {
+  test('a batch retries a line that gets a 500', async () => {
     let times = 0
     const exchange = byPrompt({
       2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
@@ -346,7 +346,7 @@ describe('results of a batch', () => {
     for (const line of lines) expect(line).toMatch(/^(\{"index":|parley: 3 ok)/)
   })
 
-  test('--batch --raw keeps the source text of each answer', async () => {
+  test('--batch --raw writes the exact JSON of each answer into its result', async () => {
     const exchange = answering(
       '{"content":[{"type":"text","text":"a\\nb"}],\n "n": 1.0,"type":"message",\r\n"role":"assistant"}',
     )
@@ -384,12 +384,12 @@ function inTurn(...answers: Exchange[]): Exchange {
 /** Removes the terminal lines that were overwritten. */
 const shownAtLast = (text: string) => text.replace(/\r\u001b\[2K/g, '\u0000').replace(/[^\n]*\u0000/g, '')
 
-describe('a service that refuses a batch', () => {
+describe('batch that the service refuses', () => {
   test.each([
     [401, 3],
     [402, 5],
     [403, 3],
-  ])('a %d starts no further request of a batch', async (code, exit) => {
+  ])('a batch starts no further request after a %d', async (code, exit) => {
     const cwd = folderWith(50)
     const ended = await run([...results, '--concurrency', '4'], {
       cwd,
@@ -402,7 +402,7 @@ describe('a service that refuses a batch', () => {
     expect(ended.err).toMatch(/not done.*; to resume: the same command with --resume\n/)
   })
 
-  test('a 429 pauses all lines of a batch, and no line fails', async () => {
+  test('a 429 pauses all lines of a batch and fails none', async () => {
     const refused = new Set(['1', '2', '3', '4'])
     const exchange: Exchange = async (request, onSent) => {
       onSent?.()
@@ -417,7 +417,7 @@ describe('a service that refuses a batch', () => {
     expect(parse(ended.out).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)])
   })
 
-  test('B01: a batch requests every line after a 429, also if the clock moves at every reading', async () => {
+  test('B01: a batch requests every line after a 429, also if the clock advances at every reading', async () => {
     for (const step of [100, 250, 400]) {
       const clock = createPatientClock()
       let readings = 0
@@ -429,7 +429,7 @@ describe('a service that refuses a batch', () => {
     }
   })
 
-  test('a Retry-After longer than the deadline or an hour ends a batch with 6', async () => {
+  test('a batch exits with 6 if Retry-After exceeds an hour or the deadline', async () => {
     const exchange = status(429, { 'retry-after': '7200' })
     const ended = await run(batch, { cwd: folderWith(9), exchange })
     expect([ended.code, ended.out]).toEqual([6, ''])
@@ -470,7 +470,7 @@ describe('secret command of a batch', () => {
     expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
   })
 
-  test('a batch stops if a renewed secret is rejected too (needs sh)', async () => {
+  test('a batch stops if the service rejects the renewed secret too (needs sh)', async () => {
     const { runs, ...rest } = world(() => false)
     const ended = await run([...batch, '--concurrency', '4'], rest)
     expect([ended.code, runs()]).toEqual([3, 2])
@@ -482,19 +482,22 @@ describe('--results and --resume', () => {
   test.each([
     ['a file', 'in.ndjson'],
     ['a pipe', '-'],
-  ])('--resume reports results of requests that the input does not have: %s', async (_, source) => {
-    const cwd = folderWith(5)
-    expect((await run(results, { cwd })).err).not.toContain('other request')
-    const input = '"p 1"\n"p 2"\n"new"\n"p 1"\n'
-    writeFileSync(join(cwd, 'in.ndjson'), input)
-    const argv = results.map((word) => (word === 'in.ndjson' ? source : word))
-    const second = await run([...argv, '--resume'], { cwd, ...(source === '-' ? { stdin: input } : {}) })
-    expect(second.code, second.err).toBe(0)
-    expect(second.requests).toHaveLength(2)
-    expect(second.err).toContain('parley: r.ndjson has results of 3 other requests\n')
-  })
+  ])(
+    '--resume with %s as input reports results of requests that the input does not have',
+    async (_, source) => {
+      const cwd = folderWith(5)
+      expect((await run(results, { cwd })).err).not.toContain('other request')
+      const input = '"p 1"\n"p 2"\n"new"\n"p 1"\n'
+      writeFileSync(join(cwd, 'in.ndjson'), input)
+      const argv = results.map((word) => (word === 'in.ndjson' ? source : word))
+      const second = await run([...argv, '--resume'], { cwd, ...(source === '-' ? { stdin: input } : {}) })
+      expect(second.code, second.err).toBe(0)
+      expect(second.requests).toHaveLength(2)
+      expect(second.err).toContain('parley: r.ndjson has results of 3 other requests\n')
+    },
+  )
 
-  test('--resume continues a batch after a failed line and a torn result', async () => {
+  test('--resume continues a batch after a failed line and an incomplete result', async () => {
     const cwd = folderWith(10)
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
     expect(first.code).toBe(7)
@@ -537,7 +540,7 @@ describe('--results and --resume', () => {
     expect(JSON.parse(said).error).toMatchObject({ sent: 'yes', retry, safeToRetry: retry === 'later' })
   })
 
-  test('an existing results file without --resume exits with 11', async () => {
+  test('a batch without --resume exits with 11 if its results file exists', async () => {
     const cwd = folderWith(2)
     writeFileSync(join(cwd, 'r.ndjson'), 'mine')
     expect(await run(results, { cwd })).toMatchObject({ code: 11, requests: [] })
@@ -545,7 +548,7 @@ describe('--results and --resume', () => {
     expect(readFileSync(join(cwd, 'r.ndjson'), 'utf8')).toBe('mine')
   })
 
-  test('Y225: --resume recognizes moved lines by their hashes, and their results keep the old numbers', async () => {
+  test('Y225: --resume recognizes moved lines by their hashes, and their results keep the old line numbers', async () => {
     const cwd = folderWith('"p 1"\n"p 2"\n"p 2"\n')
     const exchange = byPrompt({})
     await run([...results, '--resume'], { cwd, exchange })
@@ -564,7 +567,7 @@ describe('--results and --resume', () => {
       ['the first is removed', line('a') + line('b'), line('b'), 0],
       ['a line gets another id', line('a'), line('new'), 0],
       ['a line without an id gets one', '"same"\n', line('a'), 0],
-    ])('an id stays with its request among equal lines if %s', async (_, before, now, asked) => {
+    ])('among equal lines, an id stays with its request if %s', async (_, before, now, asked) => {
       const cwd = folderWith(before)
       expect((await run([...results, '--resume'], { cwd })).code).toBe(0)
       writeFileSync(join(cwd, 'in.ndjson'), now)
@@ -592,7 +595,7 @@ describe('--results and --resume', () => {
     expect([again.code, again.requests.map(promptOf)]).toEqual([0, ['2']])
   })
 
-  test('--resume keeps results of another input', async () => {
+  test('--resume keeps the results of another input in the results file', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '"p 9"\n{"id":"i3","prompt":"p 3"}\n')
@@ -601,7 +604,7 @@ describe('--results and --resume', () => {
     expect(resultsOf(cwd)).toHaveLength(4)
   })
 
-  test('a results file that another run writes exits with 11', async () => {
+  test('a batch exits with 11 if another run writes its results file', async () => {
     const cwd = folderWith(2)
     const file = join(cwd, 'r.ndjson')
     writeFileSync(file, '')
@@ -670,7 +673,7 @@ describe('the end of a batch', () => {
     expect(cut).toEqual([expect.objectContaining({ index: 2, error: expect.objectContaining(known) })])
     const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
     expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
-    // With --resume the run continues the batch, and its own request was not answered.
+    // The second run sent requests, but none of them was answered.
     const again = await run([...argv, '--resume'], { cwd, exchange, timers: createPatientClock() })
     expect(JSON.parse(again.err).error).toMatchObject({
       ...stopped,
@@ -679,7 +682,7 @@ describe('the end of a batch', () => {
     })
   })
 
-  test('each failed line of a batch has its own retry advice', async () => {
+  test('the result of each failed line has a retry field for its own failure', async () => {
     const exchange = byPrompt({ 1: status(500), 2: status(400), 3: answering('<html>'), 4: status(408) })
     const ended = await run([...batch, '--retries', '0'], { cwd: folderWith(5), exchange })
     const failed = parse(ended.out).map(({ error }) => error && [error.exit, error.retry, error.safeToRetry])
@@ -723,7 +726,7 @@ describe('the end of a batch', () => {
     ],
     ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
   ])(
-    'sets retry to later only if a rerun repeats no answered request: %s',
+    'a failed batch has "retry": "later" only if a rerun repeats no answered request: %s',
     async (_, flags, answers, error) => {
       const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
       const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })
@@ -732,10 +735,10 @@ describe('the end of a batch', () => {
   )
 
   test.each<[string, string[], string, string]>([
-    ['without results', [], 'later', 'nothing was sent'],
-    ['with results', ['--results', 'r'], 'later', 'to resume: the same command with --resume'],
+    ['without --results', [], 'later', 'nothing was sent'],
+    ['with --results', ['--results', 'r'], 'later', 'to resume: the same command with --resume'],
   ])(
-    'an unreachable service until the deadline is the cause in the message: %s',
+    'a batch %s names an unreachable service as the cause if its deadline passes',
     async (_, flags, retry, advice) => {
       const cwd = folderWith(3)
       const argv = [...batch, ...flags, '--deadline', '3s']
@@ -747,14 +750,14 @@ describe('the end of a batch', () => {
       const { message, ...error } = JSON.parse(asJson.err).error
       expect(message).toBe('the deadline passed; before that, connection refused')
       expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
-      // The results of the first run do not make the same command fail.
+      // The first run has removed its empty results file, so the same command works again.
       const again = await run(argv, { cwd, exchange: refused, timers: createPatientClock() })
       expect(again.code).toBe(15)
       expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${advice}\n`)
     },
   )
 
-  test('a service that answers 429 until the deadline is the cause in the message', async () => {
+  test('a batch names the 429 of the service as the cause if its deadline passes', async () => {
     const exchange = status(429)
     const argv = [...batch, '--deadline', '3s', '--errors', 'json']
     const { err } = await run(argv, { cwd: folderWith(3), exchange, timers: createPatientClock() })
@@ -775,20 +778,23 @@ describe('the end of a batch', () => {
       'no',
     ],
     ['an earlier run that reached the token limit', ['--max-total-tokens', '1'], {}, 'stopped', 'no'],
-  ])('Y224: `sent` covers only this run of a batch: %s', async (_, flags, world, kind, sent) => {
-    const cwd = folderWith(3)
-    const argv = [...results, '--resume', '--errors', 'json', '--report', 'report.json']
-    if (!world?.exchange) {
-      await run([...argv, '--max-total-tokens', '1', '--concurrency', '1'], {
-        cwd,
-        exchange: byPrompt({}),
-      })
-    }
-    const given = { cwd, exchange: byPrompt({}), timers: createPatientClock(), ...world }
-    const { err } = await run([...argv, ...flags], given)
-    expect(JSON.parse(err).error).toMatchObject({ kind, sent })
-    expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
-  })
+  ])(
+    'Y224: the field `sent` of a failed batch covers only this run: %s',
+    async (_, flags, world, kind, sent) => {
+      const cwd = folderWith(3)
+      const argv = [...results, '--resume', '--errors', 'json', '--report', 'report.json']
+      if (!world?.exchange) {
+        await run([...argv, '--max-total-tokens', '1', '--concurrency', '1'], {
+          cwd,
+          exchange: byPrompt({}),
+        })
+      }
+      const given = { cwd, exchange: byPrompt({}), timers: createPatientClock(), ...world }
+      const { err } = await run([...argv, ...flags], given)
+      expect(JSON.parse(err).error).toMatchObject({ kind, sent })
+      expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
+    },
+  )
 
   /** Returns the path that a failure names. */
   const savedIn = (err: string) => /the received data is saved as (\S+)/.exec(err)?.[1] ?? 'no path'
@@ -799,41 +805,38 @@ describe('the end of a batch', () => {
     ['is a broken device', 0, [], 'EIO', 'EIO'],
     ['is open for reading only', 0, [], 'EBADF', 'EBADF'],
     ['has no reader', 1, ['--concurrency', '1'], 'EPIPE', 'its reader closed the pipe'],
-  ])(
-    'saves the results that stdout rejects, so they can be resumed, if it %s',
-    async (_, taken, flags, errorCode, why) => {
-      const cwd = folderWith(3)
-      const world = { cwd, env: { TMPDIR: cwd }, exchange: byPrompt({}) }
-      const stdout = failingStdout(taken, errorCode)
-      const { code, err, requests } = await run([...batch, ...flags, '--report', 'report.json'], {
-        ...world,
-        stdout,
-      })
-      expect(code).toBe(11)
-      const path = savedIn(err)
-      const advice =
-        taken === 0
-          ? `the same command with --results ${path} --resume`
-          : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
-      const [summary, ...rest] = err.split('\n')
-      expect(summary).toMatch(new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · [^;]*$`))
-      expect(rest).toEqual([
-        `parley: stdout: ${why}; the received data is saved as ${path}`,
-        `  to resume: ${advice}`,
-        '',
-      ])
-      expect(statSync(path).mode & 0o777).toBe(ownerOnly)
-      const saved = parse(readFileSync(path, 'utf8'))
-      expect(saved.length).toBe(requests.length - taken)
-      expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
-      const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
-      expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
-      const again = await run([...batch, '--results', path, '--resume'], world)
-      expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
-    },
-  )
+  ])('a batch saves results for --resume if stdout %s', async (_, taken, flags, errorCode, why) => {
+    const cwd = folderWith(3)
+    const world = { cwd, env: { TMPDIR: cwd }, exchange: byPrompt({}) }
+    const stdout = failingStdout(taken, errorCode)
+    const { code, err, requests } = await run([...batch, ...flags, '--report', 'report.json'], {
+      ...world,
+      stdout,
+    })
+    expect(code).toBe(11)
+    const path = savedIn(err)
+    const advice =
+      taken === 0
+        ? `the same command with --results ${path} --resume`
+        : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
+    const [summary, ...rest] = err.split('\n')
+    expect(summary).toMatch(new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · [^;]*$`))
+    expect(rest).toEqual([
+      `parley: stdout: ${why}; the received data is saved as ${path}`,
+      `  to resume: ${advice}`,
+      '',
+    ])
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    const saved = parse(readFileSync(path, 'utf8'))
+    expect(saved.length).toBe(requests.length - taken)
+    expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
+    const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
+    expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
+    const again = await run([...batch, '--results', path, '--resume'], world)
+    expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
+  })
 
-  test('a batch whose stdout fails starts no request and repeats none', async () => {
+  test('a batch starts and repeats no request after stdout fails', async () => {
     const cwd = folderWith(9)
     let fail = () => {}
     const isFull = new Promise<void>((resolve) => {
@@ -867,7 +870,7 @@ describe('the end of a batch', () => {
     ])
   })
 
-  test('saves the results of a batch that stdout does not accept by the deadline', async () => {
+  test('a batch saves the results that stdout does not accept before the deadline', async () => {
     const cwd = folderWith(2)
     const { code, err } = await run([...batch, '--deadline', '5'], {
       cwd,
@@ -881,7 +884,7 @@ describe('the end of a batch', () => {
     expect(saved.map(({ text }) => text)).toEqual(['answer 1', 'answer 2'])
   })
 
-  test('--errors json has the results that neither stdout nor the temporary folder accepts', async () => {
+  test('--errors json contains the results that neither stdout nor the temporary folder accepts', async () => {
     const cwd = folderWith(1)
     const { code, err } = await run([...batch, '--errors', 'json'], {
       cwd,
@@ -895,7 +898,7 @@ describe('the end of a batch', () => {
     expect(parse(error.body)).toMatchObject([{ index: 1, text: 'answer 1' }])
   })
 
-  test('saves the results that neither --results nor stdout accepts', async () => {
+  test('a batch saves the results that neither the results file nor stdout accepts', async () => {
     const cwd = folderWith(3)
     const exchange = byPrompt({
       2(...call) {
@@ -936,7 +939,7 @@ describe('the end of a batch', () => {
     ['a file', 'in.ndjson', undefined],
     ['a pipe', '-', '\n'],
   ])(
-    'a batch without lines exits with 0 and a note, with --fail-on-empty with 2: %s',
+    'a batch without lines exits with 0 and a note, or with 2 with --fail-on-empty: %s',
     async (_, name, stdin) => {
       const world = { cwd: folderWith('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
       const argv = ['chat', '--batch', name]
@@ -951,7 +954,7 @@ describe('the end of a batch', () => {
     },
   )
 
-  test('a batch at its token limit does not suggest the same command', async () => {
+  test('a batch that reached its token limit does not suggest to run the same command again', async () => {
     for (const flags of [[], ['--results', 'r', '--resume']]) {
       const argv = [...batch, ...flags, '--max-total-tokens', '8', '--concurrency', '1']
       const ended = await run(argv, { cwd: folderWith(3), exchange: answering(message('hi')) })
@@ -986,7 +989,7 @@ describe('results file that changes during a batch', () => {
       },
     ],
     ['B03: an emptied results file', (file) => truncateSync(file)],
-  ])('%s exits with 11 and starts no further request', async (_, act) => {
+  ])('%s ends a batch with exit code 11 before its next request', async (_, act) => {
     const early = await meddle(act, 10)
     expect([early.code, early.requests.length]).toEqual([11, expect.toSatisfy((count) => count < 14)])
     expect(early.err).toMatch(/r\.ndjson: it was (removed|replaced|made shorter)/)
@@ -998,12 +1001,15 @@ describe('results file that an editor wrote', () => {
   test.each([
     ['B04: a results file with a byte order mark', (text: string) => `\ufeff${text}`],
     ['B05: a results file with CRLF', (text: string) => text.replaceAll('\n', '\r\n')],
-    ['B05: a results file with both', (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`],
     [
-      'B05: a results file with both and a torn last line',
+      'B05: a results file with a byte order mark and CRLF',
+      (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`,
+    ],
+    [
+      'B05: a results file with a byte order mark, CRLF and an incomplete last line',
       (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`,
     ],
-  ])('%s is resumed without a request', async (_, edit) => {
+  ])('%s resumes without a request', async (_, edit) => {
     const cwd = folderWith(5)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
@@ -1014,7 +1020,7 @@ describe('results file that an editor wrote', () => {
     expect(ended.err).toMatch(/5 already done/)
   })
 
-  test('B04: --resume accepts a lone byte order mark, or a torn line after it', async () => {
+  test('B04: --resume accepts a results file with only a byte order mark or an incomplete line after it', async () => {
     for (const text of ['\ufeff', '\ufeff{"index":1,"ha']) {
       const cwd = folderWith(2)
       writeFileSync(join(cwd, 'r.ndjson'), text)
@@ -1034,7 +1040,7 @@ describe('results file without a final line break', () => {
     ['torn JSON that is not a result', '{"index":{"a":1},"doc":"prec'],
     ['torn JSON with a number as index', '{"index":1,"doc":"prec'],
     ['plain text', 'precious'],
-  ])('B11: a results file that ends with %s exits with 11 and stays unchanged', async (_, last) => {
+  ])('B11: --resume exits with 11 and changes nothing if the results file ends with %s', async (_, last) => {
     for (const before of ['', result]) {
       const cwd = folderWith(2)
       const file = join(cwd, 'r.ndjson')
@@ -1045,7 +1051,7 @@ describe('results file without a final line break', () => {
     }
   })
 
-  test('B11: a complete last result without a line break counts and gets one', async () => {
+  test('B11: --resume adds the missing line break after a complete last result', async () => {
     const cwd = folderWith(3)
     expect((await run(results, { cwd })).code).toBe(0)
     const file = join(cwd, 'r.ndjson')
@@ -1056,7 +1062,7 @@ describe('results file without a final line break', () => {
   })
 })
 
-test('B08: a rate_limit_error in a 200 fails its line and pauses nothing', async () => {
+test('B08: a rate_limit_error in a 200 fails its line and does not pause the batch', async () => {
   const error = { type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } }
   const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
   const ended = await run(batch, { cwd: folderWith(4), exchange })
@@ -1077,7 +1083,7 @@ describe('answers of a batch that were paid for', () => {
       '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}',
     ],
     ['an empty text', message('')],
-  ])('the result of a line has the whole answer if it is %s', async (_, body) => {
+  ])('a result contains the whole answer if the answer is %s', async (_, body) => {
     const cwd = folderWith(1)
     const ended = await run(batch, { cwd, exchange: answering(body) })
     expect(ended.code).toBe(8)
@@ -1092,14 +1098,14 @@ describe('answers of a batch that were paid for', () => {
   test.each([
     ['of an unknown shape', '{"output":"canary-token-0123456789"}', 8],
     ['with an error envelope', '{"error":{"type":"api_error","message":"canary-token-0123456789"}}', 7],
-  ])('the result of a line has the whole answer even if it contains a secret: %s', async (_, body, exit) => {
+  ])('a result contains the whole answer %s even if the answer contains a secret', async (_, body, exit) => {
     const ended = await run(batch, { cwd: folderWith(1), exchange: answering(body) })
     expect(ended.code).toBe(exit)
     expect(parse(ended.out)[0]?.error).toMatchObject({ status: 200, body: JSON.parse(body) })
     expect(ended.err).not.toContain('canary')
   })
 
-  test('a result redacts secrets in the body of a refusal', async () => {
+  test('a result redacts secrets in the body of a refused request', async () => {
     const exchange = answering('{"error":{"message":"canary-token-0123456789"}}', { status: 400 })
     const ended = await run(batch, { cwd: folderWith(1), exchange })
     expect(parse(ended.out)[0]?.error).toMatchObject({ body: { error: { message: '[redacted]' } } })
@@ -1144,7 +1150,7 @@ describe('answers of a batch that were paid for', () => {
     expect(readFileSync(line.error.kept, 'utf8')).toBe('{"output":"paid')
   })
 
-  test('a MIME type that is not a string is not reported as a bug', async () => {
+  test('a MIME type that is not a string is not reported as a bug of parley', async () => {
     const parts = [
       { text: 'paid' },
       { inlineData: { mimeType: { toString: null, valueOf: null }, data: 'AAAA' } },
@@ -1160,7 +1166,7 @@ describe('answers of a batch that were paid for', () => {
   })
 })
 
-test('B09: the attempts of a line count each of its requests', async () => {
+test('B09: the attempts in a result count each request of the line', async () => {
   const answers: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
   const exchange = byPrompt({ 2: (...args) => (answers.shift() as Exchange)(...args) })
   const ended = await run(batch, { cwd: folderWith(3), exchange })
@@ -1176,7 +1182,7 @@ test('B09: the attempts of a line count each of its requests', async () => {
 })
 
 describe('tokens of failed answers', () => {
-  // The schema check runs on the real clock.
+  // The schema check runs in a thread on the real clock.
   const inTime = { timers: realTimers }
   const cut = message('cut', { stop_reason: 'max_tokens' })
   const schema = (cwd: string) => writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
@@ -1188,24 +1194,27 @@ describe('tokens of failed answers', () => {
     ['--schema and --raw', ['--schema', 's.json', '--raw'], message('no JSON')],
   ]
 
-  test.each(ways)('B10: --max-total-tokens counts answers that fail by %s', async (_, flags, answer) => {
-    const cwd = folderWith(40)
-    schema(cwd)
-    const ended = await run([...results, ...flags, ...budget], {
-      ...inTime,
-      cwd,
-      exchange: answering(answer),
-    })
-    expect([ended.code, ended.requests.length]).toEqual([
-      15,
-      expect.toSatisfy((count) => count >= 5 && count <= 6),
-    ])
-    expect(ended.err).toMatch(/--max-total-tokens is 40/)
-    expect(ended.err).toMatch(/4[08] tokens/)
-  })
+  test.each(ways)(
+    'B10: --max-total-tokens counts answers that fail because of %s',
+    async (_, flags, answer) => {
+      const cwd = folderWith(40)
+      schema(cwd)
+      const ended = await run([...results, ...flags, ...budget], {
+        ...inTime,
+        cwd,
+        exchange: answering(answer),
+      })
+      expect([ended.code, ended.requests.length]).toEqual([
+        15,
+        expect.toSatisfy((count) => count >= 5 && count <= 6),
+      ])
+      expect(ended.err).toMatch(/--max-total-tokens is 40/)
+      expect(ended.err).toMatch(/4[08] tokens/)
+    },
+  )
 
   test.each(ways)(
-    'B10: --resume counts the tokens of answers that failed by %s',
+    'B10: --resume counts the tokens of answers that failed because of %s',
     async (_, flags, answer) => {
       const cwd = folderWith(5)
       schema(cwd)
@@ -1274,7 +1283,7 @@ describe('a batch of images', () => {
     ])
   })
 
-  test('image --batch names sort by line with six digits, for a file and a pipe', async () => {
+  test('image --batch starts each file name with a line number of six digits, for a file and a pipe', async () => {
     const cwd = folderWith(`"a fox"\n${'\n'.repeat(98)}"an owl"\n`)
     const argv = ['image', '-m', 'm', '-o', 'pics/', '--batch']
     expect((await run([...argv, 'in.ndjson'], { cwd })).code).toBe(0)
@@ -1283,7 +1292,7 @@ describe('a batch of images', () => {
     expect(names).toEqual(['000001-a-fox.png', '000002-a-cat.png', '000100-an-owl.png'])
   })
 
-  test('B14: --resume requests missing images again', async () => {
+  test('B14: --resume repeats the request of a missing image', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
@@ -1299,7 +1308,7 @@ describe('a batch of images', () => {
     expect(all.requests).toHaveLength(3)
   })
 
-  test('B14: --resume requests again images that are empty or not files', async () => {
+  test('B14: --resume repeats the request of an image that is empty or not a file', async () => {
     const cwd = folderWith(3)
     const argv = [...images, '-o', 'pics/', '-m', 'm', '--results', 'r.ndjson', '--resume']
     expect((await run(argv, { cwd })).code).toBe(0)
@@ -1310,7 +1319,7 @@ describe('a batch of images', () => {
     expect([again.code, again.requests.map(promptOf).sort()]).toEqual([0, ['1', '3']])
   })
 
-  test('B14: --resume in another folder finds its images through -o', async () => {
+  test('B14: --resume in another folder finds the images through -o', async () => {
     const cwd = folderWith(2)
     const argv = ['-m', 'm', '--resume']
     const flags = ['--batch', 'in.ndjson', '-o', 'pics/', '--results', 'r.ndjson']
@@ -1327,7 +1336,7 @@ describe('a batch of images', () => {
     expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('results have an image in base64 if no file accepts it', async () => {
+  test('a result contains an image in base64 if no file can be written', async () => {
     const cwd = folderWith(1)
     mkdirSync(join(cwd, 'o'))
     const image = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')

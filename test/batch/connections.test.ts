@@ -59,7 +59,7 @@ async function ask(
   return { ...ended, lines, server, most: maxOpen }
 }
 
-/** Returns the different numbers of times that a line was requested. */
+/** Returns how often lines were requested, each number once. */
 function timesAsked({ requests }: ScriptedServer): number[] {
   const times = new Map<string, number>()
   for (const request of requests) times.set(promptIn(request), (times.get(promptIn(request)) ?? 0) + 1)
@@ -103,7 +103,7 @@ describe('servers that close idle connections', () => {
       socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
     },
   }
-  // A reset may hit the next request, and then the connection is not idle.
+  // Without resets: a reset may hit the next request, so the connection is not idle.
   for (const [name, script] of Object.entries(manners).slice(0, 3))
     test(`a batch sends each line once if the server ${name}`, async () => {
       const { code, err, server, most: maxOpen } = await ask(60, 4, script)
@@ -152,7 +152,7 @@ test('a line fails without a retry if its reused connection is reset during the 
   )
 })
 
-test('a batch assigns an unrequested response to no line', async () => {
+test('a batch uses an unrequested response for no line', async () => {
   const double = (request: string) => Buffer.concat([answerTo(request), response(message('nobody asked'))])
   const { code, lines, out, server } = await ask(40, 4, (socket, request, count) => {
     socket.write(count % 3 === 0 ? double(request) : answerTo(request))
@@ -235,7 +235,7 @@ test.each([
   async (command, flags, body) => {
     const held: (() => void)[] = []
     const server = await serve((socket, request) => {
-      // The server answers only after the process can open no more connections.
+      // The server answers only when the process cannot open more connections.
       held.push(() => socket.write(body ? response(body) : answerTo(request)))
       if (isScarce) answerHeld()
     })

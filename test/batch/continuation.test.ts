@@ -50,7 +50,7 @@ async function runBatch(
   return { ...ended, cwd, results, tokens, report: JSON.parse(read('report')) }
 }
 
-describe('batch line whose answer ends with CONTINUATION', () => {
+describe('batch line whose answer has the finish reason CONTINUATION', () => {
   test('a batch continues the answer of a line, sums its usage and counts its requests', async () => {
     const exchange = inTurn(
       piece('One, ', continued('t1'), used(10, 100)),
@@ -98,7 +98,7 @@ describe('batch line whose answer ends with CONTINUATION', () => {
     ['a rate limit', answering('{}', { status: 429, headers: { 'retry-after': '1' } })],
     ['a refused connection', noConnection],
     ['a failure of the service', answering('{}', { status: 500 })],
-  ])('a batch retries only the continuation of an answer after %s', async (_, failure) => {
+  ])('after %s, a batch retries only the continuation of an answer', async (_, failure) => {
     const exchange = inTurn(
       piece('One, ', continued('t1'), used(10, 1)),
       failure,
@@ -132,7 +132,7 @@ describe('continuation of a batch line that fails', () => {
     },
   )
 
-  test('a line with half an answer fails if the batch ends during a pause', async () => {
+  test('a line with half an answer fails if the batch ends before the other half', async () => {
     let count = 0
     const exchange: Exchange = (...call) =>
       ++count === 1 ? answering(piece('Half', continued('t1'), used(10, 20)))(...call) : noConnection(...call)
@@ -143,15 +143,15 @@ describe('continuation of a batch line that fails', () => {
 })
 
 test.each([
-  ['only with --retry-unknown', [], 10, 2],
-  ['with --retry-unknown', ['--retry-unknown'], 0, 3],
-])('a batch repeats a continuation without an answer %s', async (_, flags, code, count) => {
+  ['does not repeat', [], 10, 2],
+  ['with --retry-unknown repeats', ['--retry-unknown'], 0, 3],
+])('a batch %s a continuation that got no answer', async (_, flags, code, count) => {
   const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
   const ended = await runBatch(['x'], flags, exchange)
   expect([ended.code, ended.tokens]).toEqual([code, [undefined, 't1', 't1'].slice(0, count)])
 })
 
-test('--resume requests a line with half an answer from its start', async () => {
+test('--resume requests a line with half an answer from the start', async () => {
   const { cwd, code } = await runBatch(['x'], [], inTurn(piece('Half', continued('t1')), noAnswer))
   expect(code).toBe(10)
   const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
@@ -161,9 +161,9 @@ test('--resume requests a line with half an answer from its start', async () => 
 })
 
 test.each([
-  ['and stops the batch', ['x', 'y']],
-  ['also of the last line', ['x']],
-])('--max-total-tokens ends an incomplete answer with 15 %s', async (_, prompts) => {
+  ['a batch in the middle of an answer', ['x', 'y']],
+  ['a batch in the middle of its last answer', ['x']],
+])('--max-total-tokens ends %s with exit code 15', async (_, prompts) => {
   const exchange = inTurn(
     piece('One, ', continued('t1'), used(10, 40)),
     piece('two, ', continued('t2'), used(10, 40)),
@@ -232,7 +232,7 @@ describe('signal between two parts of an answer', () => {
     },
   ]
 
-  test('a signal writes the received parts to the results, and --resume repeats the line', async () => {
+  test('after a signal, the results contain the received parts, and --resume repeats the line', async () => {
     const { cwd, err, read } = await interrupt(['chat', '--results', 'r'], half)
     expect(read('r')).toMatchObject(saved)
     expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
@@ -241,14 +241,14 @@ describe('signal between two parts of an answer', () => {
     expect([again.code, again.requests.length]).toEqual([0, 2])
   })
 
-  test('a signal without --results saves the received parts and names the file', async () => {
+  test('after a signal, a batch without --results saves the received parts and names the file', async () => {
     const { cwd, err, read } = await interrupt(['chat'], half)
     const name = readdirSync(cwd).find((file) => file.endsWith('.ndjson')) ?? 'no file'
     expect(read(name)).toMatchObject(saved)
     expect(err).toContain(`parley: interrupted: the received data is saved as ${join(cwd, name)}; 0 ok`)
   })
 
-  test('a signal writes the names of saved images and the text to the results', async () => {
+  test('after a signal, the results contain the names of saved images and the text', async () => {
     const parts = [{ text: 'Here.' }, inline(png())]
     const body = JSON.stringify({ candidates: [{ content: { parts }, ...continued('t1') }] })
     const { read } = await interrupt(['image', '-o', 'o/', '--results', 'r'], answering(body))
@@ -257,7 +257,7 @@ describe('signal between two parts of an answer', () => {
     ])
   })
 
-  test('a signal writes no result for a line without a received part', async () => {
+  test('after a signal, the results contain no line without a received part', async () => {
     const { read } = await interrupt(['chat', '--results', 'r'], answering(piece('One', whole)))
     expect(read('r')).toMatchObject([{ index: 1, ok: true }])
   })

@@ -23,8 +23,8 @@ const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
 /**
- * Plays events at a gate of 8 slots: `b` starts a request, `+` and `-` are answers, a number is a refusal
- * with Retry-After.
+ * Plays events at a gate of 8 slots: `b` starts a request, `+` is a success, `-` a failure, and a number a
+ * 429 with Retry-After.
  */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
   return events.reduce((gate, [what, ticket, now]) => {
@@ -34,8 +34,8 @@ function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now
   }, createGate(8))
 }
 
-describe('gate', () => {
-  test('a gate starts with all its slots', () => {
+describe('concurrency of a batch', () => {
+  test('a batch starts as many requests at once as --concurrency allows', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
     expect(canStart(play([['b', 0, 0]]), 0)).toBe(true)
     expect(canStart(full, 0)).toBe(false)
@@ -43,9 +43,9 @@ describe('gate', () => {
   })
 
   test.each<[name: string, events: Parameters<typeof play>[0], expected: [slots: number, until: number]]>([
-    ['a refusal halves the slots', [[5, 0, 1000]], [4, 6000]],
+    ['a 429 halves the concurrency', [[5, 0, 1000]], [4, 6000]],
     [
-      'further refusals of requests from before the pause change nothing',
+      'further 429s for requests from before the pause change nothing',
       [
         [5, 0, 1000],
         [2, 0, 1100],
@@ -54,7 +54,7 @@ describe('gate', () => {
       [4, 6000],
     ],
     [
-      'the longest Retry-After of requests from before the pause counts',
+      'the longest Retry-After for requests from before the pause counts',
       [
         [5, 0, 1000],
         [9, 0, 2000],
@@ -62,7 +62,7 @@ describe('gate', () => {
       [4, 11_000],
     ],
     [
-      'a late refusal of an earlier request starts a pause without halving',
+      'a late 429 for an earlier request starts a pause with the same concurrency',
       [
         [1, 0, 1000],
         [2, 0, 5000],
@@ -70,7 +70,7 @@ describe('gate', () => {
       [4, 7000],
     ],
     [
-      'a refusal in an extended pause changes nothing',
+      'a 429 in an extended pause changes nothing',
       [
         [1, 0, 1000],
         [8, 0, 3000],
@@ -79,7 +79,7 @@ describe('gate', () => {
       [4, 11_000],
     ],
     [
-      'a refusal after the pause halves the slots again',
+      'a 429 after the pause halves the concurrency again',
       [
         [5, 0, 1000],
         [5, 1, 7000],
@@ -87,7 +87,7 @@ describe('gate', () => {
       [2, 12_000],
     ],
     [
-      'refusals halve the slots down to one',
+      '429s halve the concurrency down to one',
       [
         [1, 0, 0],
         [1, 1, 1000],
@@ -96,7 +96,7 @@ describe('gate', () => {
       ],
       [1, 4000],
     ],
-    ['a refusal without Retry-After pauses for half a second', [[undefined, 0, 0]], [4, 500]],
+    ['a 429 without Retry-After pauses for half a second', [[undefined, 0, 0]], [4, 500]],
     [
       'pauses without Retry-After double',
       [
@@ -124,12 +124,12 @@ describe('gate', () => {
       [2, 1500],
     ],
     ['a Retry-After of 0 pauses for half a second', [[0, 0, 0]], [4, 500]],
-  ])('gate: %s', (_, events, [slots, until]) => {
+  ])('in a batch, %s', (_, events, [slots, until]) => {
     const { slots: actual, pause } = play(events)
     expect([actual, pause.until]).toEqual([slots, until])
   })
 
-  test("a gate's pauses without Retry-After grow to 8 s and vary by half", () => {
+  test('pauses of a batch without Retry-After grow to 8 s and vary by half', () => {
     let gate = createGate(8)
     const lengths: number[] = []
     for (let now = 0; lengths.length < 7; now = gate.pause.until) {
@@ -145,7 +145,7 @@ describe('gate', () => {
     expect(lengths).toEqual([250, 1000, 1000, 4000, 4000, 8000, 4000])
   })
 
-  test('a gate adds a slot after as many answers as there are slots, up to the initial number', () => {
+  test('a batch adds one concurrent request after as many answers as run at once, up to --concurrency', () => {
     let gate = play([
       [1, 0, 0],
       [1, 1, 1000],
@@ -160,23 +160,23 @@ describe('gate', () => {
   })
 
   test.each([
-    ['not after answers to requests before the pause', 2, 0, 9000, 4],
-    ['not soon after the pause', 2, 1, 3999, 4],
-    ['after the duration of the pause', 2, 1, 4000, 5],
-    ['not before a minute after a longer pause', 1000, 1, 1_059_999, 4],
-    ['after a minute at the latest', 1000, 1, 1_060_000, 5],
-  ])('a gate adds slots %s', (_, retryAfter, ticket, now, slots) => {
+    ['does not raise its concurrency after answers to requests from before a pause', 2, 0, 9000, 4],
+    ['does not raise its concurrency right after a pause', 2, 1, 3999, 4],
+    ['raises its concurrency when the duration of a pause has passed again', 2, 1, 4000, 5],
+    ['does not raise its concurrency in the first minute after a longer pause', 1000, 1, 1_059_999, 4],
+    ['raises its concurrency a minute after a pause at the latest', 1000, 1, 1_060_000, 5],
+  ])('a batch %s', (_, retryAfter, ticket, now, slots) => {
     expect(play([[retryAfter, 0, 0], ...Array(4).fill(['+', ticket, now])]).slots).toBe(slots)
   })
 })
 
-describe('gate that ends a batch', () => {
+describe('pauses that end a batch', () => {
   const end =
     (retryAfter: number, refusal: object = {}) =>
     () =>
       recordRefusal(createGate(8), 0, { ...base, now: 0, error: limited(retryAfter), ...refusal })
 
-  test('a gate ends a batch if Retry-After exceeds an hour or the deadline', () => {
+  test('a Retry-After of more than an hour or beyond the deadline ends a batch', () => {
     expect(end(3600)).not.toThrow()
     expect(end(3601)).toThrow(
       'it ended with rate-limited; the service asks to wait 3601 s, more than an hour',
@@ -185,7 +185,7 @@ describe('gate that ends a batch', () => {
     expect(end(10, { deadline: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
-  test("a gate's failure has the refusal's details and names the deadline as its cause", () => {
+  test('the failure that ends a batch has the Retry-After, and the deadline if that is the cause', () => {
     const detailsOf = (retryAfter: number, deadline: number) => {
       try {
         end(retryAfter, { deadline })()
@@ -199,7 +199,7 @@ describe('gate that ends a batch', () => {
   })
 
   test.each(['rate-limited', 'not-sent'] as const)(
-    'a gate ends a batch after 5 minutes of pauses without success: %s',
+    '5 minutes of pauses without a success end a batch: %s',
     (kind) => {
       const pauseRepeatedly = (isAnswered: boolean) => {
         let gate = createGate(8)
@@ -221,7 +221,7 @@ describe('gate that ends a batch', () => {
     },
   )
 
-  test('a gate ends a batch after one pause of 5 minutes, but not if a late refusal restarted it', () => {
+  test('one pause of 5 minutes ends a batch, but not if a late 429 restarted the pause', () => {
     const prolonged = (by: number) =>
       play([
         [1, 0, 0],
@@ -229,7 +229,7 @@ describe('gate that ends a batch', () => {
       ])
     const further = (gate: Gate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
-    // The pause lasts 300 s, or one millisecond less.
+    // Creates a pause of 300 s and one of 299.999 s.
     expect(() => further(prolonged(299.5))).toThrow('5 minutes')
     expect(further(prolonged(299.499)).pause.until).toBe(300_999)
     const again = play([
@@ -239,7 +239,7 @@ describe('gate that ends a batch', () => {
     expect(recordRefusal(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
-  test('a gate does not end a batch during a long pause that many requests caused', () => {
+  test('a long pause that many requests caused does not end a batch', () => {
     const many = play([
       [600, 0, 0],
       [600, 0, 10],
@@ -250,7 +250,7 @@ describe('gate that ends a batch', () => {
   })
 })
 
-test('a gate never exceeds its slots, starts nothing in a pause, and always ends', () => {
+test('a batch never exceeds its concurrency, starts nothing in a pause, and always ends', () => {
   const outcome = fc.record({
     kind: fc.constantFrom('ok', 'failed', 'refused'),
     asked: fc.option(fc.integer({ min: 0, max: 4000 }), { nil: undefined }),
@@ -302,7 +302,9 @@ test('a gate never exceeds its slots, starts nothing in a pause, and always ends
   )
 })
 
-/** Simulates a rate limiter that refills and accepts the requests of one second at once. */
+/**
+ * Simulates a rate limiter with `rate` requests per second, which accepts the requests of one second at once.
+ */
 function simulateLimiter(rate: number, latency: number, concurrency: number, lines: number) {
   let gate = createGate(concurrency)
   let tokens = rate
@@ -350,11 +352,14 @@ test.each([
   [50, 100, 8],
   [50, 300, 16],
   [10, 500, 8],
-])('with %i requests/s allowed, %i ms each, %i at a time, few are refused', (rate, latency, slots) => {
-  const { seconds, refused } = simulateLimiter(rate, latency, slots, rate * 40)
-  expect(refused).toBeLessThan(0.05)
-  expect(seconds).toBeLessThan(80)
-})
+])(
+  'a batch gets few refusals with %i requests/s allowed, %i ms each, %i at a time',
+  (rate, latency, slots) => {
+    const { seconds, refused } = simulateLimiter(rate, latency, slots, rate * 40)
+    expect(refused).toBeLessThan(0.05)
+    expect(seconds).toBeLessThan(80)
+  },
+)
 
 describe('next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
@@ -394,9 +399,9 @@ describe('next step of a batch', () => {
   }
 
   test.each<[name: string, Changes, now: number, expected: object]>([
-    ['a line is ready and a slot is free', {}, 0, { do: 'start', line: first }],
+    ['a line is ready and the concurrency allows it', {}, 0, { do: 'start', line: first }],
     ['a refused line precedes others', { waiting: [refused] }, 0, { do: 'start', line: refused }],
-    ['every slot is taken', { gate: inFlight(2) }, 0, forOthers],
+    ['as many requests run as the concurrency allows', { gate: inFlight(2) }, 0, forOthers],
     ['the next line is not read yet', { next: 'awaited' }, 0, forOthers],
     [
       'the next line is not read yet, but a refused line waits',
@@ -407,7 +412,12 @@ describe('next step of a batch', () => {
     ['a pause is active', { gate: pausedTo5000 }, 4999, wait(5000)],
     ['a pause ends now', { gate: pausedTo5000 }, 5000, { do: 'start', line: first }],
     ['a pause ended long ago', { gate: pausedTo5000 }, 9000, { do: 'start', line: first }],
-    ['a pause is active and every slot is taken', { gate: inFlight(1, pausedTo5000) }, 4000, forOthers],
+    [
+      'a pause is active and as many requests run as the concurrency allows',
+      { gate: inFlight(1, pausedTo5000) },
+      4000,
+      forOthers,
+    ],
     [
       'a pause is active and no line is left',
       { gate: inFlight(1, pausedTo5000), next: 'none' },
@@ -484,13 +494,13 @@ describe('next step of a batch', () => {
       forOthers,
     ],
     ['the deadline is in the future', { deadline: 7000 }, 6999, { do: 'start', line: first }],
-    // Only a read can be pending here. If nothing is pending, the wait throws.
+    // Only the input is pending here. If nothing is pending, the wait throws.
     ['nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
-  ])('chooses the next step if %s', (_, changes, now, expected) => {
+  ])('a batch decides whether to start a request, wait or end if %s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
   })
 
-  test('the next step is never a wait that is overdue', () => {
+  test('a batch never waits for a time that has passed', () => {
     for (let now = 0; now < 7000; now += 7) {
       const step = decideNextStep(state({ gate: pausedTo5000, deadline: 6000 }), now)
       if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
@@ -516,18 +526,21 @@ test.each([
   ['not sent', 'credentials', {}],
   ['not sent', 'usage', {}],
   ['not sent', 'file', {}],
-] as const)('classifies as "%s": a failure of kind %s with %o', (effect, kind, details) => {
-  expect(classifyFailure(failure(kind, details))).toBe(effect)
-})
+] as const)(
+  'the effect "%s" on a batch follows from a failure of kind %s with %o',
+  (effect, kind, details) => {
+    expect(classifyFailure(failure(kind, details))).toBe(effect)
+  },
+)
 
-describe('outage', () => {
+describe('outage of the service during a batch', () => {
   const broken = (retryAfter?: number) => failure('service', { status: 502, retryAfter })
   const failing = (
     gate: Gate,
     index: number,
     { now = 0, ticket = gate.pause.number, error = broken() } = {},
   ) => recordOutageFailure(gate, ticket, { ...base, error, index, now })
-  /** Returns a gate after these lines failed one after the other. */
+  /** Returns a gate after these lines failed one after another. */
   const afterRow = (slots: number, ...indexes: number[]) =>
     indexes.reduce((gate, index) => failing(gate, index), createGate(slots))
   /** Returns the gate after one line tested the service and failed. */
@@ -536,26 +549,31 @@ describe('outage', () => {
   const isPaused = (gate: Gate) => gate.outage !== undefined
 
   test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
-    ['as many lines as slots: yes', 8, [1, 2, 3, 4, 5, 6, 7, 8], true],
-    ['one line less than slots: no', 8, [1, 2, 3, 4, 5, 6, 7], false],
-    ['four lines in two slots: yes', 2, [1, 2, 3, 4], true],
-    ['three lines in two slots: no', 2, [1, 2, 3], false],
-    ['the same three lines twice in four slots: no', 4, [1, 2, 3, 3, 2, 1], false],
-    ['four different lines with duplicates in four slots: yes', 4, [1, 2, 2, 1, 3, 4], true],
-  ])('outage after failures in a row of %s', (_, slots, row, isOne) => {
+    [
+      'detects an outage after as many failed lines in a row as run at once',
+      8,
+      [1, 2, 3, 4, 5, 6, 7, 8],
+      true,
+    ],
+    ['detects no outage after one failed line less than run at once', 8, [1, 2, 3, 4, 5, 6, 7], false],
+    ['detects an outage after four failed lines in a row with a concurrency of two', 2, [1, 2, 3, 4], true],
+    ['detects no outage after three failed lines in a row with a concurrency of two', 2, [1, 2, 3], false],
+    ['detects no outage if the same three lines fail twice', 4, [1, 2, 3, 3, 2, 1], false],
+    ['detects an outage if four different lines fail, some of them twice', 4, [1, 2, 2, 1, 3, 4], true],
+  ])('a batch %s', (_, slots, row, isOne) => {
     expect(isPaused(afterRow(slots, ...row))).toBe(isOne)
   })
 
   test.each([
     ['a success', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
-    ['a refusal of one request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
+    ['a refused request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
     ['a rate limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
-  ])('no outage starts if %s interrupts the failures', (_, between) => {
+  ])('a batch detects no outage if %s interrupts the failures', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
     expect(isPaused(failing(gate, 4))).toBe(false)
   })
 
-  test('an outage pauses for a second, doubling to 30 s, then one line tests the service', () => {
+  test('an outage pauses a batch for 1 s, doubling to 30 s, and after each pause one line tests the service', () => {
     let gate = afterRow(4, 1, 2, 3, 4)
     const lengths: number[] = []
     for (let trial = 0; trial < 7; trial++) {
@@ -569,13 +587,13 @@ describe('outage', () => {
     expect(gate.slots).toBe(4)
   })
 
-  test('an outage pauses as long as Retry-After says', () => {
+  test('an outage pauses a batch for the time of Retry-After', () => {
     const gate = failing(afterRow(4, 1, 2, 3), 4, { error: broken(20) })
     expect(gate.pause.until).toBe(20_000)
     expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 
-  test('requests from before an outage do not extend it', () => {
+  test('failed requests from before an outage do not extend it', () => {
     const gate = afterRow(4, 1, 2, 3, 4)
     expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
   })
@@ -587,13 +605,13 @@ describe('outage', () => {
       (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: false, now: 1000 }),
     ],
     ['an answer to an earlier request', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
-  ])('an outage ends with %s, and all lines resume', (_, end) => {
+  ])('an outage ends with %s, and the batch resumes all lines', (_, end) => {
     const gate = freeSlot(end(startLine(afterRow(4, 1, 2, 3, 4))))
     expect([isPaused(gate), gate.slots, canStart(gate, 1000)]).toEqual([false, 4, true])
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 
-  test('an outage becomes a pause after a 429', () => {
+  test('a 429 turns the outage of a batch into an ordinary pause', () => {
     const gate = recordRefusal(startLine(afterRow(4, 1, 2, 3, 4)), 1, {
       ...base,
       error: limited(7),
@@ -602,7 +620,7 @@ describe('outage', () => {
     expect([isPaused(gate), gate.slots, gate.pause.until]).toEqual([false, 2, 8000])
   })
 
-  test('an outage ends a batch after 5 minutes of pauses with the last failure', () => {
+  test('an outage ends a batch with the last failure after 5 minutes of pauses', () => {
     let gate = afterRow(4, 1, 2, 3, 4)
     const pauseRepeatedly = () => {
       for (let trial = 0; trial < 100; trial++) gate = afterTrial(gate)
@@ -625,9 +643,9 @@ describe('outage', () => {
     }
     const outage = afterRow(4, 1, 2, 3, 4)
     test.each([
-      ['a new line, in an outage', choose(fresh, outage), fresh],
-      ['a waiting line, if no new line is left', choose('none', outage), waiting],
-      ['a waiting line, without an outage', choose(fresh, createGate(4)), waiting],
-    ])('chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
+      ['a new line to test the service in an outage', choose(fresh, outage), fresh],
+      ['a waiting line to test the service if no new line is left', choose('none', outage), waiting],
+      ['a waiting line before a new line if there is no outage', choose(fresh, createGate(4)), waiting],
+    ])('a batch chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

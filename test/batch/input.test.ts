@@ -21,7 +21,7 @@ const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
 
 const work = { call: expect.anything(), spent: expect.any(LineUsage), seconds: 0, failures: 0 }
 
-test('creates a request with the number, id and hash of each line', async () => {
+test('a batch creates a request with the number, id and hash of each line', async () => {
   const jobs = await linesOf('"a"\n\n{"id":"x","prompt":"a"}\n{"prompt":"a","model":"m"}\n"b"\n')
   expect(jobs).toEqual([
     { index: 1, hash: expect.stringMatching(/^[0-9a-f]{32}$/), ...work },
@@ -39,13 +39,13 @@ test('creates a request with the number, id and hash of each line', async () => 
   expect(bases[0]).toBe(bases[1])
 })
 
-test('a hash depends only on model and body, and never changes', async () => {
+test('the hash of a batch line depends only on model and body, and never changes', async () => {
   const [job] = await linesOf('{"model":"m","contents":[]}')
   expect(job).toMatchObject({ hash: 'e22d4eb04d8fbd817bc718ecb30e98ca' })
 })
 
-describe('check of an input', () => {
-  test('a check counts the lines of an input, the finished ones and the total', async () => {
+describe("check of a batch's input", () => {
+  test('the check of a batch counts all lines and the finished ones', async () => {
     const ledger = new Ledger()
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
@@ -57,7 +57,7 @@ describe('check of an input', () => {
     expect((await check('')).tally).toMatchObject({ total: 0, skipped: 0, hasLine: false })
   })
 
-  test('a check reports every invalid line and every duplicate id', async () => {
+  test('the check of a batch reports every invalid line and every duplicate id', async () => {
     const lines = ['"ok"', 'hello', '{"id":1,"prompt":"p"}', '{"prompt":7}', '{"id":"1","prompt":"q"}', '"x']
     const error = await refusal(lines.join('\n'))
     expect(error).toMatchObject({ kind: 'usage', message: 'prompts.ndjson: 4 problems' })
@@ -72,13 +72,13 @@ describe('check of an input', () => {
     })
   })
 
-  test('a check puts a single problem into the message, and mentions jq only if it helps', async () => {
+  test('the check of a batch names a single problem in the message, and jq only if jq helps', async () => {
     const error = await refusal('"ok"\n{"a":1}\n')
     expect(error.message).toMatch(/^prompts.ndjson: line 2: it must be a prompt in quotes/)
     expect(error.details.consequence).toBeUndefined()
   })
 
-  test('a check reports a line whose body is invalid', async () => {
+  test('the check of a batch reports a line whose body is invalid', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
       if ('body' in form)
         throw createUsageErrorFromProblems('the body', ['contents: must be a list', 'x: is odd'])
@@ -89,12 +89,12 @@ describe('check of an input', () => {
     )
   })
 
-  test('a check rethrows a failure that no line caused', async () => {
+  test('the check of a batch rethrows a failure that no line caused', async () => {
     const broken = () => Promise.reject(new TypeError('a bug'))
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })
 
-  test('a check stops after 1,000 problems', async () => {
+  test('the check of a batch stops after 1,000 problems', async () => {
     let made = 0
     async function* endless() {
       yield Buffer.from('"good"\n')
@@ -136,7 +136,7 @@ describe('second read of a checked file', () => {
     for await (const item of items) all.push(item)
   }
 
-  test('reads a checked file again, with the same lines, so that memory does not grow', async () => {
+  test('a batch reads its checked file a second time instead of keeping the lines in memory', async () => {
     const { lines, failed, reads, made } = await readTwice(whole)
     expect([failed, reads, made]).toEqual([undefined, 2, 2 * lineCount])
     const once = await linesOf(whole)
@@ -144,13 +144,13 @@ describe('second read of a checked file', () => {
     expect(named(lines)).toEqual(named(once))
   })
 
-  test('does not read a file again if nothing is left', async () => {
+  test('a batch does not read its file again if every line is finished', async () => {
     const ledger = new Ledger()
     for (const { hash } of await linesOf('"a"\n')) ledger.addResult({ hash, isOk: true })
     expect(await readTwice('"a"\n', '', ledger)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
   })
 
-  test('does not build again the bodies of finished lines', async () => {
+  test('a batch does not build the bodies of finished lines again', async () => {
     const ledger = new Ledger()
     for (const { index, hash } of await linesOf(whole))
       if (index !== lineCount) ledger.addResult({ hash, isOk: true })
@@ -166,17 +166,17 @@ describe('second read of a checked file', () => {
     ],
     ['a line became invalid', whole.replace(`{"id":${lineCount},`, '{"id":,'), /line 40 was changed/],
     ['the file was truncated', whole.slice(0, -large(lineCount).length), /it was truncated/],
-  ])('exits with 11 if %s after the check of the file', async (_, again, why) => {
+  ])('a batch exits with 11 if %s after the check of the file', async (_, again, why) => {
     const { failed } = await readTwice(whole, again)
     expect(failed).toMatchObject({ kind: 'file', message: expect.stringMatching(why) })
   })
 
-  test('a checked file has only the lines of its check, none that were added later', async () => {
+  test('a batch ignores lines that were added after the check of the file', async () => {
     const { lines, failed } = await readTwice(whole, `${whole}${large(lineCount + 1)}`)
     expect([lines.length, failed]).toEqual([lineCount, undefined])
   })
 
-  test('a duplicate line keeps its number at the second read', async () => {
+  test('a duplicate line of a batch keeps its number at the second read of the file', async () => {
     const { lines } = await readTwice(`${whole}"a"\n"a"\n"b"\n"a"\n`)
     expect(lines.slice(lineCount).map(({ hash }) => hash.slice(32))).toEqual(['', '#2', '', '#3'])
   })

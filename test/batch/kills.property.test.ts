@@ -26,7 +26,9 @@ const act: fc.Arbitrary<Act> = fc.record({
   time: fc.integer({ min: 0, max: 10_000 }),
 })
 
-/** Number of the request at which a run is killed, and the size of the torn line then. */
+/**
+ * Number of the request at which a run is killed, and the length of the incomplete line that the kill leaves.
+ */
 const kill = fc.record({ at: fc.integer({ min: 1, max: 40 }), torn: fc.integer({ min: 0, max: 40 }) })
 const tornLine = '{"index":39,"id":"id 39","hash":"0123456789abcdef"'
 

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { Ledger } from '../../src/batch/ledger.ts'
 
-describe('Ledger', () => {
-  test('Ledger numbers the duplicates of a hash', () => {
+describe('hashes and ids of batch lines', () => {
+  test('a batch numbers lines with the same hash', () => {
     const ledger = new Ledger()
     const hashes = ['a', 'b', 'a', 'a'].map((hash) => ledger.addLine({ hash }).hash)
     expect(hashes).toEqual(['a', 'b', 'a#2', 'a#3'])
   })
 
-  test('in a Ledger, the last result of a hash decides if its line is finished', () => {
+  test('the last result of a hash decides whether its batch line is finished', () => {
     const ledger = new Ledger()
     ledger.addResult({ hash: 'a', isOk: true })
     ledger.addResult({ hash: 'a#2', isOk: false })
@@ -21,7 +21,7 @@ describe('Ledger', () => {
     expect(done).toEqual([true, false, true, false, false])
   })
 
-  test('Ledger rejects an id that is used twice, or that the results have with another request', () => {
+  test('a batch rejects an id that is used twice, or that the results have with another request', () => {
     const ledger = new Ledger()
     ledger.addResult({ id: 'one', hash: 'a', isOk: true })
     ledger.addResult({ id: 'two', hash: 'b', isOk: false })
@@ -32,27 +32,27 @@ describe('Ledger', () => {
     expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
 
-  test('Ledger shortens a long id in its message', () => {
+  test('the message about a duplicate id of a batch shortens a long id', () => {
     const ledger = new Ledger()
     const id = 'x'.repeat(101)
     ledger.addLine({ id, hash: 'a' })
     expect(() => ledger.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
   })
 
-  test('Ledger does not match a result without an id to the id "undefined"', () => {
+  test('a batch does not match a result without an id to the id "undefined"', () => {
     const ledger = new Ledger()
     ledger.addResult({ hash: 'a', isOk: true })
     expect(ledger.addLine({ id: 'undefined', hash: 'b' })).toEqual({ hash: 'b', isDone: false })
   })
 
-  test('Ledger distinguishes ids that differ only in a lone surrogate', () => {
+  test('a batch distinguishes ids that differ only in a lone surrogate', () => {
     const ledger = new Ledger()
     const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
     for (const id of ids) ledger.addLine({ id, hash: 'a' })
     for (const id of ids) expect(() => ledger.addLine({ id, hash: 'a' })).toThrow('was used before')
   })
 
-  test.each(['__proto__', 'constructor', ''])('Ledger accepts any id: %j', (id) => {
+  test.each(['__proto__', 'constructor', ''])('a batch accepts any id: %j', (id) => {
     const ledger = new Ledger()
     ledger.addResult({ id, hash: 'a', isOk: true })
     expect(ledger.addLine({ id, hash: 'a' }).isDone).toBe(true)

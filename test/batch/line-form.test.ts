@@ -33,7 +33,7 @@ describe('forms of a batch line', () => {
     expect(read).toThrow(`it has "${'k'.repeat(50)}", which a line of this form cannot have`)
   })
 
-  test('keeps the source text of a batch line without its model', () => {
+  test('parsing a batch line removes the model and keeps the rest of the source text', () => {
     const blank = fc.constantFrom('', ' ', '  ')
     const value = fc.oneof(fc.constantFrom('1.10', '-0', '1e400', '"\\u0041"'), fc.json())
     const field = fc.tuple(fc.constantFrom('a', 'b', 'contents2', 'modelx'), value, blank, blank)

@@ -14,12 +14,12 @@ test.each([
   ['a text with a byte order mark', '\ufeff"a"\n', ['1 "a"']],
   ['a text with a byte order mark on its own line', '\ufeff\n"a"', ['2 "a"']],
   ['a text with blanks around a line', '  {"a": 1} \t\n', ['1 {"a": 1}']],
-])('reads the lines of %s', async (_, text, expected) => {
+])('a batch reads the lines of %s', async (_, text, expected) => {
   const lines = await read(text)
   expect(lines.map((line) => `${line.index} ${'text' in line ? line.text : 'bad'}`)).toEqual(expected)
 })
 
-test('reports lines that are too long or not UTF-8 and reads the lines after them', async () => {
+test('a batch reports lines that are too long or not UTF-8 and reads the lines after them', async () => {
   const bytes = Buffer.concat([
     Buffer.from('"\xff"\n', 'latin1'),
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
@@ -32,7 +32,7 @@ test('reports lines that are too long or not UTF-8 and reads the lines after the
   ])
 })
 
-test('accepts a line of exactly the maximum length', async () => {
+test('a batch accepts a line of exactly the maximum length', async () => {
   const whole = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
   for (const size of [1, 7, 100]) {
     const lines = await gather(readLines(streamOf(whole, size), 10))
@@ -40,7 +40,7 @@ test('accepts a line of exactly the maximum length', async () => {
   }
 })
 
-test('finds the same lines and offsets however the bytes are split', async () => {
+test('a batch finds the same lines and offsets however the bytes are split', async () => {
   const text = fc.string({ unit: fc.constantFrom('a', '\n', '\r', 'é'), maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(text, fc.integer({ min: 1, max: 70 }), async (whole, size) => {
@@ -60,7 +60,7 @@ test('finds the same lines and offsets however the bytes are split', async () =>
   )
 })
 
-test('a line without an end needs no memory beyond the limit', async () => {
+test('a batch line without an end needs no memory beyond the size limit', async () => {
   let given = 0
   async function* endless() {
     const chunk = Buffer.alloc(1024 * 1024, 'x')

@@ -36,7 +36,7 @@ describe('progress line of a batch', () => {
     expect(formatProgress(tally, passed)).toBe(text),
   )
 
-  test('the progress line shows the rest of a pause', () => {
+  test('the progress line shows the remaining time of a pause', () => {
     expect(formatProgress({ ...none, ok: 3 }, 60, 11.2)).toBe('3 done · paused for 12 s · 3.0/min')
   })
 })
@@ -55,6 +55,6 @@ test.each([
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,488 tokens in this run, 1,234,567 in all · 40 s',
   ],
   [{ ...none, ok: 2 }, 0, 7325, '2 ok · 0 failed · 2 h 2 min'],
-])('formats the final counts %o', (tally, left, seconds, text) =>
+])('the last message of a batch shows the counts %o', (tally, left, seconds, text) =>
   expect(formatSummary(tally, left, seconds)).toBe(text),
 )

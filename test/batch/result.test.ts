@@ -43,7 +43,7 @@ describe('result line', () => {
     )
   })
 
-  test('reads a long response with many line breaks once', () => {
+  test('a batch reads a long response with many line breaks only once to format its result', () => {
     const response = `[${'\n1,'.repeat(300_000)}1]`
     expect(formatAnswer({ index: 1, hash: 'h', ...unmetered }, { content: { response } })).toHaveLength(
       600_074,

@@ -49,7 +49,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
 const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
 describe('results file', () => {
-  test('a results file is created with mode 0600 and has each line at once', async () => {
+  test('a results file has mode 0600 and contains each result at once', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.write(line(1))
@@ -86,7 +86,7 @@ describe('results file', () => {
     expect(existsSync(`${path}.elsewhere`)).toBe(false)
   })
 
-  test('a results file must be a possible file name', async () => {
+  test('--results rejects a name that no file can have', async () => {
     const path = place()
     await expect(open(join(path, 'in', 'results.ndjson'))).rejects.toThrow(
       'results.ndjson: no such file or folder',
@@ -96,7 +96,7 @@ describe('results file', () => {
     await expect(open(devNull)).rejects.toThrow('it is not a regular file')
   })
 
-  test('a results file is written by one run at a time', async () => {
+  test('only one run at a time can write a results file', async () => {
     const path = place()
     const file = await open(path)
     await expect(open(path)).rejects.toMatchObject({
@@ -128,7 +128,7 @@ describe('results file', () => {
     expect(existsSync(path)).toBe(true)
   })
 
-  test('throws instead of writing a result if another run took the lock of the results file (needs files replaced while open)', async () => {
+  test('a batch throws instead of writing if another run took the lock of the results file (needs files replaced while open)', async () => {
     const path = place()
     const file = await open(path)
     file.write(line(1))
@@ -142,7 +142,7 @@ describe('results file', () => {
 })
 
 describe('resumed results file', () => {
-  test('--resume skips finished lines, counts the last line of a hash, and sums the tokens', async () => {
+  test('--resume skips finished lines, reads only the last result of a hash, and sums the tokens', async () => {
     const path = place()
     const lines = [
       line(1),
@@ -214,7 +214,7 @@ describe('resumed results file', () => {
     expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
-  test('--resume ignores other lines among the results', async () => {
+  test('--resume ignores lines that are not results', async () => {
     const strange = [
       'no JSON',
       '[1]',
@@ -239,7 +239,7 @@ describe('resumed results file', () => {
     expect([1, 2, 3].map((index) => isDone(ledger, index))).toEqual([true, false, true])
   })
 
-  test('--resume counts only numeric tokens', async () => {
+  test('--resume sums only tokens that are numbers', async () => {
     const odd = [-5, '7', null, true, {}].map((totalTokens, at) =>
       JSON.stringify({ hash: `h${at}`, ok: true, usage: { totalTokens } }),
     )

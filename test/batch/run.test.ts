@@ -35,8 +35,8 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
   return { ask, seen }
 }
 
-describe('BatchRun', () => {
-  test('BatchRun requests every line once, with limited concurrency, and writes results as they finish', async () => {
+describe('run of a batch', () => {
+  test('a batch requests every line once, with limited concurrency, and writes results as they finish', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })
     const { out, tally, stop, failure } = await play(linesOf(100), ask, { timers })
@@ -55,14 +55,14 @@ describe('BatchRun', () => {
     })
   })
 
-  test('BatchRun writes results to their file, and none to stdout', async () => {
+  test('a batch with a results file prints no result on stdout', async () => {
     const timers = createClock()
     const { ask } = service(timers, { 1: 60_000 })
     const { out, file } = await play(linesOf(60), ask, { timers, file: { text: '' } })
     expect([out, indexes(parse(file))]).toEqual([[], [...upTo(60).slice(1), 1]])
   })
 
-  test('BatchRun ends at once for an empty batch', async () => {
+  test('a batch without lines ends at once', async () => {
     const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
     expect({ out, tally, stop }).toEqual({
       out: [],
@@ -70,7 +70,7 @@ describe('BatchRun', () => {
     })
   })
 
-  test('BatchRun returns the failure of the line with the lowest number', async () => {
+  test('a batch returns the failure of the failed line with the lowest number', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(10_000 - job.index * 100)
@@ -99,13 +99,13 @@ describe('BatchRun', () => {
     })
   })
 
-  test('BatchRun notes once that an answer has no token count', async () => {
+  test('a batch prints only one note about answers without a token count', async () => {
     const { notes, tally } = await play(linesOf(5), async (job) => answerOf(job))
     expect(notes).toEqual([expect.stringMatching(/^line \d: the answer has no token count/)])
     expect(tally).toMatchObject({ ok: 5, tokens: 0 })
   })
 
-  test('BatchRun continues where an earlier run stopped', async () => {
+  test('a batch continues where an earlier run stopped', async () => {
     const requested: number[] = []
     const ask: Ask = async (job) => {
       requested.push(job.index)
@@ -126,7 +126,7 @@ describe('BatchRun', () => {
   })
 })
 
-test('BatchRun counts the finished lines of an earlier run from the start if the input was checked', async () => {
+test('a batch with a checked input counts the finished lines of an earlier run from the start', async () => {
   const first = await play(linesOf(4), async (job) => answerOf(job), { file: { text: '' } })
   const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
   expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
@@ -139,7 +139,7 @@ test('BatchRun counts the finished lines of an earlier run from the start if the
 
 describe('service that refuses temporarily', () => {
   test.each(['rate-limited', 'not-sent'] as const)(
-    'BatchRun pauses all lines after a temporary refusal and retries each: %s',
+    'a batch pauses all lines after a temporary refusal and retries each: %s',
     async (kind) => {
       const timers = createClock()
       const start = timers.now()
@@ -160,13 +160,13 @@ describe('service that refuses temporarily', () => {
     },
   )
 
-  test('BatchRun fails a line that must not be retried', async () => {
+  test('a batch fails a line that must not be retried', async () => {
     const ask: Ask = () => Promise.reject(failure('rate-limited', { isPermanent: true, attempts: 1 }))
     const { tally, stop, failure: first } = await play(linesOf(3), ask)
     expect([tally.failed, stop, first?.error.kind]).toEqual([3, undefined, 'rate-limited'])
   })
 
-  test('BatchRun retries while it waits for a silent pipe', async () => {
+  test('a batch retries a line while it waits for a silent pipe', async () => {
     const timers = createClock()
     let times = 0
     const ask: Ask = async (job) => {
@@ -189,7 +189,7 @@ describe('service that refuses temporarily', () => {
     ['rate-limited', {}, /5 minutes of pauses/],
     ['not-sent', {}, /5 minutes of pauses/],
     ['rate-limited', { retryAfter: 7200 }, /more than an hour/],
-  ] as const)('BatchRun ends after endless refusals: %s %o', async (kind, details, why) => {
+  ] as const)('a batch ends after endless refusals: %s %o', async (kind, details, why) => {
     const timers = createClock()
     const start = timers.now()
     const ask: Ask = async (job) => {
@@ -248,7 +248,7 @@ describe('B13: outage during a batch', () => {
       } = await runThroughOutage(badGateway, { concurrency, file: { text: '' } })
       expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
       expect(new Set(indexes(parse(file))).size).toBe(1250)
-      // One row of failures, some with a retry of their own, then one test after each pause.
+      // The failures that start the outage, some of them retried, and one request after each pause.
       expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
       expect(maxOpen).toBe(concurrency)
     },
@@ -301,7 +301,7 @@ describe('B13: outage during a batch', () => {
   })
 })
 
-test('B01: BatchRun requests every line, also if the clock moves at each reading', async () => {
+test('B01: a batch requests every line, also if the clock advances at each reading', async () => {
   // The first pause is 375 ms long.
   for (let step = 25; step <= 500; step += 25) {
     const clock = createClock()
@@ -341,7 +341,7 @@ describe('batch that starts no further request', () => {
   }
 
   test.each(['credentials', 'payment', 'file'] as const)(
-    'BatchRun stops after a failure that all lines share: %s',
+    'a batch stops after a failure of kind "%s", which affects all lines',
     async (kind) => {
       const {
         asked: requested,
@@ -356,7 +356,7 @@ describe('batch that starts no further request', () => {
     },
   )
 
-  test('BatchRun stops after an error without a kind, which is a bug', async () => {
+  test('a batch stops after an error without a kind, which is a bug', async () => {
     const {
       asked: requested,
       out,
@@ -368,14 +368,14 @@ describe('batch that starts no further request', () => {
     expect(sorted(out)).toEqual([...upTo(9), 11, 12])
   })
 
-  test('BatchRun stops after a result that cannot be formatted, which is a bug', async () => {
+  test('a batch stops after a result that cannot be formatted, which is a bug', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
     const { asked: requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
     expect(requested).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
   })
 
-  test('BatchRun stops when the answers reach the token limit', async () => {
+  test('a batch stops when its answers reach the token limit', async () => {
     const { asked: requested, tally, stop } = await runWithTenthLine(() => undefined, { maxTokens: 100 })
     expect((stop as CliError).kind).toBe('stopped')
     expect(tally.tokens).toBeGreaterThanOrEqual(100)
@@ -383,7 +383,7 @@ describe('batch that starts no further request', () => {
     expect(requested.length * 10).toBe(tally.tokens)
   })
 
-  test('BatchRun stops if an earlier run reached the token limit', async () => {
+  test('a batch stops if an earlier run reached the token limit', async () => {
     const earlier = '{"index":1,"hash":"h","ok":true,"usage":{"totalTokens":100}}\n'
     const { asked: requested, stop } = await runWithTenthLine(() => undefined, {
       maxTokens: 100,
@@ -392,14 +392,14 @@ describe('batch that starts no further request', () => {
     expect([requested, (stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('BatchRun does not stop if the last answer reaches the token limit', async () => {
+  test('a batch does not stop early if its last answer reaches the token limit', async () => {
     const all = await runWithTenthLine(() => undefined, { maxTokens: 1000, file: { text: '' } })
     expect([all.tally.ok, all.stop]).toEqual([100, undefined])
     const again = await runWithTenthLine(() => undefined, { maxTokens: 1000, file: { text: all.file } })
     expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
   })
 
-  test('an interrupt stops BatchRun after the running requests', async () => {
+  test('an interrupt stops a batch after the running requests', async () => {
     const interrupted = new AbortController()
     const {
       asked: requested,
@@ -418,20 +418,20 @@ describe('batch that starts no further request', () => {
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
 
-  test('BatchRun starts nothing if it was interrupted, or the deadline passed, before', async () => {
+  test('a batch starts nothing if it was interrupted, or the deadline passed, before', async () => {
     expect((await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
     const late = await runWithTenthLine(() => undefined, { deadline: 1 })
     expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('BatchRun stops when stdout is closed', async () => {
+  test('a batch stops when stdout is closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
     const { asked: requested, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
     expect(requested).toEqual(upTo(4))
   })
 
-  test('BatchRun stops when results cannot be written, and prints the rejected ones', async () => {
+  test('a batch stops when it cannot write results, and prints the rejected ones', async () => {
     let lines = 0
     const full = {
       write() {
@@ -445,7 +445,7 @@ describe('batch that starts no further request', () => {
     expect(tally).toMatchObject({ ok: 6, failed: 0 })
   })
 
-  test('BatchRun requests the lines of a pipe before an invalid one, then stops', async () => {
+  test('a batch requests the lines of a pipe before an invalid one, then stops', async () => {
     const requested: number[] = []
     const ask: Ask = async (job) => {
       requested.push(job.index)
@@ -461,7 +461,7 @@ describe('batch that starts no further request', () => {
     expect(indexes(out)).toEqual([1, 2])
   })
 
-  test('BatchRun stops when its input cannot be read', async () => {
+  test('a batch stops when its input cannot be read', async () => {
     async function* broken() {
       yield Buffer.from('"a"\n"b"\n')
       throw failure('file')
@@ -472,7 +472,7 @@ describe('batch that starts no further request', () => {
 })
 
 describe('deadline of a batch', () => {
-  test('the deadline cancels running requests of BatchRun, which fail', async () => {
+  test('the deadline cancels the running requests of a batch, which fail', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(job.index <= 5 ? 1000 : 1e9)
@@ -488,7 +488,7 @@ describe('deadline of a batch', () => {
     expect(timers.now()).toBe(deadline)
   })
 
-  test('the deadline ends the wait of BatchRun for a silent pipe', async () => {
+  test('the deadline ends the wait of a batch for a silent pipe', async () => {
     const timers = createClock()
     async function* silent() {
       yield Buffer.from('"a"\n')
@@ -501,7 +501,7 @@ describe('deadline of a batch', () => {
     expect([indexes(out), (stop as CliError).kind]).toEqual([[1], 'stopped'])
   })
 
-  test('the deadline ends a pause of BatchRun', async () => {
+  test('the deadline ends a pause of a batch', async () => {
     const timers = createClock()
     const start = timers.now()
     const ask: Ask = () => Promise.reject(failure('rate-limited'))
@@ -510,7 +510,7 @@ describe('deadline of a batch', () => {
   })
 })
 
-test('BatchRun reports a wait for nothing as a bug, with any deadline', async () => {
+test('a batch that waits for nothing fails with a bug, with any deadline', async () => {
   const never = () => Promise.reject(new Error('no slot is free'))
   await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
     'the batch has nothing to wait for',
@@ -519,7 +519,7 @@ test('BatchRun reports a wait for nothing as a bug, with any deadline', async ()
   await expect(play(linesOf(1), never, world)).rejects.toThrow('the batch has nothing to wait for')
 })
 
-test('BatchRun with many concurrent lines prints no warning about listeners', async () => {
+test('a batch with many concurrent lines prints no warning about event listeners', async () => {
   const warnings: Error[] = []
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
@@ -534,7 +534,7 @@ test('BatchRun with many concurrent lines prints no warning about listeners', as
   expect([tally.ok, warnings]).toEqual([200, []])
 })
 
-test('BatchRun starts no request while stdout is blocked', async () => {
+test('a batch starts no request while stdout is blocked', async () => {
   const requested: number[] = []
   let open = () => {}
   const isOpen = new Promise<void>((resolve) => (open = resolve))
@@ -552,7 +552,7 @@ test('BatchRun starts no request while stdout is blocked', async () => {
   expect((await running).tally.ok).toBe(100)
 })
 
-test('BatchRun does not wait for the retry of a line after a refused credential has stopped it', async () => {
+test('a batch that a refused credential has stopped does not wait for the retry of a line', async () => {
   const timers = createClock()
   const start = timers.now()
   const ask: Ask = async (job) => {

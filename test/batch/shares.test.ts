@@ -19,7 +19,7 @@ const parse = (text: string): Result[] =>
 const indexes = (results: Result[]) => results.map(({ index }) => index)
 const inOrder = (results: Result[]) => [...results].sort((one, other) => one.index - other.index)
 
-/** Ten lines, of which three are equal: the fourth, the seventh and the tenth. */
+/** Ten lines. The fourth, the seventh and the tenth are equal. */
 const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 && at > 0 ? 'same' : at}"}`)
 
 function folderWith(lines: string[]): string {
@@ -32,7 +32,7 @@ const batch = ['chat', '--batch', 'in.ndjson']
 const reportIn = (cwd: string) => JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
 const countsIn = (cwd: string) => reportIn(cwd).counts
 
-/** Creates an exchange that fails lines whose prompt is one of these. */
+/** Creates an exchange that fails requests with one of these prompts. */
 const failing =
   (...words: string[]): Exchange =>
   (request, onSent) => {
@@ -76,7 +76,7 @@ describe('--share', () => {
     expect(ended.err).toMatch(/^parley: 0 ok · 0 failed/)
   })
 
-  test('an invalid line stops every share, whichever it belongs to', async () => {
+  test('every share stops at an invalid line, also if the line belongs to another share', async () => {
     const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
     for (const share of ['1/3', '2/3', '3/3']) {
       const ended = await run([...batch, '--share', share], { cwd: folderWith(lines) })
@@ -87,7 +87,7 @@ describe('--share', () => {
     }
   })
 
-  test('a duplicate id stops every share too', async () => {
+  test('every share stops at a duplicate id, also if the line belongs to another share', async () => {
     const lines = ['{"id":"x","prompt":"a"}', '{"id":"x","prompt":"b"}', '"c"']
     const ended = await run([...batch, '--share', '3/3'], { cwd: folderWith(lines) })
     expect(ended).toMatchObject({ code: 2, requests: [] })
@@ -187,7 +187,7 @@ describe('--max-failed', () => {
     },
   )
 
-  test('--max-failed checks a number during a pipe, and a percentage at its end', async () => {
+  test('--max-failed compares a number while a pipe is read, and a percentage at its end', async () => {
     const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
     const stdin = `${ten.join('\n')}\n`
     const number = await run([...argv, '1'], { stdin, exchange: three })
@@ -257,7 +257,7 @@ describe('counts of a batch in its report', () => {
     expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 })
   })
 
-  test('the report of a batch without a setting counts no finished line', async () => {
+  test('the report of a batch with a missing setting counts no finished line', async () => {
     const cwd = folderWith(ten)
     const ended = await run([...batch, ...report], { cwd, env: { PARLEY_ACCESS_TOKEN: '' } })
     expect(ended.code).toBe(3)
