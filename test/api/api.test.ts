@@ -139,13 +139,18 @@ describe('request of api', () => {
 describe('output of api', () => {
   const odd = Buffer.concat([Buffer.from([0, 255, 254, 13, 10]), Buffer.from('{"n":1.10,"n":-0,"b":1e400}')])
 
-  test.each([200, 201, 404, 500])('A01: api prints any body byte for byte with status %i', async (status) => {
-    const ended = await api(['gateway', '/v1/m', '--retries', '0'], { exchange: answering(odd, { status }) })
-    expect(hash(ended.outBytes)).toBe(hash(odd))
-    expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
-  })
+  test.each([200, 201, 404, 500])(
+    'A01: api prints any body byte for byte, with status %i',
+    async (status) => {
+      const ended = await api(['gateway', '/v1/m', '--retries', '0'], {
+        exchange: answering(odd, { status }),
+      })
+      expect(hash(ended.outBytes)).toBe(hash(odd))
+      expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
+    },
+  )
 
-  test('api exits with the code of an error in a 200 and replaces no file', async () => {
+  test('api exits with the code of an error in a 200, and -o replaces no file', async () => {
     const body = '{"type":"error","error":{"type":"overloaded_error"}}'
     expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
       code: 7,
@@ -169,11 +174,14 @@ describe('output of api', () => {
     expect(ended).toMatchObject({ code: 7, out: '' })
   })
 
-  test.each([200, 404])('api --include prints the response headers first with status %i', async (status) => {
-    const exchange = answering('{}', { status, headers: { 'x-a': 'b' } })
-    const ended = await api(['agents', '/v1/x', '--include'], { exchange })
-    expect(ended.out).toBe(`HTTP/1.1 ${status}\ncontent-type: application/json\nx-a: b\n\n{}`)
-  })
+  test.each([200, 404])(
+    'api --include prints the response headers before the body, with status %i',
+    async (status) => {
+      const exchange = answering('{}', { status, headers: { 'x-a': 'b' } })
+      const ended = await api(['agents', '/v1/x', '--include'], { exchange })
+      expect(ended.out).toBe(`HTTP/1.1 ${status}\ncontent-type: application/json\nx-a: b\n\n{}`)
+    },
+  )
 
   test('api -o writes a file only for a complete 2xx response', async () => {
     const cwd = temporaryFolder()
@@ -248,7 +256,7 @@ describe('output of api', () => {
       expect(out).toBe('{\n  \x1b[1m"a"\x1b[0m: [\n    \x1b[32m"x"\x1b[0m,\n    \x1b[36m1\x1b[0m\n  ]\n}\n')
     })
 
-    test('A21: api only escapes control characters on a terminal with --raw, for other types, and for large bodies', async () => {
+    test('A21: on a terminal api only escapes control characters with --raw, for other types and large bodies', async () => {
       expect((await onTerminal(odd, { words: ['--raw'] })).out).toBe(`${odd.replace('\u009b', '\\u009b')}\n`)
       const long = `["${'x'.repeat(2 ** 20)}"]`
       const deep = `${'['.repeat(101)}${']'.repeat(101)}`
@@ -267,7 +275,7 @@ describe('output of api', () => {
   })
 })
 
-describe('body of api that its destination does not accept', () => {
+describe('body of api that stdout or a file does not accept', () => {
   const post = ['gateway', '/v1/m', '--set', 'a=1']
   const chunks = ['first ', 'second ', 'third']
 
@@ -289,7 +297,7 @@ describe('body of api that its destination does not accept', () => {
     ['a full disk, with --include', ['--include'], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
     ['a closed stdout', [], { ...failingStdout(0), isClosed: true }, 'it was closed when parley started'],
     ['an unread pipe until the deadline', ['--deadline', '5'], failingStdout(0), 'the deadline passed'],
-  ])('api saves the whole body if stdout printed nothing: %s', async (_, flags, stdout, why) => {
+  ])('api saves the whole body if stdout accepted nothing: %s', async (_, flags, stdout, why) => {
     const {
       code,
       err,
@@ -302,7 +310,7 @@ describe('body of api that its destination does not accept', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('api saves the rest of a body whose start was printed, and names its first byte', async () => {
+  test('api saves the rest of a partly printed body, and names its first unprinted byte', async () => {
     const { code, err, path, saved } = await call([...post, '--errors', 'json'], {
       stdout: failingStdout(1, 'ENOSPC'),
     })
@@ -330,7 +338,10 @@ describe('body of api that its destination does not accept', () => {
     )
   })
 
-  /** Ends `api` by a signal after an unprinted body. Returns its last words and the path of the saved body. */
+  /**
+   * Ends `api` by a signal after a body that was not printed. Returns its last message and the path of the
+   * saved body.
+   */
   async function interruptUnprinted(...flags: string[]): Promise<{ message: string; path: string }> {
     const cwd = temporaryFolder()
     let clean: (exit: number) => string = () => ''
@@ -355,12 +366,12 @@ describe('body of api that its destination does not accept', () => {
     return { message, path: join(cwd, name) }
   }
 
-  test('a signal names the file in which api saved the body', async () => {
+  test('a signal prints the name of the file in which api saved the body', async () => {
     const { message, path } = await interruptUnprinted()
     expect(message).toContain(`; the received data is saved as ${path}\n`)
   })
 
-  test('--errors json has the file of a body that a signal saved', async () => {
+  test('--errors json has the name of the file in which api saved the body after a signal', async () => {
     const { message, path } = await interruptUnprinted('--errors', 'json')
     expect(JSON.parse(message).error).toMatchObject({ kind: 'signal', exit: 143, kept: path })
   })
@@ -377,7 +388,7 @@ describe('body of api that its destination does not accept', () => {
     expect([code, saved]).toEqual([11, '{"a":1}'])
   })
 
-  test('api saves nothing if the reader of stdout has closed it', async () => {
+  test('api saves nothing if the reader of stdout closed the pipe', async () => {
     const { code, err, saved } = await call(post, { stdout: failingStdout(1, 'EPIPE') })
     expect([code, err, saved]).toEqual([0, '', undefined])
   })
@@ -495,7 +506,7 @@ describe('pages of api', () => {
     ])
   })
 
-  test('api --paginate accepts a URL as page token only if it belongs to the service', async () => {
+  test('api --paginate accepts a URL as page token only if the URL belongs to the service', async () => {
     const own = paging({ data: [1], next_page: 'https://agents.test/v1/y?z=1' }, { data: [2] })
     const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: own })
     expect(ended).toMatchObject({ code: 0, out: '1\n2\n' })

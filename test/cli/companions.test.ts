@@ -35,7 +35,7 @@ test.each([
   ['policy check p.json --raw', '--raw works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],
   ['policy check p.json --no-beta', '--no-beta works only with --session'],
-])('exits with 2 if a flag of the command has no effect: %s', async (line, expectedText) => {
+])('parley exits with 2 if a flag of the command line has no effect: %s', async (line, expectedText) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'b.nd'), '"a"\n')
   writeFileSync(join(cwd, 's.json'), '{}')
@@ -49,14 +49,14 @@ test.each([
   })
 })
 
-test('accepts --no-stream and --no-markdown with --batch, although a batch has neither', async () => {
+test('--batch accepts --no-stream and --no-markdown, although a batch neither streams nor lays out', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'b.nd'), '"a"\n')
   const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']
   expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
 })
 
-test('each flag that needs or excludes another is a flag of the same command', async () => {
+test('each flag that needs or excludes another flag belongs to the same command as that flag', async () => {
   const check = async (group: Record<string, CommandEntry>): Promise<void> => {
     for (const [name, entry] of Object.entries(group)) {
       if (entry.group) await check(entry.group)

@@ -14,7 +14,7 @@ interface Shell {
   forget: string
   /** Command that loads the output of `parley completion`. */
   load: string
-  /** Path where the shell looks for the script. `find` is the setup for that. */
+  /** Path where the shell looks for the completion script. `find` is the setup for that. */
   file: string
   find: string
   /** Command that prints the flags that ~/script offers after $WORDS. */
@@ -34,8 +34,8 @@ const shells: Shell[] = [
   {
     name: 'zsh',
     start: 'zsh -f -i',
-    // With the default binding, zsh would not complete a longer line, and would first run $() in the word at
-    // the cursor.
+    // The default binding of zsh does not complete a longer line, and first runs $() in the word at the
+    // cursor.
     forget:
       "bindkey '\\eq' kill-whole-line; bindkey '^I' complete-word; zstyle ':completion:*' insert-tab false",
     load: 'eval "$(parley completion zsh)"',
@@ -175,13 +175,13 @@ for (const shell of shells) {
     })
 
     describe(`${name} on a terminal (needs ${name} and script)`, () => {
-      test(`${name} completes words without running parley`, async () => {
+      test(`${name} completes words without starting parley`, async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
         expect(called).toEqual(completed.map(([, called]) => called))
       })
 
-      test(`${name} runs parley only to complete a profile`, async () => {
+      test(`${name} starts parley only to complete the name of a profile`, async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...profiles.map(([typed]) => typed)])
         expect(called).toEqual(profiles.flatMap(([, called]) => ['asked', called]))
@@ -197,7 +197,7 @@ for (const shell of shells) {
         expect(existsSync(join(home, 'pwned'))).toBe(false)
       })
 
-      test(`${name} completes from the file in its completion folder`, async () => {
+      test(`${name} loads the completion from the file in its completion folder`, async () => {
         const home = await createHome(shell)
         const called = type(shell, home, [
           shell.find,

@@ -12,7 +12,7 @@ test('each value that completion suggests belongs to an existing flag or argumen
   expect([...suggestedValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
 })
 
-test('the built program prints the same completion script, also with other flags', async () => {
+test('the built program prints the same completion script as the sources, with any other flags', async () => {
   for (const name of ['bash', 'zsh', 'fish']) {
     const { out } = await run(['completion', name])
     expect(await execute(['completion', name])).toMatchObject({ code: 0, out, err: '' })
@@ -20,7 +20,7 @@ test('the built program prints the same completion script, also with other flags
   }
 })
 
-test('no row of the fish script has a backslash, which fish parses differently', async () => {
+test('no row of the fish completion has a backslash, which fish parses differently', async () => {
   const { out } = await run(['completion', 'fish'])
   const rows = out.split('\n').filter((line) => line.includes('\t') && /^\S/.test(line))
   expect(rows.length).toBeGreaterThan(500)

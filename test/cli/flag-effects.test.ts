@@ -23,15 +23,15 @@ import {
   waitsFor,
 } from '../harness/session-service.ts'
 
-/** Two command lines that differ only in a flag. */
+/** A flag and two command lines, one with the flag and one without. */
 interface Row {
   /** Value of the flag. */
   value?: string
-  /** Replaces the command's base line. */
+  /** Command line instead of the command's line in `lines`. */
   line?: string
-  /** Words after the base line. */
+  /** Words after the command line. */
   more?: string | string[]
-  /** Requirements for the title. */
+  /** Requirements, which the title names. */
   needs?: string
   stdin?: string
   env?: Record<string, string>
@@ -44,9 +44,9 @@ interface Row {
   files?: Record<string, string>
   /** Events before the command. */
   history?: Steps
-  /** The clock runs fast while a command of `--tool` runs. Only the exit code and posts are compared. */
+  /** The clock is fast while a command of `--tool` runs. Then only the exit code and posts are compared. */
   isTimed?: boolean
-  /** The flag makes this command line a usage error. */
+  /** The flag makes the command line a usage error. */
   isUsageError?: boolean
 }
 
@@ -101,7 +101,7 @@ const countTask = (value: string, ...more: string[]): Row => ({ line: 'events ru
 const waiting: Steps = [bash('t1'), waitsFor('t1')]
 const count: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', input: {} }
 
-/** One request at a time, because otherwise two runs differ in their order. */
+/** One request at a time, because concurrent requests have a different order in each run. */
 function batchRows(command: string, line: string): Record<string, Row> {
   const flags: Record<string, Row> = {
     '--concurrency': { value: '4' },
@@ -408,7 +408,7 @@ async function probe({ baseUrl, accessToken, apiKey }: Served, probes: unknown[]
       headers: { 'content-type': 'application/json', ...headers },
       ...(body && { body: JSON.stringify(body) }),
     })
-    // A timer may fire a millisecond early. Without --latency the time proves nothing.
+    // A timer may fire a millisecond early. Without --latency, the measured time proves nothing.
     const isLate = isSlow && performance.now() - start >= 49
     probes.push({ host: new URL(baseUrl).hostname, status: answer.status, text: await answer.text(), isLate })
   }
@@ -437,7 +437,7 @@ interface Flag {
   isGroup: boolean
 }
 
-/** Returns the flags of `parley`, which include those of all requests, and the own flags of each command. */
+/** Returns the flags of `parley`, which every request has, and the additional flags of each command. */
 async function listFlags(words: string[] = []): Promise<Flag[]> {
   const { flags, subcommands } = JSON.parse((await run(['help', ...words, '--json'])).out)
   const found: Flag[] = []
@@ -453,7 +453,7 @@ async function listFlags(words: string[] = []): Promise<Flag[]> {
   return found
 }
 
-/** Observations without a flag. Rows that differ in nothing else share them. */
+/** Runs without a flag, by command line and world. Rows with the same run share it. */
 const bases = new Map<string, Promise<Observed>>()
 
 function observeBase(words: string[], row: Row): Promise<Observed> {
@@ -471,8 +471,8 @@ function observeBase(words: string[], row: Row): Promise<Observed> {
 }
 
 /**
- * Removes the lines of stderr that repeat the flag or print a command. They prove nothing, because a resume command
- * repeats the flags.
+ * Removes the lines of stderr that repeat the flag or print a command. A resume command repeats every flag,
+ * so these lines prove nothing.
  */
 const withoutFlag = ({ err, ...rest }: Observed, flag: string) => ({
   ...rest,
@@ -502,7 +502,7 @@ test.each(
   },
 )
 
-test('each row of a flag belongs to a flag of a command', () => {
+test('each flag that this file tests belongs to a command', () => {
   const keys = all.map(({ key }) => key)
   expect(Object.keys(rows).filter((key) => !keys.includes(key))).toEqual([])
 })

@@ -6,7 +6,7 @@ import { createFormSchema, type FormName, forms, requireForms } from '../harness
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { blocksOf } from './pages.ts'
 
-/** The fields of 0.1.0. None of them may be removed before 1.0.0. */
+/** Fields of release 0.1.0, which must remain until 1.0.0. */
 const releasedFields: Record<FormName, string> = {
   failure:
     'format kind exit status message retryAfter requestId sent safeToRetry retry deadline attempts pending resume body',
@@ -23,7 +23,7 @@ test.each(Object.entries(releasedFields) as [FormName, string][])(
   },
 )
 
-test('help formats names every field and no other', async () => {
+test('help formats names every field of each format and no other field', async () => {
   const lists = (await blocksOf('formats')).map(({ text }) => text.match(/^\w+/gm))
   expect(lists).toEqual(Object.values(forms).map((fields) => Object.keys(fields)))
 })

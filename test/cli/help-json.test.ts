@@ -78,7 +78,7 @@ test.each([
   expect(ended.err).toContain(expectedText)
 })
 
-test('a program can build a valid command line for every command from help --json alone', async () => {
+test('a program can build a valid command line of every command from help --json alone', async () => {
   const commands = await listCommands()
   expect(commands.length).toBeGreaterThan(15)
   const cwd = temporaryFolder()

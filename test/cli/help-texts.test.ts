@@ -34,7 +34,7 @@ test.each([
   for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
 })
 
-test('help event-types limits system.message to some models and keeps the top-level system prompt', async () => {
+test('help event-types says that system.message works only on some models and replaces no system prompt', async () => {
   const text = (await helpOn('event-types')).replace(/\s+/g, ' ')
   expect(text).toContain('It works only on models that accept system messages in a conversation')
   expect(text).toContain('does not replace the top-level system prompt')
@@ -49,7 +49,7 @@ test.each([
     /--rubric <text> .* \(the specification does not define the format\)/,
   ],
   ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
-])('help on %s marks that the specification does not show %s', async (name, _, marked) => {
+])('help on %s marks what the specification does not show: %s', async (name, _, marked) => {
   expect((await helpOn(name)).replace(/\s+/g, ' ')).toMatch(marked)
 })
 
@@ -62,14 +62,14 @@ test('help event-types lists exactly the types that can be sent', async () => {
   expect(headings).toEqual([...sentTypes, 'Rules'])
 })
 
-test.each(topics)('the topic %s is at most 80 columns wide and is short', async (topic) => {
+test.each(topics)('the topic %s is short and at most 80 columns wide', async (topic) => {
   const lines = (await helpOn(topic)).trimEnd().split('\n')
   expect(lines.filter((line) => line.length > 80)).toEqual([])
   const maxLines: Partial<Record<typeof topic, number>> = { batch: 150 }
   expect(lines.length).toBeLessThanOrEqual(maxLines[topic] ?? 110)
 })
 
-test.each(names)('help on "%s" has flags, then examples, then a pointer to shared flags', async (name) => {
+test.each(names)('help on "%s" shows flags, then examples, then where the shared flags are', async (name) => {
   const text = await helpOn(name)
   const [flags, examples, shared] = ['\nFlags:', '\nExamples:', '\nShared flags: '].map((heading) =>
     text.indexOf(heading),
@@ -89,7 +89,7 @@ test.each(names)('help on "%s" has flags, then examples, then a pointer to share
   expect(text).not.toMatch(/^ +(-\w, )?--(retry-unknown|stream-via|cacert|raw)\b/m)
 })
 
-test('each flag that accepts @FILE mentions it, and help input explains it', async () => {
+test('the help of each flag that accepts @FILE mentions @FILE, and help input explains it', async () => {
   const takes = {
     'events send':
       'message tool-result tool-error custom-tool-result custom-tool-error outcome rubric system event',
@@ -136,7 +136,7 @@ test.each([
   ['--profle demo chat hi', '(did you mean --profile?)'],
   ['chat hi --max-output-token=1000000000000', '(did you mean --max-output-tokens?)'],
   ['events list --tpye=agent.message', '(did you mean --type?)'],
-])('parley %s exits with 2 and one line with a pointer', async (line, expectedText) => {
+])('parley %s exits with 2 and one line that names the right help', async (line, expectedText) => {
   const ended = await run(line.split(' '))
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   expect(ended.err).toContain(expectedText)
@@ -147,6 +147,6 @@ test('the message for a misspelled flag does not show its value', async () => {
   expect((await run(['chat', 'hi', '--tokn=canary'])).err).not.toContain('canary')
 })
 
-test('help on help prints the help of help', async () => {
+test('parley help help prints the help of help', async () => {
   expect(await helpOn('help')).toMatch(/^Usage: parley help /)
 })

@@ -7,7 +7,7 @@ import { binary, execute, start } from '../harness/process.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([[], ['--help'], ['-h'], ['help']].map((argv) => [argv]))(
-  '%j prints help on stdout and exits with 0',
+  'parley %j prints help on stdout and exits with 0',
   async (argv) => {
     const ended = await run(argv)
     expect(ended).toMatchObject({ code: 0, err: '' })
@@ -20,7 +20,7 @@ test('a command group without a subcommand prints its help', async () => {
   expect(await run(['config'])).toMatchObject({ code: 0, err: '' })
 })
 
-test('help COMMAND and COMMAND --help print the same', async () => {
+test('help COMMAND and COMMAND --help print the same text', async () => {
   const flag = await run(['events', 'send', '--help'])
   expect(flag.out).toContain('--interrupt-thread <id>')
   expect(await run(['help', 'events', 'send'])).toMatchObject({ code: 0, out: flag.out })
@@ -32,13 +32,13 @@ test.each([
   ['profiles', 'accessTokenCommand'],
   ['settings', 'streamVia'],
   ['input', 'while read'],
-])('help %s prints a topic', async (topic, expectedText) => {
+])('help %s prints the topic', async (topic, expectedText) => {
   const ended = await run(['help', topic])
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(ended.out).toContain(expectedText)
 })
 
-test('flags may precede and follow help', async () => {
+test('help accepts flags before and after it', async () => {
   const { out } = await run(['chat', '--help'])
   for (const argv of [
     ['-q', 'help', 'chat'],
@@ -52,7 +52,7 @@ test('flags may precede and follow help', async () => {
   expect((await run(['-q', 'help'])).out).toBe((await run([])).out)
 })
 
-test('help on chat names the documented models, and help environment all variables', async () => {
+test('help on chat names the documented models, and help environment names all variables', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('alpha-3-pro-preview')
   expect(out).toMatch(/first\s+word\s+is\s+the\s+setting\s+family/)
@@ -71,12 +71,12 @@ test.each([
   [['-q', '-V']],
   [['-q', '--version']],
   [['--version', '--color', 'never']],
-])('%j prints only the version number', async (argv) => {
+])('parley %j prints only the version number', async (argv) => {
   expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
 test.each([[['--version']], [['-q', '--version']], [['--help']]])(
-  '%j exits with 11 on a full disk, and with 0 if the reader closes (needs /dev/full)',
+  'parley %j exits with 11 on a full disk, and with 0 if the reader closes (needs /dev/full)',
   async (argv) => {
     const full = await execute(argv, { before: 'exec > /dev/full' })
     expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
@@ -89,7 +89,7 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
 test.concurrent.each(['--version', '--help', 'chat --nonsense', 'chat'])(
   'a signal ends a run that writes its last message to a full pipe: %s (needs timeout)',
   async (argv) => {
-    // If the run survives SIGTERM for 2 s, timeout kills it and exits with 137. The pipe is read only after
+    // If the run survives SIGTERM for 2 s, timeout kills it with exit code 137. The pipe is read only after
     // that.
     const shell = `(head -c 65536 /dev/zero
       timeout -k 2 1 "$0" "$1" ${argv} < <(exec 2> /dev/null; exec sleep 4); echo $? > code

@@ -59,7 +59,7 @@ test.each([
   ['chat hi --seed 5', '--set PATH=VALUE sets any field'],
   ['events -s s1 list', '-s ID, after the name of a command, names a session'],
   ['-s s1 events list', '-s ID, after the name of a command, names a session'],
-])('P62: points from a flag of another tool to the right one: %s', async (line, message) => {
+])("P62: the message for a flag or command of another tool names parley's own: %s", async (line, message) => {
   const text = await usageError(line.split(' '))
   expect(text).toContain(message)
   expect(text).not.toContain('canary')
@@ -75,13 +75,13 @@ test.each([
   [['it costs $5, `x` and "y"'], `parley chat 'it costs $5, \`x\` and "y"'`],
   [["don't"], 'parley chat "don\'t"'],
   [['x'.repeat(500)], `parley chat "${'x'.repeat(60)}…"`],
-])('P62: suggests parley chat for a bare prompt: %j', async (argv, command) => {
+])('P62: the message for a prompt without a command suggests parley chat: %j', async (argv, command) => {
   const message = await usageError(argv)
   expect(message.endsWith(`; to ask a model: ${command}`)).toBe(true)
   expect(message).not.toContain('did you mean')
 })
 
-test('suggests a command and parley chat if the first word of a prompt resembles a command', async () => {
+test('a prompt whose first word resembles a command gets both as suggestions: the command and parley chat', async () => {
   expect(await usageError(['what', 'is', 'it'])).toBe(
     `unknown command 'what' (did you mean chat?); to ask a model: parley chat "what is it"`,
   )
@@ -92,13 +92,16 @@ test.each([
   [['--model=canary', 'hi'], 'parley chat --model …'],
   [['events', '-k', 'list'], 'parley events send -k …'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
-])('P62: a flag before its command gets the advice to move it behind the name: %j', async (argv, command) => {
-  const message = await usageError(argv)
-  expect(message.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)
-  expect(message).not.toContain('canary')
-})
+])(
+  'P62: the message for a flag before its command says to put it after the command: %j',
+  async (argv, command) => {
+    const message = await usageError(argv)
+    expect(message.endsWith(`; a command's own flags go after its name, as in: ${command}`)).toBe(true)
+    expect(message).not.toContain('canary')
+  },
+)
 
-test('P62: events wait points to events follow', async () => {
+test('P62: the message for the unknown command events wait names events follow', async () => {
   expect(await usageError(['events', 'wait'])).toContain("'parley events follow'")
 })
 
@@ -108,7 +111,7 @@ test.each([
   [['imgae'], 'image'],
   [['chat', 'hi', '--timoeut', '3'], '--timeout'],
   [['config', 'set', 'basUrl', 'x'], 'baseUrl'],
-])('suggests the nearest name: %j', async (argv, meant) => {
+])('the message for a misspelled name suggests the nearest one: %j', async (argv, meant) => {
   expect(await usageError(argv)).toContain(`(did you mean ${meant}?)`)
 })
 
@@ -120,7 +123,7 @@ test.each([
   [['chat', 'hi', '--role', 'x']],
   [['config', 'set', 'color', 'x']],
   [['config', 'x']],
-])('suggests no name if none is near: %j', async (argv) => {
+])('the message for an unknown name suggests none if none is near: %j', async (argv) => {
   expect(await usageError(argv)).not.toContain('did you mean')
 })
 
@@ -135,7 +138,7 @@ test.each([
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [['events', 'list', '--order'], '--order needs a value: asc or desc'],
   [['chat', 'hi', '-m'], '--model needs a value'],
-])('names the choices of a missing argument: %j', async (argv, message) => {
+])('the message for a missing argument names its choices: %j', async (argv, message) => {
   expect(await usageError(argv)).toEqual(
     typeof message === 'string' ? message : expect.stringMatching(message),
   )
@@ -145,7 +148,7 @@ test.each([
   [['events', 'list', 's1'], "too many words: 'events list' takes none, and got 1; -s s1 names a session"],
   [['serve', '8080'], "too many words: 'serve' takes none, and got 1"],
   [['config', 'use', 'a', 'b'], "too many words: 'config use' takes 1, and got 2"],
-])('says how many words a command takes: %j', async (argv, message) => {
+])('the message for too many words names the number that the command accepts: %j', async (argv, message) => {
   expect(await usageError(argv)).toBe(message)
 })
 
@@ -165,7 +168,7 @@ test.each([
   [{ PARLEY_SESSION: 'sesn_1' }, ['why', 'sesn_2']],
   [{ PARLEY_SESSION: 'sesn_1' }, ['--message', 'sesn_2']],
   [{ PARLEY_SESSION: '0198-uuid' }, ['0198-other']],
-])('any other word is sent as a message: %j %j', async (env, words) => {
+])('events send sends any other word as a message: %j %j', async (env, words) => {
   expect(await run(['events', 'send', ...words, '--dry-run', '--no-stdin'], { env })).toMatchObject({
     code: 0,
   })
@@ -197,7 +200,7 @@ test.each([
     ['--help', 'chat', '-q'],
     ['chat', '--help'],
   ],
-])('%j prints the help of the command', async (argv, same) => {
+])('--help before a command prints the help of the command: %j', async (argv, same) => {
   const { out } = await run(same)
   expect(out).toContain('Usage: parley ')
   expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
@@ -215,17 +218,17 @@ test('--help without a command prints the help of parley', async () => {
 })
 
 test.each(['- item', '--- a', '-what is it?', '--why not'])(
-  'says that a prompt with a leading hyphen follows --: %j',
+  'the message for a prompt that starts with a hyphen says to put -- before it: %j',
   async (prompt) => {
     expect(await usageError(['chat', prompt])).toMatch(/; words that begin with a hyphen go after --$/)
   },
 )
 
-test('a word with a hyphen and no blank is an unknown flag', async () => {
+test('a word that starts with a hyphen and has no blank is an unknown flag', async () => {
   expect(await usageError(['chat', '-x'])).toBe("unknown flag '-x'; 'parley chat --help' lists the flags")
 })
 
-test('config set rejects a secret as an argument and names stdin and the prompt', async () => {
+test('config set rejects a secret as an argument and names stdin and the prompt instead', async () => {
   const text = await usageError(['config', 'set', 'accessToken', 'canary'])
   expect(text).toContain("as an argument it is in the shell's history now")
   expect(text).toContain("'parley config set accessToken' asks for it, or reads it from stdin")
@@ -254,25 +257,28 @@ test.each([
   [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
   [['config', 'check', '-s', 's1'], 400, "'parley config list --profile work --effective' shows"],
   [['hi'], 200, 'parley chat --profile work "hi"'],
-])('Q47: a command that a message suggests has the named profile: %j', async (argv, status, command) => {
-  const values = {
-    baseUrl: 'https://gateway.test',
-    accessToken: 'canary-token-aaaa1111',
-    agentsUrl: 'https://agents.test',
-    apiKey: 'canary-key-bbbb2222',
-  }
-  const { world } = settled({ profiles: { work: values } })
-  const exchange = answering('{}', { status })
-  const named = [...argv, '--profile', 'work', '--no-stdin']
-  const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {
-    ...world,
-    exchange,
-  })
-  expect(out + err).toContain(command)
-})
+])(
+  'Q47: a command that a message suggests names the profile of the failed command: %j',
+  async (argv, status, command) => {
+    const values = {
+      baseUrl: 'https://gateway.test',
+      accessToken: 'canary-token-aaaa1111',
+      agentsUrl: 'https://agents.test',
+      apiKey: 'canary-key-bbbb2222',
+    }
+    const { world } = settled({ profiles: { work: values } })
+    const exchange = answering('{}', { status })
+    const named = [...argv, '--profile', 'work', '--no-stdin']
+    const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {
+      ...world,
+      exchange,
+    })
+    expect(out + err).toContain(command)
+  },
+)
 
 test.each(['session', 'events create', 'events sessions'])(
-  'points from %s to sessions list and sessions create',
+  'the message for the unknown command %s names sessions list and sessions create',
   async (line) => {
     expect(await usageError(line.split(' '))).toBe(
       `unknown command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
@@ -301,7 +307,7 @@ test.each([
   expect((await run(['help', word])).out).toBe((await run(['help', name])).out)
 })
 
-test('an unknown topic lists the topics', async () => {
+test('the message for an unknown topic lists the topics', async () => {
   const message = await usageError(['help', 'nonsense'])
   expect(message).toBe(
     `unknown command and no topic 'nonsense'; topics: ${topics.join(', ')}; 'parley --help' lists the commands`,

@@ -67,7 +67,7 @@ test('no line of the man page is wider than 80 columns (needs man)', () => {
   expect(lines.filter((line) => line.length > 80)).toEqual([])
 })
 
-test('the man page shows roff requests and escapes in a text verbatim (needs man)', () => {
+test('the man page shows roff requests and escapes of its texts verbatim (needs man)', () => {
   const texts = [
     '.SH no heading',
     "'br no request",

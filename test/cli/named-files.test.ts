@@ -9,7 +9,7 @@ const schema = '{"type":"object"}'
 const thread = '{"contents":[]}'
 const events = '{"events":[{"type":"user.interrupt"}]}'
 
-/** Creates a folder with one file, which the arguments name twice. */
+/** Creates a folder with one file, which two arguments of a test name. */
 function folderWith(text: string | undefined, name = 'a') {
   const cwd = temporaryFolder()
   if (text !== undefined) writeFileSync(join(cwd, name), text)
@@ -22,7 +22,7 @@ const send = ['events', 'send', '-s', 'sesn_1', '--no-stdin']
 const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 const confirm = ['events', 'confirm', '-s', 'sesn_1']
 
-describe('F30: one file for two flags', () => {
+describe('F30: one file as the value of two flags', () => {
   test.each<[argv: string[], expectedText: string, text?: string]>([
     [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
     [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
@@ -56,7 +56,7 @@ describe('F30: one file for two flags', () => {
     [['api', 'gateway', '/v1/m', '-o', 'a', '--report', 'a'], '-o and --report', 'old'],
     [[...chat, '-o', 'a', '--thread', 'a', '--dry-run'], '-o and --thread', thread],
   ])(
-    'F30: exits with 2 and changes nothing if two flags name one file: %j',
+    'F30: parley exits with 2 and changes nothing if two flags name one file: %j',
     async (argv, expectedText, text) => {
       const cwd = folderWith(text)
       writeFileSync(join(cwd, 'b'), '"hi"\n')
@@ -71,7 +71,7 @@ describe('F30: one file for two flags', () => {
     ['another path', 'folder/../a'],
     ['a symbolic link', 'link'],
     ['a linked folder', 'here/a'],
-  ])('F30: exits with 2 if -o names the file of --thread by %s', async (_, name) => {
+  ])('F30: parley exits with 2 if -o names the file of --thread by %s', async (_, name) => {
     const cwd = folderWith(thread)
     mkdirSync(join(cwd, 'folder'))
     symlinkSync('a', join(cwd, 'link'))
@@ -83,7 +83,7 @@ describe('F30: one file for two flags', () => {
     expect(fresh).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('F30: exits with 2 if a flag names the profile file', async () => {
+  test('F30: parley exits with 2 if a flag names the profile file', async () => {
     const cwd = temporaryFolder()
     const path = join(cwd, configFolder, 'config.json')
     mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
@@ -103,24 +103,24 @@ describe('F30: accepted uses of one file by two flags', () => {
     ['if -o replaces a file of -f', [...chat, '-f', 'a', '-o', 'a'], 'notes'],
     ['if a later -o replaces the first one', [...chat, '-o', 'a', '-o', 'b', '--thread', 'a'], thread],
     ['if one of them is -o -', [...chat, '-o', '-', '--thread', 'a'], thread],
-  ])('F30: accepts one file for two flags %s', async (_, argv, text) => {
+  ])('F30: parley accepts one file for two flags %s', async (_, argv, text) => {
     const cwd = folderWith(text)
     expect(await run(argv, { cwd, exchange: answering(message('ok')) })).toMatchObject({ code: 0 })
   })
 
-  test('F30: accepts /dev/null for several flags', async () => {
+  test('F30: parley accepts /dev/null for several flags', async () => {
     const ended = await run([...chat, '-o', '/dev/null', '-f', '/dev/null', '--cacert', '/dev/null'])
     expect(ended.err).not.toContain('the same file')
   })
 
-  test('F30: accepts an image that replaces its source with --force', async () => {
+  test('F30: image --force may replace the image that -f names', async () => {
     const cwd = folderWith('GIF89a', 'a.gif')
     const ended = await run([...image, '-f', 'a.gif', '-o', 'a.gif', '--force'], { cwd })
     expect(ended.code).toBe(0)
   })
 })
 
-describe('F30: a link to a missing file (needs POSIX files)', () => {
+describe('F30: link to a missing file (needs POSIX files)', () => {
   test.each([
     [
       ['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'],
@@ -132,17 +132,20 @@ describe('F30: a link to a missing file (needs POSIX files)', () => {
     ],
     [['chat', '--batch', 'in', '--results', 'there', '--report', 'link'], '--results and --report'],
     [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
-  ])('F30: exits with 2 if a link and a flag lead to one missing file: %j', async (argv, expectedText) => {
-    const cwd = folderWith('"hi"\n', 'in')
-    symlinkSync('there', join(cwd, 'link'))
-    symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
-    const ended = await run(argv, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
-    expect(existsSync(join(cwd, 'there'))).toBe(false)
-  })
+  ])(
+    'F30: parley exits with 2 if a link and another flag lead to one missing file: %j',
+    async (argv, expectedText) => {
+      const cwd = folderWith('"hi"\n', 'in')
+      symlinkSync('there', join(cwd, 'link'))
+      symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
+      const ended = await run(argv, { cwd })
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
+      expect(existsSync(join(cwd, 'there'))).toBe(false)
+    },
+  )
 
-  test('F30: a link that leads to itself exits with 11 and is named once', async () => {
+  test('F30: parley exits with 11 and names a link once if the link leads to itself', async () => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('loop', join(cwd, 'loop'))
     const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
@@ -150,7 +153,7 @@ describe('F30: a link to a missing file (needs POSIX files)', () => {
     expect(ended.err).toMatch(/loop: it is a link/)
   })
 
-  test('F30: an input may be a link, but not one that leads to itself', async () => {
+  test('F30: an input file may be a link, but not a link that leads to itself', async () => {
     const cwd = folderWith('hi', 'in')
     symlinkSync('in', join(cwd, 'link.txt'))
     expect(await run([...chat, '-f', 'link.txt', '--dry-run'], { cwd })).toMatchObject({ code: 0 })
@@ -160,7 +163,7 @@ describe('F30: a link to a missing file (needs POSIX files)', () => {
     expect(ended.err).toContain('loop/file: too many symbolic links')
   })
 
-  test('F30: --results is not written through a link to a missing file', async () => {
+  test('F30: --results does not write through a link to a missing file', async () => {
     const cwd = folderWith('"hi"\n', 'in')
     symlinkSync('there', join(cwd, 'link'))
     const ended = await run(['chat', '--batch', 'in', '--results', 'link', '--resume'], { cwd })
@@ -192,15 +195,18 @@ test.each([
     'the file on stdout and --thread are the same file',
   ],
   ['stdout', 'notes', 'exec 1>> a', ['chat', 'hi', '-f', 'a'], 'the file on stdout and -f are the same file'],
-])('F30: exits with 2 if the file on %s is also named: %j', async (_, text, before, argv, expectedText) => {
-  const cwd = folderWith(text)
-  const ended = await execute(argv, { cwd, before })
-  expect(ended).toMatchObject({ code: 2, err: `parley: ${expectedText}\n` })
-  expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(text)
-})
+])(
+  'F30: parley exits with 2 if a flag also names the file on %s: %j',
+  async (_, text, before, argv, expectedText) => {
+    const cwd = folderWith(text)
+    const ended = await execute(argv, { cwd, before })
+    expect(ended).toMatchObject({ code: 2, err: `parley: ${expectedText}\n` })
+    expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(text)
+  },
+)
 
 test.each(['/dev/stdout', '/dev/fd/1', '/dev/fd/5'])(
-  'F30: %s takes no report, and an answer is appended to it (needs POSIX files)',
+  'F30: --report rejects %s, and -o appends an answer to it (needs POSIX files)',
   async (name) => {
     const cwd = folderWith('notes\n')
     const before = `exec 5>> a 1>> ${name === '/dev/fd/5' ? 'out' : 'a'}`
@@ -213,7 +219,7 @@ test.each(['/dev/stdout', '/dev/fd/1', '/dev/fd/5'])(
   },
 )
 
-test('stdin and stdout may be files of a shell loop', async () => {
+test('parley accepts the files of a shell loop as stdin and stdout', async () => {
   const cwd = folderWith('notes')
   const ended = await execute(['chat', 'hi', '--profile', 'demo', '--no-stdin', '-f', 'a'], {
     cwd,

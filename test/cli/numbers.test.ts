@@ -16,7 +16,7 @@ describe('numbers of a request', () => {
     ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
     ['--max-output-tokens', '0', '"maxOutputTokens":0'],
   ])(
-    'sends the number of %s %s as typed, with words, with a body and in a batch',
+    '%s %s sends the number as typed, with words, with a body and in a batch',
     async (flag, value, field) => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')
@@ -37,7 +37,7 @@ describe('numbers of a request', () => {
     },
   )
 
-  test.each(['1000000', '0', long])('--max-iterations %s is sent as typed', async (value) => {
+  test.each(['1000000', '0', long])('--max-iterations sends %s as typed', async (value) => {
     const { code, requests } = await run(
       ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
       { stdin: '' },
@@ -53,7 +53,7 @@ describe('numbers of a request', () => {
     ['generationConfig.maxOutputTokens=1e400'],
     ['generationConfig.maxOutputTokens=-1'],
     ['generationConfig.temperature=1e400'],
-  ])('accepts a number in a body without a rule in the specification: %s', async (assignment) => {
+  ])('chat accepts a number in a body without a rule in the specification: %s', async (assignment) => {
     const { code, requests } = await run(['chat', 'x', '--set', assignment], {
       exchange: answering(message('Hi')),
     })
@@ -65,11 +65,14 @@ describe('numbers of a request', () => {
     ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.maxOutputTokens=many', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
-  ])('exits with 2 if a body breaks a rule of the specification: %s', async (assignment, expectedText) => {
-    const ended = await run(['chat', 'x', '--set', assignment])
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toContain(expectedText)
-  })
+  ])(
+    'chat exits with 2 if a number in a body breaks a rule of the specification: %s',
+    async (assignment, expectedText) => {
+      const ended = await run(['chat', 'x', '--set', assignment])
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      expect(ended.err).toContain(expectedText)
+    },
+  )
 
   test.each([
     ['--temperature', 'hot', 'not a number'],
@@ -79,7 +82,7 @@ describe('numbers of a request', () => {
     ['--max-output-tokens', '1.5', 'not a whole number'],
     ['--max-output-tokens', '007', 'not a whole number'],
     ['--max-output-tokens=-1', undefined, 'not a whole number'],
-  ])('rejects an invalid number with exit code 2: %s %s', async (flag, value, expectedText) => {
+  ])('chat exits with 2 for an invalid number: %s %s', async (flag, value, expectedText) => {
     const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(expectedText)
@@ -97,7 +100,7 @@ describe('numeric options of parley', () => {
     ['events list -s s --limit', '10000000000'],
     ['events list -s s --limit', long],
     ['chat x --retries', '0'],
-  ])('accepts a number for an option of parley: %s %s', async (command, value) => {
+  ])('parley accepts a number for one of its own options: %s %s', async (command, value) => {
     const { code, requests } = await run([...command.split(' '), value])
     expect([code, requests.length]).toEqual([0, 1])
     expect(requests[0]?.url).not.toContain('Infinity')
@@ -109,7 +112,7 @@ describe('numeric options of parley', () => {
     ['chat x --retries', '1.5', '--retries must be a whole number'],
     ['chat x --retries', long, '--retries must be at most 100'],
   ])(
-    'rejects an invalid number for an option of parley with exit code 2: %s %s',
+    'parley exits with 2 for an invalid number of one of its own options: %s %s',
     async (command, value, expectedText) => {
       const ended = await run([...command.split(' '), value])
       expect(ended).toMatchObject({ code: 2, requests: [] })

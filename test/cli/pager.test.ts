@@ -31,7 +31,7 @@ const isHelp = expect.stringContaining('parley chat')
 
 describe('long help on a terminal goes through the pager', () => {
   test.each([['help ci'], ['help chat'], ['chat --help'], ['--help'], ['events send -h'], ['help settings']])(
-    'shows long help in the pager: parley %s',
+    'parley %s shows long help in the pager',
     async (words) => {
       const { code, out, err, shown } = await runPaged(words.split(' '))
       expect([code, out, err]).toEqual([0, '', ''])
@@ -44,13 +44,13 @@ describe('long help on a terminal goes through the pager', () => {
     [{ PARLEY_PAGER: 'more -d', PAGER: 'pg' }, 'more -d', 'FRX'],
     [{ PAGER: 'less -S | cat', LESS: '-i' }, 'less -S | cat', '-i'],
     [{ LESS: '' }, 'pg', ''],
-  ])('PARLEY_PAGER precedes PAGER, and LESS is set only if it is unset: %j', async (env, text, less) => {
+  ])('PARLEY_PAGER precedes PAGER, and parley sets LESS only if it is unset: %j', async (env, text, less) => {
     const { shown } = await runPaged(['help', 'ci'], { env })
     expect(shown).toMatchObject([{ text, env: { LESS: less } }])
   })
 })
 
-describe('help is printed without the pager', () => {
+describe('help without the pager', () => {
   test.each<[why: string, argv: string, world: Parameters<typeof run>[1]]>([
     ['with --no-pager', 'help ci --no-pager', {}],
     ['with --no-pager before the command', '--no-pager help ci', {}],
@@ -63,7 +63,7 @@ describe('help is printed without the pager', () => {
     ['on a terminal of unknown height', 'help ci', { rows: 0 }],
     ['on Windows if no variable names one', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
     ['if it is for programs', 'help chat --json', {}],
-  ])('prints help without the pager %s', async (_, argv, world) => {
+  ])('help does not use the pager %s', async (_, argv, world) => {
     const { code, out, shown } = await runPaged(argv.split(' '), world)
     expect([code, shown, out.length > 500]).toEqual([0, [], true])
   })
@@ -77,13 +77,16 @@ describe('help is printed without the pager', () => {
     expect((await runPaged(['chat', '--help', '--color', 'always'], { rows })).shown).toEqual([])
   })
 
-  test.each([1, 2, 126, 127])('prints help after the pager failed with exit code %i', async (code) => {
-    const { out, shown } = await runPaged(['help', 'ci'], {}, code)
-    expect([shown.length, out]).toEqual([1, isHelp])
-  })
+  test.each([1, 2, 126, 127])(
+    'help is printed on stdout if the pager fails with exit code %i',
+    async (code) => {
+      const { out, shown } = await runPaged(['help', 'ci'], {}, code)
+      expect([shown.length, out]).toEqual([1, isHelp])
+    },
+  )
 
   test.each([[0], [undefined], [130], [141]])(
-    'prints no help after the user closed the pager (exit code %s)',
+    'help is not printed again after the user left the pager with exit code %s',
     async (code) => {
       const runPager = async () => code
       const ended = await run(['help', 'ci'], { ...terminal, runPager })
@@ -94,7 +97,7 @@ describe('help is printed without the pager', () => {
 
 const terminal = { tty: ['stdout' as const], columns: 80, rows: 24, env: { PAGER: 'pg' } }
 
-test('Ctrl-C belongs to the pager while it runs', async () => {
+test('Ctrl-C goes to the pager while the pager runs', async () => {
   let interrupt: (() => void) | undefined
   const states: boolean[] = []
   const interceptInterrupt = (act: () => void): Interrupt => {
@@ -131,7 +134,7 @@ test('the pager ends when a signal ends parley (needs sleep)', async () => {
   expect([code, out]).toEqual([0, ''])
 })
 
-describe('the pager of a real terminal (needs script)', () => {
+describe('pager on a real terminal (needs script)', () => {
   const show = (pager: string, keys: [prompt: string, keys: string][] = [], name = 'pg') => {
     const folder = temporaryFolder()
     mkdirSync(join(folder, 'bin'))
@@ -143,25 +146,25 @@ describe('the pager of a real terminal (needs script)', () => {
     return type(command, folder, keys, { TERM: 'xterm' })
   }
 
-  test('has the terminal and reads the whole text (needs script)', async () => {
+  test('the pager has the terminal and reads the whole text (needs script)', async () => {
     const { screen } = await show('PAGER=pg', [['page> ', 'q\n']])
     expect(screen).toContain('parley in a pipeline')
     expect(screen).toMatch(/<q>[\r\n]*exit 0/)
   })
 
-  test('is missing, and the text is printed (needs script)', async () => {
+  test('help is printed if the pager does not exist (needs script)', async () => {
     const { screen } = await show('PAGER=no-such-pager')
     expect(screen).toMatch(
       /no-such-pager.*(?:not found|denied)[\s\S]*parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/i,
     )
   })
 
-  test('is less if no variable names one (needs script)', async () => {
+  test('help uses less if no variable names a pager (needs script)', async () => {
     const { screen } = await show('env -u PAGER', [['page> ', 'q\n']], 'less')
     expect(screen).toMatch(/parley in a pipeline[\s\S]*<q>[\r\n]*exit 0/)
   })
 
-  test('is missing if there is no less, and only the text is printed (needs script)', async () => {
+  test('help prints only its text if less does not exist (needs script)', async () => {
     const { screen } = await show('env -u PAGER PATH="$PWD/bin"')
     expect(screen).toMatch(/^To run parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/)
     expect(screen).not.toContain('not found')

@@ -21,13 +21,13 @@ test('the example of help policy has the rules that its text describes', async (
   expect(fallback).toEqual({ decision: 'deny', reason: 'not in CI' })
 })
 
-test('help ci, help gitlab and the README retry the exit codes of the table in help exit-codes', async () => {
+test('help ci, help gitlab and README.md retry the exit codes that help exit-codes marks for it', async () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
   const table = (await helpOn('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[(?:yes|later)/gm)
   const later = [...table].map(([, exit]) => Number(exit))
   expect(later).toEqual([6, 7, 9, 10])
   expect(await helpOn('ci')).toContain('After 6, 7, 9 or 10')
-  // GitLab cannot tell an answer that broke off from one that was cut: both are 8.
+  // GitLab cannot distinguish an answer that broke off from one that was cut. Both exit with 8.
   const ofStep = [...later, exitCodes.response].sort((one, other) => one - other)
   const lists = [ofStep, [...ofStep, exitCodes.stopped]].map((codes) => `exit_codes: [${codes.join(', ')}]`)
   expect((await helpOn('gitlab')).match(/exit_codes: .*/g)).toEqual(lists)

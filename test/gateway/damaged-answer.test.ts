@@ -34,7 +34,7 @@ describe('answer with bytes that are not UTF-8', () => {
     expect([ended.code, JSON.parse(ended.err)]).toEqual([0, { warning }])
   })
 
-  test('a stream with a byte that is not UTF-8 prints a warning, split characters do not', async () => {
+  test('a stream with a byte that is not UTF-8 prints a warning, but a split character does not', async () => {
     const events = damage(`data: ${piece('é\ufffd#🦊', whole)}\n\n`)
     const chunks = Array.from(events, (byte) => Uint8Array.of(byte))
     const headers = { 'content-type': 'text/event-stream' }
@@ -83,7 +83,7 @@ describe('warnings in the result of a batch line', () => {
     return { ...ended, results }
   }
 
-  test('each damaged line of a batch has a warning in its result, and stderr names the first', async () => {
+  test('each line of a batch with invalid UTF-8 has a warning in its result, and stderr names the first', async () => {
     const bodies = [message('fine'), damage(message('a#')), damage(message('b#'))]
     const { code, err, results } = await runBatch(['chat'], ...bodies)
     expect([code, err]).toEqual([0, `parley: line 2: ${warning}\n`])
@@ -94,7 +94,7 @@ describe('warnings in the result of a batch line', () => {
     ])
   })
 
-  test('--batch --raw has a warning in a result whose response is no longer exact', async () => {
+  test('--batch --raw has a warning in a result whose response is not exact because of invalid UTF-8', async () => {
     const { err, results } = await runBatch(['chat', '--raw'], damage(message('a#')))
     expect([err, results]).toMatchObject([`parley: line 1: ${warning}\n`, [{ ok: true, warning }]])
   })

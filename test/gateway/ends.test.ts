@@ -62,21 +62,27 @@ const ends: [string, string[], string][] = [
 ]
 
 describe('end of an answer on a connection that stays open', () => {
-  test.each(ends)('chat reads an answer on an open connection until %s', async (_, pieces, type) => {
+  test.each(ends)('chat stops reading an answer on an open connection after %s', async (_, pieces, type) => {
     expect(await answered(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
   })
 
-  test.each(ends)('a batch reads an answer on an open connection until %s', async (_, pieces, type) => {
-    const ended = await answered(['chat', ...batch], pieces, type)
-    expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
-    expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
-  })
+  test.each(ends)(
+    'a batch stops reading an answer on an open connection after %s',
+    async (_, pieces, type) => {
+      const ended = await answered(['chat', ...batch], pieces, type)
+      expect(ended).toMatchObject({ code: 0, isClosed: true, report: { usage: { totalTokens: 970 } } })
+      expect(JSON.parse(ended.out)).toMatchObject({ ok: true, text: 'Hi', usage: { totalTokens: 970 } })
+    },
+  )
 
-  test.each(['chat x', 'chat --batch in.ndjson'])('%s reads gzip until message_stop', async (command) => {
-    const unfinished = gzipSync(message.join(''), { finishFlush: constants.Z_SYNC_FLUSH })
-    const ended = await answered(command.split(' '), [unfinished], sse, 'gzip')
-    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
-  })
+  test.each(['chat x', 'chat --batch in.ndjson'])(
+    '%s stops reading a gzip stream after message_stop',
+    async (command) => {
+      const unfinished = gzipSync(message.join(''), { finishFlush: constants.Z_SYNC_FLUSH })
+      const ended = await answered(command.split(' '), [unfinished], sse, 'gzip')
+      expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
+    },
+  )
 
   const part = inline(png())
   const picture: [string, (string | Uint8Array)[], string][] = [
@@ -89,14 +95,17 @@ describe('end of an answer on a connection that stays open', () => {
     ],
   ]
 
-  test.each(picture)('image reads an answer on an open connection until %s', async (_, pieces, type) => {
-    const ended = await answered(['image', 'fox'], pieces, type)
-    expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
-    expect(ended.read('fox.png').subarray(0, 8)).toEqual(png().subarray(0, 8))
-  })
+  test.each(picture)(
+    'image stops reading an answer on an open connection after %s',
+    async (_, pieces, type) => {
+      const ended = await answered(['image', 'fox'], pieces, type)
+      expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '' })
+      expect(ended.read('fox.png').subarray(0, 8)).toEqual(png().subarray(0, 8))
+    },
+  )
 
   test.each(picture)(
-    'an image batch reads an answer on an open connection until %s',
+    'an image batch stops reading an answer on an open connection after %s',
     async (_, pieces, type) => {
       const ended = await answered(['image', ...batch], pieces, type)
       expect(ended).toMatchObject({ code: 0, report: { usage: { totalTokens: 970 } } })
@@ -125,12 +134,12 @@ describe('end of an answer on a connection that stays open', () => {
 })
 
 describe('received part of an answer that is cut off', () => {
-  test('chat prints and counts the received part of an answer that is cut off', async () => {
+  test('chat prints the received part of an answer that is cut off, and counts its tokens', async () => {
     const ended = await answered(['chat', 'x'], message.slice(0, 2))
     expect(ended).toMatchObject({ code: 8, out: 'Hi', report: { usage: { inputTokens: 900 } } })
   })
 
-  test('a batch saves and counts the received part of a line that is cut off', async () => {
+  test('a batch saves the received part of a line that is cut off, and counts its tokens', async () => {
     const ended = await answered(['chat', ...batch], message.slice(0, 3))
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({
@@ -140,7 +149,7 @@ describe('received part of an answer that is cut off', () => {
     })
   })
 
-  test('--max-total-tokens counts an answer that is cut off', async () => {
+  test('--max-total-tokens counts the tokens of an answer that is cut off', async () => {
     const ended = await answered(['chat', ...batch, '--max-total-tokens', '970'], message.slice(0, 3))
     expect(ended.err).toContain('970 tokens')
   })
@@ -162,14 +171,14 @@ describe('received part of an answer that is cut off', () => {
     expect(ended.err).toMatch(/broke off: no byte arrived for 600 s; the received data is saved as /)
   })
 
-  test('an image batch saves the images of a line that is cut off', async () => {
+  test('an image batch saves the complete images of an answer that is cut off', async () => {
     const ended = await answered(['image', ...batch], some)
     expect(ended).toMatchObject({ code: 8, report: { usage: { totalTokens: 970 } } })
     expect(JSON.parse(ended.out)).toMatchObject({ ok: false, usage: { totalTokens: 970 } })
     expect(ended.read('000001-one.png')).toEqual(png())
   })
 
-  test('a batch with --raw saves the received body of a line that is cut off', async () => {
+  test('a batch with --raw saves the received body of an answer that is cut off', async () => {
     const raw = await answered(['chat', ...batch, '--raw'], [message.join('')])
     expect(JSON.parse(raw.out)).toMatchObject({ ok: false, error: { body: message.join('') } })
     const images = await answered(['image', ...batch, '--raw'], some)

@@ -23,7 +23,7 @@ const blocked: [reason: string, explanation: string][] = [
 
 describe('unusual finish reasons', () => {
   test.each(explained)(
-    '%s prints a warning, with --fail-on-cut it exits with 8',
+    'the finish reason %s prints a warning, or exits with 8 with --fail-on-cut',
     async (reason, explanation) => {
       const warned = await run(['chat', 'x', '-q'], { exchange: cutAnswer(reason) })
       const words = `the answer was stopped: ${reason} (${explanation})\n`
@@ -34,13 +34,16 @@ describe('unusual finish reasons', () => {
   )
 })
 
-test.each(blocked)('a blocked prompt exits with 8 and an explanation: %s', async (reason, explanation) => {
-  const { code, out, err } = await run(['chat', 'x'], { exchange: blockedPrompt(reason) })
-  expect([code, out]).toEqual([8, ''])
-  expect(err).toContain(`the answer was stopped: ${reason} (${explanation}); the answer has no text`)
-})
+test.each(blocked)(
+  'a blocked prompt exits with 8 and explains the reason %s',
+  async (reason, explanation) => {
+    const { code, out, err } = await run(['chat', 'x'], { exchange: blockedPrompt(reason) })
+    expect([code, out]).toEqual([8, ''])
+    expect(err).toContain(`the answer was stopped: ${reason} (${explanation}); the answer has no text`)
+  },
+)
 
-test("the service's own explanation replaces parley's", async () => {
+test("the service's explanation of a finish reason replaces parley's", async () => {
   const { err } = await run(['chat', 'x'], {
     exchange: answering(
       JSON.stringify({
@@ -57,15 +60,15 @@ test("the service's own explanation replaces parley's", async () => {
   expect(err).toBe('parley: the answer was stopped: MALFORMED_RESPONSE: Not JSON.\n')
 })
 
-test('prints an unknown finish reason unchanged, also the name of an inherited field', async () => {
+test('chat prints an unknown finish reason unchanged, also the name of an inherited property', async () => {
   const { err } = await run(['chat', 'x'], { exchange: cutAnswer('constructor') })
   expect(err).toBe('parley: the answer was stopped: constructor\n')
 })
 
 test.each([
-  ['prints with -v', ['-v'], true],
-  ['does not print without -v', [], false],
-])('%s when the model is retired', async (_, flags, isShown) => {
+  ['with -v prints', ['-v'], true],
+  ['without -v does not print', [], false],
+])('chat %s when the model will be retired', async (_, flags, isShown) => {
   const exchange = answering(
     JSON.stringify({
       candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],

@@ -28,7 +28,7 @@ const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
 const event = (text: string) => `data: ${piece(text)}\n\n`
 const sse = 'text/event-stream'
 
-/** A stdout whose first use meets a bug. */
+/** Creates a stdout that throws an unexpected error at its first use. */
 const stdoutWithBug: StdStream = {
   ...failingStdout(0),
   open() {
@@ -41,7 +41,7 @@ async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream)
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's'), 'true')
   const env = { TMPDIR: cwd, PARLEY_IMAGE_MODEL: 'm' }
-  // The schema check needs real time.
+  // The schema check runs in a thread on the real clock.
   const timers = realTimers
   const ended = await run(argv, { cwd, env, exchange, timers, ...(stdout ? { stdout } : {}) })
   const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
@@ -50,7 +50,7 @@ async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream)
   return { ...ended, cwd, read, saved: saved.map(read) }
 }
 
-describe('an unexpected error after an answer arrived', () => {
+describe('unexpected error after an answer arrived', () => {
   test.each<[string, string[], Exchange, string]>([
     ['a part of a body', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
     [
@@ -60,7 +60,7 @@ describe('an unexpected error after an answer arrived', () => {
       'paid',
     ],
     ['a part of an image', ['image', 'x'], breaking(['{"output":"paid'], bug), '{"output":"paid'],
-  ])('exits with 1 and saves %s', async (_, argv, exchange, text) => {
+  ])('an unexpected error exits with 1 and saves %s', async (_, argv, exchange, text) => {
     const ended = await runSaving(argv, exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
     expect(ended.err).toMatch(
@@ -68,29 +68,29 @@ describe('an unexpected error after an answer arrived', () => {
     )
   })
 
-  test('prints the received text of a stream, and saves no copy', async () => {
+  test('after an unexpected error, chat prints the received text of a stream and saves no copy', async () => {
     const ended = await runSaving(['chat', 'x', '--stream'], breaking([event('paid')], bug, sse))
     expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid', []])
   })
 
-  test('saves the received text of -o as FILE.part', async () => {
+  test('after an unexpected error, chat saves the received text of -o as FILE.part', async () => {
     const ended = await runSaving(['chat', 'x', '-o', 'a', '--stream'], breaking([event('paid')], bug, sse))
     expect([ended.code, ended.read('a.part')]).toEqual([1, 'paid'])
     expect(ended.err).toContain('; the received data is saved as a.part\n')
   })
 
-  test('saves an answer that could not be printed', async () => {
+  test('after an unexpected error, chat saves an answer that it could not print', async () => {
     const ended = await runSaving(['chat', 'x'], answering(message('paid')), stdoutWithBug)
     expect([ended.code, ended.saved]).toEqual([1, ['paid']])
   })
 
-  test('saves the parts of a long answer', async () => {
+  test('after an unexpected error, chat saves the parts of a continued answer', async () => {
     const exchange = inTurn(piece('Half', continued('t1')), breaking([''], bug))
     const ended = await runSaving(['chat', 'x'], exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', ['Half']])
   })
 
-  test('saves every image, and names the ones whose path was not printed', async () => {
+  test('after an unexpected error, image saves every image and names those whose path it has not printed', async () => {
     const exchange = answering(imageAnswer(inline(png(1)), inline(png(2))))
     const ended = await runSaving(['image', 'x'], exchange, stdoutWithBug)
     expect(ended.code).toBe(1)
@@ -99,8 +99,8 @@ describe('an unexpected error after an answer arrived', () => {
   })
 })
 
-describe('a stdout that fails while an answer arrives', () => {
-  test('chat reads a stream to its end and saves all of it', async () => {
+describe('stdout that fails while an answer arrives', () => {
+  test('if stdout fails, chat reads a stream to its end and saves all of it', async () => {
     const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]
     const exchange = answering(pieces, { headers: { 'content-type': sse } })
     for (const accepted of [0, 1]) {
@@ -109,7 +109,7 @@ describe('a stdout that fails while an answer arrives', () => {
     }
   })
 
-  test('chat --raw saves the body from the first byte that was not printed', async () => {
+  test('if stdout fails, chat --raw saves the body from the first byte that was not printed', async () => {
     const body = message('paid')
     const exchange = answering([body.slice(0, 20), body.slice(20)])
     const none = await runSaving(['chat', 'x', '--raw'], exchange, failingStdout(0, 'ENOSPC'))
@@ -119,7 +119,7 @@ describe('a stdout that fails while an answer arrives', () => {
     expect(some.err).toContain('; the received data from byte 20 on is saved as ')
   })
 
-  test('reports that the saved answer is cut', async () => {
+  test('if stdout fails, chat reports that the saved answer is cut off', async () => {
     const exchange = breaking([event('paid')], cut, sse)
     const ended = await runSaving(['chat', 'x', '--stream'], exchange, failingStdout(0, 'ENOSPC'))
     expect([ended.code, ended.saved]).toEqual([11, ['paid']])
@@ -128,7 +128,7 @@ describe('a stdout that fails while an answer arrives', () => {
     )
   })
 
-  test('image --raw saves the whole body', async () => {
+  test('if stdout fails, image --raw saves the whole body', async () => {
     const body = imageAnswer(inline(png()))
     const exchange = answering([body.slice(0, 20), body.slice(20)])
     const ended = await runSaving(['image', 'x', '--raw'], exchange, failingStdout(0, 'ENOSPC'))
@@ -136,7 +136,7 @@ describe('a stdout that fails while an answer arrives', () => {
   })
 })
 
-test('saves the received part of a body that is cut before any text', async () => {
+test('if stdout fails, the received part of a body that is cut before any text is saved', async () => {
   const ended = await runSaving(['chat', 'x'], breaking(['{"content":"paid'], cut))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
 })

@@ -79,7 +79,7 @@ describe('parley chat', () => {
     ],
     ['a body', [], '{ "contents": [], "n": 1.0 }', '{ "contents": [], "n": 1.0,"stream":true }'],
     ['a later --set', ['--set', 'stream=null'], '{"contents":[]}', '{"contents":[],"stream":null}'],
-  ])('--stream-via body adds "stream": true: %s', async (_, words, stdin, body) => {
+  ])('--stream-via body adds "stream": true to a request with %s', async (_, words, stdin, body) => {
     const ended = await run(['chat', ...words, '--stream', '--stream-via', 'body'], { stdin })
     expect(ended.requests[0]?.text).toBe(body)
   })
@@ -114,7 +114,7 @@ describe('parley chat', () => {
     ['an answer without an image', ['image', 'x', '-m', 'm'], message('Hi'), 0, {}],
     ['a cut image answer', ['image', 'x', '-m', 'm'], '{"content":[', 8, {}],
     ['the response to an event', ['events', 'send', 'x', '-s', 's'], '{"data":[]}', 0, {}],
-  ])('--raw ends its last line with a newline on a terminal: %s', async (_, argv, body, code, more) => {
+  ])('--raw ends its output with a newline on a terminal: %s', async (_, argv, body, code, more) => {
     const exchange = answering(body, more)
     const ended = await run([...argv, '--raw'], { exchange, tty: ['stdout', 'stderr'] })
     expect(ended).toMatchObject({ code, out: `${body.trimEnd()}\n` })
@@ -188,7 +188,7 @@ test.each([
     },
   ],
   ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
-])('ignores a null text and prints the other texts: %s', async (_, body) => {
+])('chat ignores a null text and prints the other texts: %s', async (_, body) => {
   const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
   expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
 })
@@ -292,7 +292,7 @@ describe('chat with files', () => {
     ])
   })
 
-  test('-f exits with 2 for an unknown binary and 11 for a missing file, and sends nothing', async () => {
+  test('-f exits with 2 for an unknown binary file, or with 11 for a missing file, and sends nothing', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'blob'), Buffer.from([0, 1, 2, 255]))
     expect(await run(['chat', 'x', '-f', 'blob'], { cwd })).toMatchObject({ code: 2, out: '', requests: [] })
@@ -302,7 +302,7 @@ describe('chat with files', () => {
     expect((await run(['chat', 'x', '-f', '.'], { cwd })).code).toBe(11)
   })
 
-  test('-o writes the complete answer, and saves a broken stream separately', async () => {
+  test('-o writes a complete answer, and saves a broken stream as FILE.part', async () => {
     const cwd = temporaryFolder()
     const whole = await run(['chat', 'x', '-o', 'a.txt'], { cwd, exchange: answering(message('Hi')) })
     expect(whole).toMatchObject({ code: 0, out: '' })
@@ -340,7 +340,7 @@ describe('chat with files', () => {
     expect(modeOf('new.json')).toBe(ownerOnly)
   })
 
-  test('-o writes to an unnamed pipe through its symbolic link (needs sh)', async () => {
+  test('chat -o writes to an unnamed pipe through its symbolic link (needs sh)', async () => {
     const argv = ['chat', 'x', '--profile', 'demo', '-q', '-o', '/dev/stdout']
     const ended = await execute(argv, { within: ['sh', '-c', '"$@" | cat', 'sh'] })
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('You said: “x”'), err: '' })
@@ -470,7 +470,7 @@ describe('chat with files', () => {
     ['{"contents":[],"model":"alpha-9"}'],
     ['{ "model" : "alpha-9" , "contents" : [] }'],
     ['{"a":1,"model":"alpha-9","contents":[]}'],
-  ])('--thread reads the model at any place of the file: %s', async (text) => {
+  ])('--thread reads the model from any position in the file: %s', async (text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 't.json'), text)
     const { requests } = await run(['chat', 'y', '--thread', 't.json'], { cwd })
@@ -478,7 +478,7 @@ describe('chat with files', () => {
     expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
   })
 
-  test('-o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
+  test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
     expect((await ask()).err).toBe('parley: the answer is in a.md\n')
@@ -493,7 +493,7 @@ describe('chat with files', () => {
 describe('bodies with messages instead of contents', () => {
   const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
-  test('sends a body with messages unchanged except for edits by --set and flags', async () => {
+  test('chat sends a body with messages unchanged except for edits by --set and flags', async () => {
     for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
       const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
       expect([code, requests.length]).toEqual([0, 1])
@@ -509,7 +509,7 @@ describe('bodies with messages instead of contents', () => {
     ['--schema-via native', ['chat', '-i', 'body.json', '--schema', 'schema.json', '--schema-via', 'native']],
     ['--thread', ['chat', 'And?', '--thread', 'body.json']],
     ['-f of image', ['image', '-m', 'm', '-i', 'body.json', '-f', 'notes.txt']],
-  ])('exits with 2 for a body with messages and %s, and suggests parley api', async (_, argv) => {
+  ])('chat exits with 2 for a body with messages and %s, and suggests parley api', async (_, argv) => {
     const cwd = temporaryFolder()
     for (const [name, text] of [
       ['body.json', other],

@@ -29,8 +29,8 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   return { ...ended, cwd, read, saved: saved.map(read), has: (name: string) => existsSync(join(cwd, name)) }
 }
 
-describe('answer that ends with CONTINUATION', () => {
-  test('continues an answer with its token until it has another finish reason', async () => {
+describe('answer with the finish reason CONTINUATION', () => {
+  test('chat requests the rest of an answer with its continuation token until it has another finish reason', async () => {
     const exchange = inTurn(
       piece('One, ', continued('t1')),
       piece('two, ', continued('t2')),
@@ -46,7 +46,7 @@ describe('answer that ends with CONTINUATION', () => {
     ])
   })
 
-  test('a continuation edits the given body and keeps unknown fields, order and number formats', async () => {
+  test('a continuation edits the given body and keeps its unknown fields, order and number formats', async () => {
     const body =
       '{ "zzz": 1e400, "contents": [{"parts":[{"text":"x"}]}],\n "generationConfig": {"topK": 1.0} }'
     const exchange = inTurn(piece('a', continued('"t\u2028')), piece('b', whole))
@@ -57,7 +57,7 @@ describe('answer that ends with CONTINUATION', () => {
     ])
   })
 
-  test('sums the usage of a continued answer and counts its requests as attempts', async () => {
+  test('chat sums the usage of a continued answer and counts its requests as attempts', async () => {
     const exchange = inTurn(
       piece('a', continued('t1'), used(10, 100)),
       answering('{}', { status: 503 }),
@@ -86,7 +86,7 @@ describe('answer that ends with CONTINUATION', () => {
     expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
   })
 
-  test('continues an answer whose token is in an earlier chunk of the stream', async () => {
+  test('chat continues a streamed answer whose token is not in its last chunk', async () => {
     const exchange = inTurn(
       events(piece('One', { continuationToken: 't1' }), piece('', { finishReason: 'CONTINUATION' })),
       events(piece(' two', whole)),
@@ -129,7 +129,7 @@ describe('answer that ends with CONTINUATION', () => {
     })
   })
 
-  test('--schema checks a continued answer as a whole, and its retry sends no token', async () => {
+  test('--schema checks a continued answer as a whole, and --schema-retries sends no token', async () => {
     const exchange = inTurn(
       piece('{"n":', continued('t1')),
       piece('"1"}', whole),
@@ -188,56 +188,59 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
 ]
 
 describe('continuation that fails', () => {
-  test.each(failures)('saves the first part if its continuation %s', async (what, answer, code, words) => {
-    const first = piece('Half', continued('t1'), used(10, 20))
-    const exchange = () => inTurn(first, answer)
-    const flags = ['--retries', '0', '--report', 'r']
-    const printed = await runIn(['chat', 'x', ...flags], exchange())
-    expect([printed.code, printed.out]).toEqual([code, ''])
-    const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
-    expect(printed.saved).toContain(received)
-    expect(printed.err).toContain(words)
-    expect(printed.err).not.toContain('nothing was sent')
-    expect(JSON.parse(printed.read('r'))).toMatchObject({
-      attempts: 2,
-      sent: code === 10 ? 'unknown' : 'yes',
-      usage: { inputTokens: 10, outputTokens: 20 },
-    })
+  test.each(failures)(
+    'chat saves the first part of an answer if its continuation %s',
+    async (what, answer, code, words) => {
+      const first = piece('Half', continued('t1'), used(10, 20))
+      const exchange = () => inTurn(first, answer)
+      const flags = ['--retries', '0', '--report', 'r']
+      const printed = await runIn(['chat', 'x', ...flags], exchange())
+      expect([printed.code, printed.out]).toEqual([code, ''])
+      const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
+      expect(printed.saved).toContain(received)
+      expect(printed.err).toContain(words)
+      expect(printed.err).not.toContain('nothing was sent')
+      expect(JSON.parse(printed.read('r'))).toMatchObject({
+        attempts: 2,
+        sent: code === 10 ? 'unknown' : 'yes',
+        usage: { inputTokens: 10, outputTokens: 20 },
+      })
 
-    const written = await runIn(['chat', 'x', '-o', 'out', ...flags], exchange())
-    expect([written.code, written.out, written.has('out')]).toEqual([code, '', false])
-    expect(written.read('out.part')).toBe(received)
+      const written = await runIn(['chat', 'x', '-o', 'out', ...flags], exchange())
+      expect([written.code, written.out, written.has('out')]).toEqual([code, '', false])
+      expect(written.read('out.part')).toBe(received)
 
-    const threaded = await runIn(['chat', 'x', '--thread', 't', ...flags], exchange())
-    expect([threaded.code, threaded.has('t')]).toEqual([code, false])
-    expect(threaded.saved).toContain(received)
+      const threaded = await runIn(['chat', 'x', '--thread', 't', ...flags], exchange())
+      expect([threaded.code, threaded.has('t')]).toEqual([code, false])
+      expect(threaded.saved).toContain(received)
 
-    const json = await runIn(['chat', 'x', '--errors', 'json', ...flags], exchange())
-    const { error } = JSON.parse(json.err)
-    expect(error).toMatchObject({ exit: code, attempts: 2, sent: code === 10 ? 'unknown' : 'yes' })
-    expect(error.safeToRetry).toBe(false)
-    expect([error.kept].flat().map(json.read)).toContain(received)
+      const json = await runIn(['chat', 'x', '--errors', 'json', ...flags], exchange())
+      const { error } = JSON.parse(json.err)
+      expect(error).toMatchObject({ exit: code, attempts: 2, sent: code === 10 ? 'unknown' : 'yes' })
+      expect(error.safeToRetry).toBe(false)
+      expect([error.kept].flat().map(json.read)).toContain(received)
 
-    const checked = await runIn(['chat', 'x', '--schema', 's', ...flags], exchange(), { s: 'true' })
-    expect([checked.code, checked.out]).toEqual([code, ''])
-    expect(checked.saved).toContain(received)
+      const checked = await runIn(['chat', 'x', '--schema', 's', ...flags], exchange(), { s: 'true' })
+      expect([checked.code, checked.out]).toEqual([code, ''])
+      expect(checked.saved).toContain(received)
 
-    const raw = await runIn(['chat', 'x', '--raw', ...flags], exchange())
-    expect(raw.code).toBe(code)
-    expect(raw.out.startsWith(first)).toBe(true)
-  })
+      const raw = await runIn(['chat', 'x', '--raw', ...flags], exchange())
+      expect(raw.code).toBe(code)
+      expect(raw.out.startsWith(first)).toBe(true)
+    },
+  )
 
   test.each([
     ['the continuation gets a 429', answering('{}', { status: 429 })],
     ['the continuation gets a 503', answering('{}', { status: 503, headers: { 'retry-after': '1' } })],
     ['the continuation cannot be sent', noConnection],
-  ])('advises to retry later, though the first part is billed again, if %s', async (_, answer) => {
+  ])('retry is "later", although the first part is billed again, if %s', async (_, answer) => {
     const exchange = inTurn(piece('Half', continued('t1')), answer)
     const ended = await runIn(['chat', 'x', '--retries', '0', '--errors', 'json'], exchange)
     expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later', safeToRetry: false })
   })
 
-  test('an interrupt during the second part of an answer is not safe to retry', async () => {
+  test('an interrupt during the second part of an answer has "safeToRetry": false', async () => {
     let clean: (exit: number) => string = () => ''
     let message = ''
     const interrupted: Exchange = (request, onSent) => {
@@ -258,7 +261,7 @@ describe('continuation that fails', () => {
     expect([ended.code, ended.out, ended.saved]).toEqual([10, 'Half', []])
   })
 
-  test('a continued stream that is cut off prints all text, or saves it as FILE.part', async () => {
+  test('a continued stream that is cut off keeps all its text, on stdout or in FILE.part', async () => {
     const exchange = () => inTurn(events(piece('One, ', continued('t1'))), events(piece('two')))
     expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two' })
     const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
@@ -269,7 +272,7 @@ describe('continuation that fails', () => {
 test.each([
   ['native', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])('exits with 8 and saves an answer with CONTINUATION and no token: %s', async (_, body) => {
+])('chat exits with 8 and saves an answer with CONTINUATION but no token: %s', async (_, body) => {
   const ended = await runIn(['chat', 'x'], inTurn(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
   expect(ended.err).toContain('the service sent CONTINUATION without a token')
@@ -278,21 +281,24 @@ test.each([
 test.each([
   [0, 10, 2],
   [1, 0, 3],
-])('repeats a continuation without an answer only with --retry-unknown', async (isRetried, code, count) => {
-  const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
-  const flags = isRetried ? ['--retry-unknown'] : []
-  const ended = await run(['chat', 'x', ...flags], { exchange })
-  expect([ended.code, ended.requests.length]).toEqual([code, count])
-  expect(bodiesOf(ended).map((body) => body.continuationToken)).toEqual(
-    [undefined, 't1', 't1'].slice(0, count),
-  )
-  if (code === 0) expect(ended.out).toBe('One, two.\n')
-})
+])(
+  'chat repeats a continuation without an answer only with --retry-unknown',
+  async (isRetried, code, count) => {
+    const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+    const flags = isRetried ? ['--retry-unknown'] : []
+    const ended = await run(['chat', 'x', ...flags], { exchange })
+    expect([ended.code, ended.requests.length]).toEqual([code, count])
+    expect(bodiesOf(ended).map((body) => body.continuationToken)).toEqual(
+      [undefined, 't1', 't1'].slice(0, count),
+    )
+    if (code === 0) expect(ended.out).toBe('One, two.\n')
+  },
+)
 
 test.each([
   ['no text', '', 'One'],
   ['text', 'two', 'Onetwotwo'],
-])('exits with 8 if the continuation tokens repeat in a circle, with %s', async (_, text, saved) => {
+])('chat exits with 8 if the continuation tokens repeat in a circle, with %s', async (_, text, saved) => {
   const exchange = inTurn(
     piece('One', continued('t1')),
     piece(text, continued('t2')),
@@ -302,7 +308,7 @@ test.each([
   expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', [saved], 3])
 })
 
-test('exits with 8 if an answer has no end after 64 requests', async () => {
+test('chat exits with 8 if an answer has not ended after 64 requests', async () => {
   let count = 0
   const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)
   const ended = await runIn(['chat', 'x'], exchange)
@@ -310,7 +316,7 @@ test('exits with 8 if an answer has no end after 64 requests', async () => {
   expect(ended.err).toContain('it has no end after 64 requests')
 })
 
-test('does not continue an answer after the deadline', async () => {
+test('chat does not continue an answer after the deadline', async () => {
   let now = 0
   const timers = { now: () => now, wallTime: () => now, random: () => 0, wait: async () => {} }
   const exchange: Exchange = (...call) => {

@@ -15,7 +15,7 @@ function openSchema() {
 
 const paid = message('no JSON', { usage: { input_tokens: 60, output_tokens: 40 } })
 
-test('chat saves an answer that did not match the schema if the next request cannot connect', async () => {
+test('chat saves an answer that does not match its schema if the next request cannot connect', async () => {
   const cwd = openSchema()
   let count = 0
   const exchange: Exchange = async () => {
@@ -29,7 +29,7 @@ test('chat saves an answer that did not match the schema if the next request can
   expect(readFileSync(error.kept, 'utf8')).toBe('no JSON')
 })
 
-test('chat --batch repeats no request for its schema after --max-total-tokens', async () => {
+test('chat --batch does not repeat a request for its schema after it has reached --max-total-tokens', async () => {
   const cwd = openSchema()
   let count = 0
   const exchange: Exchange = async () => {

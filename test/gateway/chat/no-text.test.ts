@@ -41,7 +41,7 @@ describe.each([
     ['on a terminal', [], { tty: ['stdout' as const, 'stderr' as const] }],
     ['with -q', ['-q'], {}],
     ['with --stream', ['--stream'], {}],
-  ])('exits with 8, names and saves an answer without text %s', async (_, flags, world) => {
+  ])('chat saves an answer without text and exits with 8 %s', async (_, flags, world) => {
     const { code, out, err, saved } = await chat(flags, body, world)
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err.replace(/\s+/g, ' ')).toContain(
@@ -52,7 +52,7 @@ describe.each([
     expect(statSync(saved[0] as string).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('saves a streamed answer without text as it was received', async () => {
+  test('chat saves a streamed answer without text as the service sent it', async () => {
     const stream = `data: ${body}\n\ndata: [DONE]\n\n`
     const { code, err, saved } = await chat(['--stream'], stream)
     expect(code).toBe(8)
@@ -111,14 +111,17 @@ test.each([
   expect(err).toBe('parley: the answer has no text\n')
 })
 
-test.each(['MAX_TOKENS', 'SAFETY'])('a failure without text starts with %s', async (reason) => {
-  const body = native(call).replace('STOP', reason)
-  const { code, err } = await chat([], body)
-  expect(code).toBe(8)
-  expect(err).toMatch(
-    /^parley: the answer was (cut|stopped).*; the answer has no text, only a function call;/,
-  )
-})
+test.each(['MAX_TOKENS', 'SAFETY'])(
+  'the message about an answer without text starts with the finish reason %s',
+  async (reason) => {
+    const body = native(call).replace('STOP', reason)
+    const { code, err } = await chat([], body)
+    expect(code).toBe(8)
+    expect(err).toMatch(
+      /^parley: the answer was (cut|stopped).*; the answer has no text, only a function call;/,
+    )
+  },
+)
 
 describe('answers that cannot be read', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
@@ -130,7 +133,7 @@ describe('answers that cannot be read', () => {
     ['plain text', 'paid for', 'txt'],
     ['a stream of an unknown form', 'data: {"choices":[{"text":"paid for"}]}\n\ndata: [DONE]\n\n', 'txt'],
     ['a stream nested too deep', `data: ${deep}\n\n`, 'txt'],
-  ])('exits with 8 and saves an unreadable answer: %s', async (_, body, extension) => {
+  ])('chat exits with 8 and saves an unreadable answer: %s', async (_, body, extension) => {
     for (const flags of [[], ['-q', '--stream']]) {
       const { code, out, err, saved } = await chat(flags, body)
       expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -143,7 +146,7 @@ describe('answers that cannot be read', () => {
     }
   })
 
-  test('does not save an error response, a web page or an empty body', async () => {
+  test('chat does not save an error response, a web page or an empty body', async () => {
     for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
       expect((await chat([], body)).saved).toEqual([])
     }

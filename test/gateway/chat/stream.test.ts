@@ -77,12 +77,12 @@ describe.each(Object.entries(forms))('stream of %s', (_, { type, body }) => {
     ['whole', body, 1e6],
     ['seven bytes at a time', body, 7],
     ['with CRLF and a byte order mark', `\ufeff${body.replace(/(?<!\r)\n/g, '\r\n')}`, 7],
-  ])('prints the same text of a stream however it is split: %s', async (_, sent, size) => {
+  ])('chat prints the same text of a stream however its bytes are split: %s', async (_, sent, size) => {
     const ended = await stream(await serveStream(type, inPieces(sent, size)))
     expect(ended).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
   })
 
-  test('a stream without its end exits with 8 and prints the received text', async () => {
+  test('chat exits with 8 and prints the received text if a stream has no end', async () => {
     const cut = body.slice(
       0,
       -1 - (body.length - body.lastIndexOf(type === 'application/json' ? '}]' : 'data:')),
@@ -95,7 +95,7 @@ describe.each(Object.entries(forms))('stream of %s', (_, { type, body }) => {
 })
 
 test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
-  'E46: a single chunk without framing and end is complete only if no stream was requested: %j',
+  'E46: a native chunk without framing is a complete answer only if no stream was requested: %j',
   async (body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })
@@ -114,7 +114,7 @@ test.each([
   ['query', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent?alt=sse', undefined],
   ['path', '/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse', undefined],
   ['body', '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent', true],
-])('--stream-via %s selects how a stream is requested', async (way, path, field) => {
+])('--stream-via %s requests the stream in this part of the request', async (way, path, field) => {
   const { requests, code } = await run(['chat', 'x', '--stream', '--stream-via', way])
   expect(code).toBe(0)
   expect(requests[0]?.url).toBe(`https://gateway.test${path}`)
@@ -128,7 +128,7 @@ test("--no-stream overrides the profile's stream setting", async () => {
   expect((await run(['chat', 'x', '--no-stream'], { env })).requests[0]?.url).not.toContain('alt=sse')
 })
 
-test('prints the first words of a stream while the service still sends', async () => {
+test('chat prints the first words of a stream while the service still sends', async () => {
   const { url } = await serveStream('text/event-stream', [`data: ${chunk('Hello')}\n\n`], 'stay')
   let out = ''
   const seen = new Promise<void>((resolve) => {
@@ -158,21 +158,21 @@ test.each([
   ['message_stop', 'data: {"type":"message_stop"}\n\n'],
   ['[DONE]', 'data: [DONE]\n\n'],
   ['[DONE] without a blank line', 'data: [DONE]\n'],
-])('stops reading a stream after %s', async (_, end) => {
+])('chat stops reading a stream after %s', async (_, end) => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
   )
   expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
 })
 
-test('reads the usage of a stream after a finish reason', async () => {
+test('chat reads the usage that follows the finish reason of a stream', async () => {
   const rest = 'data: {"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":8}}\n\n'
   const body = `data: ${chunk('Hi', { finishReason: 'STOP' })}\n\n${rest}`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--usage')
   expect(ended.err).toContain('7 tokens in · 8 out')
 })
 
-test('an error in a stream exits with 8 and the message of the service', async () => {
+test("an error event in a stream exits with 8 and prints the service's message", async () => {
   const error =
     'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"too\\nbusy"}}\n\n'
   const later = await stream(await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n${error}`]))
@@ -183,7 +183,7 @@ test('an error in a stream exits with 8 and the message of the service', async (
   expect(first).toMatchObject({ code: 8, out: '' })
 })
 
-test('skips pings and unknown events of a stream', async () => {
+test('chat skips pings and unknown events of a stream', async () => {
   const body = [
     'event: ping\ndata:\n\n',
     'data: {"type":"warning","message":"slow","delta":5,"usage":[]}\n\n',
@@ -199,7 +199,7 @@ test('skips pings and unknown events of a stream', async () => {
   expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
 })
 
-test('an event that is not JSON exits with 8 and is not printed', async () => {
+test('chat exits with 8 for an event that is not JSON, and does not print the event', async () => {
   const ended = await stream(
     await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),
   )
@@ -207,7 +207,7 @@ test('an event that is not JSON exits with 8 and is not printed', async () => {
   expect(ended.err).not.toContain('secret')
 })
 
-test("--raw prints each event's data as a line, without [DONE]", async () => {
+test('--raw prints the data of each event as a line, without [DONE]', async () => {
   const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${chunk('Hi', { finishReason: 'STOP' })}\n\ndata: [DONE]\n\n`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
   expect(ended).toMatchObject({
@@ -224,7 +224,7 @@ test('--raw prints only complete lines of a stream that is cut off', async () =>
   expect(ended).toMatchObject({ code: 8, out: `${chunk('Hi')}\n` })
 })
 
-test('prints 20,000 line breaks, at once or in many chunks', async () => {
+test('--stream prints 20,000 line breaks, at once or in many chunks', async () => {
   const many = 20_000
   const whole = await run(['chat', 'x'], { exchange: answering(message(`a${'\n'.repeat(many)}b`)) })
   expect(whole.out).toBe(`a${'\n'.repeat(many)}b\n`)
@@ -233,13 +233,13 @@ test('prints 20,000 line breaks, at once or in many chunks', async () => {
   expect(pieces.out).toBe(whole.out)
 })
 
-test('joins an emoji that is split over two events', async () => {
+test('--stream joins an emoji that is split over two events', async () => {
   const body = `data: ${delta('a\\ud83d').replace('\\\\', '\\')}\n\ndata: ${delta('\\ude00b').replace('\\\\', '\\')}\n\ndata: [DONE]\n\n`
   const ended = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
   expect(ended).toMatchObject({ code: 0, out: 'a😀b\n' })
 })
 
-test('escapes control characters of a stream on a terminal, but not in a pipe', async () => {
+test('--stream escapes control characters on a terminal, but not in a pipe', async () => {
   const body = `data: ${chunk('a\u001b')}\n\ndata: ${chunk(']0;x\u0007\r')}\n\ndata: ${chunk('\nb\u009b\u202e\u007f\r!', { finishReason: 'STOP' })}\n\n`
   const terminal = await run(['chat', 'x', '--stream'], { exchange: answering(body), tty: ['stdout'] })
   expect(terminal.out).toBe('a^[]0;x^G\nb\\u009b\\u202e^?^M!\n')
@@ -300,7 +300,7 @@ describe('native chunks on a connection that stays open', () => {
     return { ...ended, waits }
   }
 
-  test('native chunks are complete after a finish reason and 15 s of silence, with a warning', async () => {
+  test('a native stream is complete after a finish reason and 15 s of silence, with a warning', async () => {
     const warning = 'the service did not end the stream; it is taken as whole after 15 s of silence'
     const plain = await streamAndStayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
     expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${warning}\n`, waits: [15_000] })
@@ -310,7 +310,7 @@ describe('native chunks on a connection that stays open', () => {
     expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
   })
 
-  test('comments that keep the connection open count as silence', async () => {
+  test('comments that only keep a connection open count as silence', async () => {
     const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), `data: ${chunk(' lost')}\n\n`]
     expect(await streamAndStayOpen([finished('Hi'), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
   })
@@ -323,7 +323,7 @@ describe('native chunks on a connection that stays open', () => {
     ['there is no text', [finished('')]],
     ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
     ['the last event is incomplete', [finished('Hi'), 'data: {']],
-  ])('waits for more native chunks if %s', async (_, pieces) => {
+  ])('chat waits for more native chunks if %s', async (_, pieces) => {
     expect((await streamAndStayOpen(pieces)).waits).toEqual([Number.NaN])
   })
 })

@@ -46,7 +46,7 @@ describe('spinner (needs script)', () => {
     expect(screen.slice(screen.indexOf('Done.'))).not.toContain('waiting')
   })
 
-  test('the spinner replaces a table that is not complete', async () => {
+  test('the spinner is shown instead of an incomplete table', async () => {
     const row = delta('|a|b|\n|-|-|\n|1|2|\n')
     const { screen } = await stream(sseHead + delta('Look:\n\n'), [
       ['Look:', row],

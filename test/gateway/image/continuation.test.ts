@@ -33,8 +33,8 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   return { ...ended, images, tokens, read: (name: string) => readFileSync(join(cwd, name), 'utf8') }
 }
 
-describe('answer with images that ends with CONTINUATION', () => {
-  test('continues an answer with images and saves the images of all parts', async () => {
+describe('answer with images and the finish reason CONTINUATION', () => {
+  test('image requests the rest of a continued answer and saves the images of all parts', async () => {
     const exchange = inTurn(
       piece('First, ', continued('t1'), used(10, 100)),
       picture(continued('t2'), used(10, 200)),
@@ -71,7 +71,7 @@ describe('continuation of an answer with images that fails', () => {
     ['is not JSON', answering('{"candidates":'), 8],
     ['has neither text nor a new token', piece('', continued('t1')), 8],
     ['has an earlier token and text', piece('more', continued('t1')), 8],
-  ])('saves images and text of the first part if its continuation %s', async (_, answer, code) => {
+  ])('image saves images and text of the first part if its continuation %s', async (_, answer, code) => {
     const first = picture(continued('t1'), used(10, 20))
     const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], inTurn(first, answer))
     expect(ended).toMatchObject({ code, out: 'fox.png\n', images: ['fox.png'] })
@@ -104,7 +104,7 @@ test('an image batch retries a failed continuation and saves no image twice', as
   })
 })
 
-test('an image batch with --raw has all responses of a continued answer', async () => {
+test('an image batch with --raw puts all responses of a continued answer into the result', async () => {
   const parts = [picture(continued('t1'), used(1, 2)), picture(whole, used(1, 2))]
   const argv = ['--batch', 'in', '--raw', '--results', 'out']
   const ended = await runIn(argv, inTurn(...parts), { in: '"fox"\n' })

@@ -35,7 +35,7 @@ describe('names of image files', () => {
     [`${'word '.repeat(11)}longer`, `${'word-'.repeat(11)}longe`],
     [`${'x'.repeat(59)} y`, 'x'.repeat(59)],
     ['𝔘'.repeat(300), '𝔲'.repeat(60).normalize('NFC')],
-  ])('I13: derives the image name from the prompt %j', async (prompt, name) => {
+  ])('I13: image derives a file name from the prompt %j', async (prompt, name) => {
     const ended = await image(['--', prompt])
     expect(ended.code).toBe(0)
     expect(ended.files).toEqual([ended.out.trimEnd()])
@@ -43,7 +43,7 @@ describe('names of image files', () => {
     if (!prompt.startsWith('𝔘')) expect(ended.out).toBe(`${name}.png\n`)
   })
 
-  test('further images get the next free number', async () => {
+  test('image gives each further image the next free number', async () => {
     const cwd = folderWith({ 'fox-2.png': 'mine' })
     const both = parts(inline(png(1)), inline(png(2)))
     expect((await image(['fox'], { cwd, ...both })).out).toBe('fox.png\nfox-3.png\n')
@@ -53,7 +53,7 @@ describe('names of image files', () => {
     expect(again.read('fox.png')).toEqual(png(1))
   })
 
-  test('an automatic name skips links, folders and special files, also with --force (needs symbolic links)', async () => {
+  test('an automatic image name skips links, folders and special files, also with --force (needs symbolic links)', async () => {
     const cwd = folderWith({ victim: 'mine', 'fox-3.png': 'old' })
     symlinkSync('victim', join(cwd, 'fox.png'))
     mkdirSync(join(cwd, 'fox-2.png'))
@@ -63,20 +63,20 @@ describe('names of image files', () => {
     expect(ended.read('fox-3.png')).toEqual(png())
   })
 
-  test('-o with a trailing slash is a folder, which is created for the first image', async () => {
+  test('image creates the folder of an -o with a trailing slash for the first image', async () => {
     const ended = await image(['fox', '-o', 'new/pics/'])
     expect(ended).toMatchObject({ code: 0, out: 'new/pics/fox.png\n', err: '' })
     expect(ended.read('new/pics/fox.png')).toEqual(png())
     expect((await image(['fox', '-o', 'new/'], parts({ text: 'no' }))).files).toEqual([])
   })
 
-  test('numbers an explicit name before its extension', async () => {
+  test('image puts the number of an image before the extension of an explicit name', async () => {
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
     const ended = await image(['fox', '-o', 'a.b.png'], three)
     expect(ended).toMatchObject({ code: 0, out: 'a.b.png\na.b-2.png\na.b-3.png\n', err: '' })
   })
 
-  test('I13: an explicit name is printed verbatim in a pipe and escaped on a terminal (needs control characters in names)', async () => {
+  test('I13: an explicit image name is verbatim in a pipe and escaped on a terminal (needs control characters in names)', async () => {
     const name = 'a\u001b[31m.png'
     expect((await image(['x', `-o${name}`])).out).toBe(`${name}\n`)
     expect((await image(['x', `-o${name}`], { tty: ['stdout'] })).out).toBe('a^[[31m.png\n')
@@ -90,7 +90,7 @@ describe('names of image files', () => {
 })
 
 describe('checks of a target before a request', () => {
-  test('I01: an existing target exits with 11; --force replaces it', async () => {
+  test('I01: image exits with 11 if its target exists; --force replaces it', async () => {
     const cwd = folderWith({ 'a.png': 'mine' })
     const refused = await image(['x', '-o', 'a.png'], { cwd })
     expect(refused).toMatchObject({ code: 11, out: '', requests: [], files: ['a.png'] })
@@ -102,7 +102,7 @@ describe('checks of a target before a request', () => {
   })
 
   test.each([[[]], [['--force']]])(
-    'I03: never writes through a symbolic link: %j (needs symbolic links)',
+    'I03: image never writes through a symbolic link: %j (needs symbolic links)',
     async (flags) => {
       const cwd = folderWith({ victim: 'mine' })
       symlinkSync('victim', join(cwd, 'live.png'))
@@ -118,7 +118,7 @@ describe('checks of a target before a request', () => {
   )
 
   test.each([[[]], [['--force']]])(
-    'I04: exits with 11 for a device, or a folder without a trailing slash: %j',
+    'I04: image exits with 11 for a device, or a folder without a trailing slash: %j',
     async (flags) => {
       const cwd = temporaryFolder()
       mkdirSync(join(cwd, 'pics'))
@@ -139,7 +139,7 @@ describe('checks of a target before a request', () => {
     ['file/', 'not a folder'],
     ['file/deeper/', 'not a folder'],
     ['a\0b.png', ''],
-  ])('I05: exits with 11 if a part of the path is not a folder: %j', async (output, expectedText) => {
+  ])('I05: image exits with 11 if a part of the path is not a folder: %j', async (output, expectedText) => {
     const ended = await image(['x', '-o', output], { cwd: folderWith({ file: '' }) })
     expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
     expect(ended.err).toContain(expectedText)
@@ -151,7 +151,7 @@ describe('checks of a target before a request', () => {
 })
 
 describe('failures after the answer of image', () => {
-  test('I07: exits with 11 and saves one of three images elsewhere if its name is taken', async () => {
+  test('I07: image exits with 11 and saves one of three images elsewhere if its name is taken', async () => {
     const cwd = folderWith({ 'a-2.png': 'mine' })
     const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
     const ended = await image(['x', '-o', 'a.png'], { cwd, ...three })
@@ -162,7 +162,7 @@ describe('failures after the answer of image', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('image does not overwrite a target that appears after the check', async () => {
+  test('image does not overwrite a file that another process creates during the request', async () => {
     const cwd = temporaryFolder()
     const { exchange } = parts(inline(png()))
     const ended = await image(['x', '-o', 'a.png'], {
@@ -178,7 +178,7 @@ describe('failures after the answer of image', () => {
     expect(ended.err).toContain(ended.saved[0])
   })
 
-  test('image prints both reasons if the temporary folder fails too', async () => {
+  test('image prints both reasons if the target and then the temporary folder cannot be written', async () => {
     const cwd = temporaryFolder()
     const folder = join(cwd, 'a')
     mkdirSync(folder)

@@ -49,11 +49,11 @@ const bodies: [type: string, body: (filling: string) => string][] = [
 ]
 
 describe('I39: time to find images', () => {
-  test.each(patterns)('I39: finds images in a text full of %j in linear time', async (pattern) => {
+  test.each(patterns)('I39: image finds images in a text full of %j in linear time', async (pattern) => {
     for (const text of texts) await growsWithItsText((size) => extractDataUris(text(fill(pattern, size))))
   })
 
-  test.each(patterns)('I39: finds images in a body full of %j in linear time', async (pattern) => {
+  test.each(patterns)('I39: image finds images in a body full of %j in linear time', async (pattern) => {
     for (const [type, body] of bodies) {
       await growsWithItsText((size) => {
         try {

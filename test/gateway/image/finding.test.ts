@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { answering, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, parts, png } from './image.ts'
 
-describe('finds images in an answer', () => {
+describe('search for images in an answer', () => {
   const data = png().toString('base64')
   const wrapped = data.replace(/.{20}/g, '$&\r\n')
   const bytes = Buffer.concat([png(), Buffer.from([0xfb, 0xff, 0xfe, 0xfb])])
@@ -24,19 +24,19 @@ describe('finds images in an answer', () => {
     ['base64 with line breaks', { inlineData: { mimeType: 'image/png', data: wrapped } }],
     ['base64 without padding', { inlineData: { mimeType: 'image/png', data: data.replace(/=+$/, '') } }],
     ['a part whose text is a number', { ...inline(png()), text: 5 }],
-  ])('finds an image in %s', async (_, part) => {
+  ])('image finds an image in %s', async (_, part) => {
     const ended = await image(['fox'], parts(part))
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', files: ['fox.png'] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
-  test('finds an image in URL-safe base64', async () => {
+  test('image accepts URL-safe base64', async () => {
     const safe = { inlineData: { mimeType: 'image/png', data: bytes.toString('base64url') } }
     expect(safe.inlineData.data).toMatch(/[-_]/)
     expect((await image(['fox'], parts(safe))).read('fox.png')).toEqual(bytes)
   })
 
-  test('finds images in all candidates and in message blocks', async () => {
+  test('image finds images in all candidates and in message blocks', async () => {
     const candidate = (shade: number) => ({ content: { parts: [inline(png(shade))] } })
     const native = answering(
       JSON.stringify({ candidates: [candidate(1), {}, { content: null }, candidate(2)] }),
@@ -47,7 +47,7 @@ describe('finds images in an answer', () => {
     expect((await image(['x'], { exchange: message })).out).toBe('x.png\n')
   })
 
-  test('finds a long image with escaped or plain slashes', async () => {
+  test('image finds a long image with escaped or plain slashes', async () => {
     const large = Buffer.concat([png(), Buffer.alloc(300_000, 0xff)])
     const plain = imageAnswer({ text: '"quoted\\' }, inline(large), inline(png(3)))
     for (const body of [plain, plain.replaceAll('/', '\\/')]) {
@@ -60,7 +60,7 @@ describe('finds images in an answer', () => {
   })
 
   test.each(['iVBORw0KGgo*', 'iVBO Rw0K', 'iVBORw0KG', 'iVB=Rw0K', 'iVBORw0KGg=', '+_+_', ''])(
-    'text that is not base64 exits with 8: "%s"',
+    'image exits with 8 for a text that is not base64: "%s"',
     async (wrong) => {
       const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })
@@ -69,7 +69,7 @@ describe('finds images in an answer', () => {
   )
 
   test.each([0, 50_000, 99_999])(
-    'saves the whole text of an image with a wrong character at %i',
+    'image saves the whole base64 text if the character at %i is wrong',
     async (place) => {
       const text = Buffer.concat([png(), Buffer.alloc(75_000, 0xa5)])
         .toString('base64')
@@ -83,7 +83,7 @@ describe('finds images in an answer', () => {
     },
   )
 
-  test('a broken image exits with 8, and the other images are saved', async () => {
+  test('image exits with 8 for a broken image, and saves the other images', async () => {
     const broken = { inlineData: { mimeType: 'image/png', data: '*' } }
     const ended = await image(['x'], parts(inline(png(1)), broken, inline(png(2))))
     expect(ended).toMatchObject({ code: 8, out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
@@ -104,16 +104,19 @@ describe('answers without an image', () => {
     ['an unknown form', '{"data":[]}', 'another shape', ''],
     ['a web page', '<html><title>Log in</title>', 'not JSON', 'Log in'],
     ['an empty body', '', 'empty', ''],
-  ])('exits with 8 and saves the body if an answer has no image: %s', async (_, body, expectedText, more) => {
-    const ended = await image(['x'], { exchange: answering(body) })
-    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-    expect(ended.err).toContain(expectedText)
-    expect(ended.err).toContain(more)
-    expect(ended.saved).toHaveLength(body === '' ? 0 : 1)
-    for (const name of ended.saved) expect(ended.err).toContain(name)
-  })
+  ])(
+    'image exits with 8 and saves the body if an answer has no image: %s',
+    async (_, body, expectedText, more) => {
+      const ended = await image(['x'], { exchange: answering(body) })
+      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+      expect(ended.err).toContain(expectedText)
+      expect(ended.err).toContain(more)
+      expect(ended.saved).toHaveLength(body === '' ? 0 : 1)
+      for (const name of ended.saved) expect(ended.err).toContain(name)
+    },
+  )
 
-  test('an error in a 200 to image exits by its type', async () => {
+  test('the type of an error in a 200 to image decides the exit code', async () => {
     const body = '{"error":{"status":"RESOURCE_EXHAUSTED","message":"slow down"}}'
     expect(await image(['x'], { exchange: answering(body) })).toMatchObject({ code: 6, out: '', saved: [] })
   })

@@ -5,7 +5,7 @@ import { extractDataUris, ImageFinder } from '../../../src/wire/gateway/found-im
 const data = 'A'.repeat(32)
 const image = `data:image/png;base64,${data}`
 
-test('I40: finds 150,000 parts and images without a stack overflow', () => {
+test('I40: image finds images among 150,000 parts without a stack overflow', () => {
   const many = 150_000
   const part = `{"text":"data:image/x;base64,${data} data:image/x;base64,${data}"}`
   const wide = `{"content":[${`${part},`.repeat(many)}${part}]}`

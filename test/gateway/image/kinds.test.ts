@@ -16,13 +16,13 @@ describe('image formats', () => {
     ['tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
     ['bmp', Buffer.from('BM\x1a\0\0\0\0\0\0\0\x1a\0\0\0', 'latin1'), 'image/bmp'],
     ['jpg', Buffer.from('unknown bytes'), 'image/jpg'],
-  ])('I08: saves an image of this format with the extension %s', async (extension, bytes, mimeType) => {
+  ])('I08: image saves this format with the extension %s', async (extension, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
     expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
   })
 
   test.each(['image/jpeg', 'text/html', '../../x', 'image/svg+xml'])(
-    'I09: the bytes, not the MIME type %s, decide the format, with a note',
+    'I09: the bytes decide the image format, not the MIME type %s, with a note',
     async (mimeType) => {
       const ended = await image(['x'], parts(inline(png(), mimeType)))
       expect(ended).toMatchObject({ code: 0, out: 'x.png\n', files: ['x.png'] })
@@ -36,12 +36,15 @@ describe('image formats', () => {
     ['a path as the type', Buffer.from('who knows'), '../../x'],
     ['an archive with an image type', zip, 'image/png'],
     ['SVG with an unknown type', svg, 'image/x-unknown'],
-  ])('I08: exits with 8 and saves the bytes of an unknown format (I09): %s', async (_, bytes, mimeType) => {
-    const ended = await image(['x'], parts(inline(bytes, mimeType)))
-    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-    expect(ended.saved).toEqual([expect.stringMatching(/^parley-[\w-]+\.bin$/)])
-    expect(ended.err).toContain(ended.saved[0])
-  })
+  ])(
+    'I08: image exits with 8 and saves the bytes of an unknown format (I09): %s',
+    async (_, bytes, mimeType) => {
+      const ended = await image(['x'], parts(inline(bytes, mimeType)))
+      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+      expect(ended.saved).toEqual([expect.stringMatching(/^parley-[\w-]+\.bin$/)])
+      expect(ended.err).toContain(ended.saved[0])
+    },
+  )
 
   test('-o keeps an explicit image name, with a note if its extension differs', async () => {
     const wrong = await image(['x', '-o', 'a.jpg'])

@@ -7,7 +7,7 @@ describe('links to images', () => {
   const uri = 'https://files.test/../../etc/passwd?sig=1'
   const linked = imageAnswer({ fileData: { mimeType: 'image/png', fileUri: uri } })
 
-  test('I14: prints links to images without requesting them, and saves no file', async () => {
+  test('I14: image prints links to images without requesting them, and saves no file', async () => {
     const ended = await image(['x'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 0, out: `${uri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
@@ -20,19 +20,19 @@ describe('links to images', () => {
     'gs://bucket/x',
     'x.png',
     'https://u:p@files.test/x',
-  ])('prints a link of any form: %s', async (fileUri) => {
+  ])('image prints a link of any form: %s', async (fileUri) => {
     const ended = await image(['x'], parts({ fileData: { fileUri } }))
     expect(ended).toMatchObject({ code: 0, out: `${fileUri}\n`, files: [] })
     expect(ended.requests).toHaveLength(1)
   })
 
-  test('--download exits with 2 and sends nothing', async () => {
+  test('image --download is no flag: it exits with 2 and sends nothing', async () => {
     const ended = await image(['x', '--download'], { exchange: answering(linked) })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain("unknown flag '--download': it was removed: image prints a link")
   })
 
-  test('-o - exits with 8 for a link, and prints only the image next to one', async () => {
+  test('image -o - exits with 8 for a link, and writes only the image next to a link', async () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
     expect(alone.err).toContain(uri)
@@ -41,7 +41,7 @@ describe('links to images', () => {
     expect(Buffer.from(beside.outBytes)).toEqual(png())
   })
 
-  test('I41: saves all links that -o - cannot print, unshortened', async () => {
+  test('I41: image saves all links that -o - cannot print, unshortened', async () => {
     const signed = `https://files.test/x.png?token=0123456789&long=${'x'.repeat(3000)}`
     const ended = await image(['x', '-o', '-'], parts({ fileData: { fileUri: signed } }))
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })

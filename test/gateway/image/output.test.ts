@@ -6,7 +6,7 @@ import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
 describe('stdout and stderr of image', () => {
-  test('image prints paths on stdout, and texts on stderr with a mark before each line', async () => {
+  test('image prints paths on stdout, and texts on stderr after a mark on each line', async () => {
     const texts = [{ text: '::add-mask::x\n\u001b[2J' }, { text: 'hm', thought: true }]
     const ended = await image(['x'], parts(...texts, inline(png())))
     expect(ended).toMatchObject({ code: 0, out: 'x.png\n', err: '| ::add-mask::x\n| ^[[2J\n' })
@@ -20,7 +20,7 @@ describe('stdout and stderr of image', () => {
     expect((await image(['x'])).err).toBe('')
   })
 
-  test('image --raw prints the exact bytes and saves nothing, and the exit code reports failures', async () => {
+  test('image --raw prints the exact bytes and saves nothing; the exit code reports failures', async () => {
     const body = ` ${imageAnswer(inline(png()))}\n`
     const ended = await image(['x', '--raw'], {
       exchange: answering([body.slice(0, 50), body.slice(50)]),
@@ -61,7 +61,7 @@ describe('stdout and stderr of image', () => {
     ['a web page', '<html>', 8],
     ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
     ['an event that is not JSON', 'data: {"candidates":\n\n', 8],
-  ])('image --raw exits by the JSON of the body: %s', async (_, body, code) => {
+  ])('image --raw fails if the body is %s', async (_, body, code) => {
     const ended = await image(['x', '--raw'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code, out: body, files: [], saved: [] })
   })
@@ -81,12 +81,12 @@ describe('stdout and stderr of image', () => {
     expect(ended.saved.map((name) => name.slice(-4)).sort()).toEqual(['.jpg', '.png'])
   })
 
-  test('I16: image -o - exits with 2 on a terminal before anything is sent (V13)', async () => {
+  test('I16: image -o - exits with 2 on a terminal before it sends anything (V13)', async () => {
     const ended = await image(['x', '-o', '-'], { tty: ['stdout'] })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   })
 
-  test('image --errors json prints one line, also if several images fail', async () => {
+  test('image --errors json prints one line, even if several images fail', async () => {
     const ended = await image(['x', '-o', '-', '--errors', 'json'], parts(inline(png(1)), inline(png(2))))
     expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
     const { error } = JSON.parse(ended.err)
@@ -99,7 +99,7 @@ describe('previews of images', () => {
   const kitty = { env: { TERM: 'xterm-kitty' }, tty: ['stdout' as const] }
   const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
 
-  test('previews images on terminals that support it', async () => {
+  test('image previews images on terminals that support it', async () => {
     expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
     const shown = await image(['x'], iterm)
     expect(shown.out).toBe(
@@ -114,7 +114,7 @@ describe('previews of images', () => {
     ['--no-preview', ['--no-preview'], kitty],
     ['an unknown terminal', [], { tty: ['stdout' as const] }],
     ['a multiplexer', [], { ...kitty, env: { TERM: 'xterm-kitty', TMUX: '/tmp/x' } }],
-  ])('previews no image: %s', async (_, argv, world) => {
+  ])('image prints no preview for %s', async (_, argv, world) => {
     expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
   })
 
@@ -130,7 +130,7 @@ describe('previews of images', () => {
       { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) },
       'this image is not shown: this terminal shows PNG, and it is jpg',
     ],
-  ])('--preview explains why it cannot preview the image: %s', async (_, world, why) => {
+  ])('--preview explains why image cannot show a preview: %s', async (_, world, why) => {
     expect((await image(['x', '--preview'], world)).err).toBe(`parley: --preview: ${why}\n`)
     expect((await image(['x'], world)).err).toBe('')
   })
@@ -142,7 +142,7 @@ describe('previews of images', () => {
     expect(batch).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('previews nothing if the Kitty protocol does not accept the image', async () => {
+  test('image prints no preview if the terminal rejects the Kitty protocol', async () => {
     const ended = await image(['x'], { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) })
     expect(ended).toMatchObject({ code: 0, out: 'x.jpg\n' })
   })
@@ -163,7 +163,7 @@ describe('image with the emulator', () => {
     expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
   })
 
-  test('--fault of serve applies to the endpoint image', async () => {
+  test('serve --fault applies to the endpoint of image', async () => {
     const exchange = createEmulator({ faults: parseFaults(['image:500x1'], faultEndpoints) })
     expect(await image(['x', '--retries', '0'], { exchange })).toMatchObject({ code: 7, out: '', files: [] })
     expect(await image(['x'], { exchange })).toMatchObject({ code: 0, out: 'x.png\n' })

@@ -89,7 +89,7 @@ test('I05: image into an unwritable folder exits with 11 before sending (needs a
 test('I06: on a full disk image exits with 11, leaves no partial file and saves the image elsewhere (needs unshare)', async () => {
   body = imageAnswer(inline(large))
   mkdirSync(join(cwd, 'small'))
-  // The mounted folder is visible only inside the namespace, so the script lists it.
+  // The mounted folder is visible only in the namespace, so the script lists its files.
   const script = 'mount -t tmpfs -o size=64k tmpfs small && "$@"; code=$?; ls -A small >&2; exit $code'
   const ended = await image(['x', '-o', 'small/a.png'], {
     within: ['unshare', '-m', 'sh', '-c', script, 'sh'],
@@ -104,7 +104,7 @@ test('I06: on a full disk image exits with 11, leaves no partial file and saves 
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test('I11: the first of two runs with one target writes it; the other saves its image elsewhere', async () => {
+test('I11: two image runs with one target write it once, and the second saves its image elsewhere', async () => {
   const sockets: (() => void)[] = []
   await server.close()
   // The server answers after both runs have checked the target.
@@ -152,7 +152,7 @@ test('O04: a full stdout loses no image (needs /dev/full)', async () => {
   expect(readFileSync(bytes.saved[0] ?? '')).toEqual(png(1))
 })
 
-test('a closed pipe for the paths of images loses no image (needs sh)', async () => {
+test('image loses no image if the reader of its paths closes the pipe (needs sh)', async () => {
   body = imageAnswer(...[1, 2, 3].map((shade) => inline(png(shade))))
   const ended = await image(['x'], { within: ['bash', '-c', 'set -o pipefail; "$@" | true', 'bash'] })
   expect(ended).toMatchObject({ code: 0, err: '', files: ['x-2.png', 'x-3.png', 'x.png'] })

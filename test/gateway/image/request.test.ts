@@ -27,7 +27,7 @@ describe('request of image', () => {
     expect(none.err).toContain('-m NAME')
   })
 
-  test('image: -f adds a reference image, -i sends a body unchanged, stdin is a prompt or a body', async () => {
+  test('image -f adds a reference image, -i sends a body unchanged, and stdin is a prompt or a body', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'ref.png'), png(7))
     const { requests } = await image(['in snow', '-f', 'ref.png'], { cwd })
@@ -52,7 +52,7 @@ describe('request of image', () => {
     expect(await image(['x', flag, value])).toMatchObject({ code: 2, out: '', requests: [], files: [] })
   })
 
-  test('image --dry-run and --curl show the request, and check and create no file', async () => {
+  test('image --dry-run and --curl show the request, and neither check nor create a file', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'there.png'), '')
     const dry = await image(['x', '--dry-run', '-o', 'there.png'], { cwd })

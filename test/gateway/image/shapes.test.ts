@@ -78,19 +78,19 @@ describe('forms of an answer with one image', () => {
         ?.map((text) => event(chunk([{ text }])))
         .join('') + event(chunk([], 'STOP')),
     ],
-  ])('I27: finds an image in an event stream of %s', async (_, body) => {
+  ])('I27: image finds an image in an event stream of %s', async (_, body) => {
     const ended = await image(['fox', '-q'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], saved: [] })
     expect(ended.read('fox.png')).toEqual(png())
   })
 
-  test('I28: prints the links of an answer with data and url', async () => {
+  test('I28: image prints the links of an answer with data and url', async () => {
     const body = json({ data: [{ url: 'https://files.test/a.png' }, { url: 'https://files.test/b.png' }] })
     const ended = await image(['x'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a.png\nhttps://files.test/b.png\n' })
   })
 
-  test('image prints the text around the image and the footer, also of a stream', async () => {
+  test('image prints the text around an image and the footer, also of a stream', async () => {
     const more = { usageMetadata: { promptTokenCount: 7 }, modelVersion: 'painter' }
     const last = { ...chunk([{ text: 'fox' }], 'STOP'), ...more }
     const body = event(chunk([{ text: 'A ' }])) + event(chunk([{ text: 'red ' }])) + event(last)
@@ -101,7 +101,7 @@ describe('forms of an answer with one image', () => {
   })
 })
 
-describe('answers that were paid for', () => {
+describe('image answers that were billed but cannot be read', () => {
   const bodyOf = (ended: Awaited<ReturnType<typeof image>>) => {
     const [path = ''] = /\S+parley-[\w.-]+/.exec(ended.err) ?? []
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
@@ -122,7 +122,7 @@ describe('answers that were paid for', () => {
     expect(bodyOf(ended)).toBe(body)
   })
 
-  test('I32: --errors json has the path of a saved body; --raw prints the body instead', async () => {
+  test('I32: image --errors json has the path of a saved body; --raw prints the body instead', async () => {
     const exchange = answering('{"picture":1}')
     const asJson = await image(['x', '--errors', 'json'], { exchange })
     expect(JSON.parse(asJson.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
@@ -135,7 +135,7 @@ describe('answers that were paid for', () => {
     })
   })
 
-  test('I33: prints the stop reason of an answer without an image, with its explanation', async () => {
+  test('I33: image prints the stop reason of an answer without an image, with its explanation', async () => {
     const finish = { candidates: [{ finishReason: 'IMAGE_OTHER', finishMessage: 'Try again' }] }
     const ended = await image(['x'], { exchange: answering(json(finish)) })
     expect(ended.err).toMatch(
@@ -143,16 +143,19 @@ describe('answers that were paid for', () => {
     )
   })
 
-  test.each([4, 40_000, 100_000])('I34: saves data with an invalid character at %d unchanged', async (at) => {
-    const long = Buffer.alloc(150_000, 1).toString('base64')
-    const wrong = `${long.slice(0, at)}*${long.slice(at)}`
-    const ended = await image(
-      ['x'],
-      parts({ inlineData: { mimeType: 'image/png', data: wrong } }, inline(png())),
-    )
-    expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
-    expect(bodyOf(ended)).toBe(wrong)
-  })
+  test.each([4, 40_000, 100_000])(
+    'I34: image saves base64 data with an invalid character at %d unchanged',
+    async (at) => {
+      const long = Buffer.alloc(150_000, 1).toString('base64')
+      const wrong = `${long.slice(0, at)}*${long.slice(at)}`
+      const ended = await image(
+        ['x'],
+        parts({ inlineData: { mimeType: 'image/png', data: wrong } }, inline(png())),
+      )
+      expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
+      expect(bodyOf(ended)).toBe(wrong)
+    },
+  )
 
   const whole = event(chunk([inline(png())]))
   test.each([
@@ -163,7 +166,7 @@ describe('answers that were paid for', () => {
     ['no end of an array', json([chunk([inline(png())])]).slice(0, -1), 'ended early', 0],
     ['no end of chunks in a row', `${json(chunk([inline(png())]))}\n${json(chunk([]))}`, 'ended early', 0],
   ])(
-    'I35: exits with 8 and saves the image if it is followed by %s',
+    'I35: image exits with 8 and saves an image that is followed by %s',
     async (_, body, expectedText, count) => {
       const ended = await image(['x'], { exchange: answering(body, events) })
       expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
@@ -172,7 +175,7 @@ describe('answers that were paid for', () => {
     },
   )
 
-  test('I36: a stream or array with only an error exits with 8', async () => {
+  test('I36: image exits with 8 for a stream or an array with only an error', async () => {
     const error = { error: { status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }
     const stream = await image(['x'], { exchange: answering(event(error), events) })
     expect(stream).toMatchObject({ code: 8, out: '', saved: [] })
@@ -180,9 +183,9 @@ describe('answers that were paid for', () => {
   })
 })
 
-describe('lines of stdout of image', () => {
+describe('lines on stdout of image', () => {
   test.each([[['pipe']], [['stdout']]])(
-    'I37: prints a link with a line break on one line: %j',
+    'I37: image prints a link with a line break on one line: %j',
     async (tty) => {
       const fileUri = 'https://files.test/a\n/etc/passwd\r\u001b[2J'
       const ended = await image(['x'], { ...parts({ fileData: { fileUri } }), tty: tty as ['stdout'] })
@@ -191,7 +194,7 @@ describe('lines of stdout of image', () => {
   )
 
   test.each(['constructor', '__proto__', 'toString', 'image/constructor'])(
-    'I38: a MIME type named %s is unknown',
+    'I38: image treats the MIME type %s as unknown',
     async (mimeType) => {
       const unknown = await image(['x'], parts(inline(Buffer.from('who knows'), mimeType)))
       expect(unknown).toMatchObject({ code: 8, out: '', files: [] })
