@@ -4,16 +4,19 @@ import { collectBody } from './exchange.ts'
 export interface BodyTextDecoder {
   /** Decodes a chunk. Without `stream` it is the last chunk, or the whole body. */
   decode(bytes?: Uint8Array, options?: { stream?: boolean }): string
-  /** Returns the declared charset if it is unknown, or if a stream was decoded as UTF-8 instead. Invalid bytes became U+FFFD. */
+  /**
+   * Returns the declared charset if the decoder did not use it: it is unknown, or the stream began as UTF-8.
+   * Invalid bytes became U+FFFD.
+   */
   ignoredCharset(): string | undefined
   /** Returns whether bytes were invalid and became U+FFFD. */
   isDamaged(): boolean
 }
 
 /**
- * Creates a decoder for the charset of a content type. That charset is often wrong, so bytes that are valid UTF-8 are
- * decoded as UTF-8. In a stream, the first run of bytes beyond ASCII decides: text is printed while it arrives, and the
- * result must not depend on the chunks.
+ * Creates a decoder for the charset of a content type. That charset is often wrong, so bytes that are valid
+ * UTF-8 are decoded as UTF-8. In a stream, the first run of non-ASCII bytes decides, because its text is
+ * printed before the rest arrives.
  */
 export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   const { charset, declared } = readDeclared(contentType)
@@ -22,7 +25,7 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   let pending: Uint8Array = new Uint8Array()
   let hasText = false
   let isDamaged = false
-  /** The bytes before the next chunk that may belong to an incomplete character. */
+  /** Last bytes of the previous chunk. They may begin a character that this chunk completes. */
   let last: Uint8Array = new Uint8Array()
 
   function decodeWith(decoder: CharsetDecoder, bytes: Uint8Array, stream: boolean): string {
@@ -134,12 +137,12 @@ const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
       .replace(/[\x80-\x9f]/g, (char) => windows1252.charAt(char.charCodeAt(0) - 0x80)),
 })
 
-/** Maximum length of the run of bytes that decides about a stream. */
+/** Maximum length of the run of non-ASCII bytes that decides about a stream. */
 const maxRunBytes = 4096
 
 /**
- * Chooses between UTF-8 and the declared charset. Returns the number of leading ASCII bytes if a stream has not delivered
- * the whole first run of bytes beyond ASCII yet.
+ * Chooses between UTF-8 and the declared charset. Returns the number of leading ASCII bytes if the first run
+ * of non-ASCII bytes of a stream is still incomplete.
  */
 function choose(
   bytes: Uint8Array,
@@ -164,7 +167,7 @@ function choose(
   return isUtf8(run, true) ? createUtf8Decoder() : declared
 }
 
-/** Finds the order by a byte order mark, or by the zero byte in a first character of ASCII. */
+/** Detects UTF-16 by a byte order mark, or by the zero byte of a first ASCII character. */
 function findByteOrder([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return 'utf-16le'
   if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) return 'utf-16be'

@@ -31,7 +31,7 @@ export interface Page {
 export function readPage(text: string, name: string): Page {
   let texts: string[] = []
   const page = parseReceived(text, name, () => {
-    // Checks the depth, too: a walk of its own would take as long as the rest of the page.
+    // This walk checks the depth, too. A second walk would take as long as the rest of the page.
     texts = listElements(text, text[skipBlanks(text, 0)] === '[' ? undefined : 'data')
     return JSON.parse(text)
   })
@@ -105,7 +105,10 @@ export function listElements(source: string, field?: string): string[] {
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
-  /** Name of the field at `fieldStart`, once read: a text that is not JSON may have many lists in one field. */
+  /**
+   * Name of the field at `fieldStart`. It is read once, because a text that is not JSON may have many lists
+   * in one field.
+   */
   let fieldName: string | undefined
   /** Offset of the current element in the list. */
   let start: number | undefined

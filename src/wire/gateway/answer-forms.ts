@@ -13,7 +13,7 @@ import * as z from '../zod.ts'
 export interface AnswerCounts extends TokenCounts {
   /** Included in the output tokens. */
   reasoningTokens?: TokenCount
-  /** If absent, the sum of input, output and both caches. */
+  /** If absent: the sum of input, output and both cache counts. */
   totalTokens?: TokenCount
 }
 
@@ -185,7 +185,10 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 /** Content of one native chunk or body. */
 export interface NativePiece extends AnswerPiece {
-  /** True for an unfinished printed or other candidate; absent if the chunk has none of that kind. */
+  /**
+   * Whether the first candidate, which is printed, and the other candidates are unfinished. Absent if the
+   * chunk has no such candidate.
+   */
   isOpen: { first?: boolean; others?: boolean }
   /** Counts up to this chunk; they replace all counts of earlier chunks. */
   counts: AnswerCounts | undefined

@@ -37,7 +37,7 @@ export class AnswerReader {
   /** A value had a known form. */
   #isKnown = false
   /**
-   * The last message, or the last native chunk of the printed candidate and of the others, has a stop reason.
+   * The answer has a stop reason: in its last message, or in the last native chunk of each kind of candidate.
    */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}

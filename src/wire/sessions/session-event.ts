@@ -13,7 +13,7 @@ export type SessionEvent = z.infer<typeof SessionEvent>
 /** The response to sent events (session events, 2.3; public clients, 1). */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
-/** Returns a text that is not empty. */
+/** Returns the value if it is a text that is not empty. */
 const filled = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
@@ -138,8 +138,8 @@ export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
 /**
- * Returns whether an agent works after this event: a client sent it, or it says so. An interrupt starts no
- * work.
+ * Returns whether the agent works after this event. A client's event starts work, except an interrupt; so
+ * does an event that reports work.
  */
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
@@ -148,13 +148,13 @@ export const startsWork = ({ type }: SessionEvent): boolean =>
 export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
 /**
- * Returns whether after events of this type a tool use needs no answer: a client's decision or result, or the
- * service's own result.
+ * Returns whether an event of this type answers a tool use: a client's decision or result, or the service's
+ * own result.
  */
 export const isAnswerType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
-/** Returns the id of the tool use to which an event is the decision or result. */
+/** Returns the id of the tool use that an event decides or answers. */
 export function getAnsweredId(event: SessionEvent): string | undefined {
   const ids = isAnswerType(event.type) ? answerFields.map((field) => event[field]) : []
   return ids.find((each): each is string => typeof each === 'string')
