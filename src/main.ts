@@ -8,6 +8,7 @@ import { Endings } from './endings.ts'
 import { asFailure, CliError, OutputClosed } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
+import { createLineWrapper } from './io/wrapping.ts'
 import { Report } from './report.ts'
 import { Secrets } from './secrets.ts'
 import { Summary } from './summary.ts'
@@ -29,6 +30,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const start = host.timers.now()
   const report = new Report(argv, { host, summary, endings, secrets, start })
   let ending: Promise<number> | undefined
+  let wrap: (message: string) => string = String
   const deadline = new Deadline(host.timers)
   const run: RunContext = { start, deadline, cleanups, secrets, summary, endings }
   host.onSignal?.((exit) => {
@@ -40,7 +42,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), consequence]
     const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     if (isJson) return describeSignal(exit, words, kept)
-    return guard(`${isInLine ? '\n' : ''}parley: ${words}\n`)
+    return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
   host.onCrash?.((error) => fail(asFailure(error, endings.interrupt().consequence)))
   const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(endings.interrupt().consequence)))
@@ -51,6 +53,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       return 0
     }
     checkArguments(argv, host, report)
+    // A signal handler cannot wait for the import, so the wrapper is created before.
+    wrap = await createLineWrapper(host.stderr)
     const { runProgram } = await import('./cli/program.ts')
     const program = runProgram(argv, host, { run, version, report })
     const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramEnd => {
@@ -176,10 +180,9 @@ const earlyExitFailure = (state: string | undefined) =>
  * arguments are invalid.
  */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
-  const [{ renderFailure }, { createStyle }, { createLineWrapper }] = await Promise.all([
+  const [{ renderFailure }, { createStyle }] = await Promise.all([
     import('./io/failure.ts'),
     import('./io/style.ts'),
-    import('./io/wrapping.ts'),
   ])
   const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)
   return renderFailure(failure, style, await createLineWrapper(host.stderr))

@@ -18,9 +18,12 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
   if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
-  // The service's text never begins a line, so nobody can take it for parley's text.
-  if (serviceMessage) lines.push(`  ${style.dim('the service says:')} ${oneLine(serviceMessage)}`)
-  if (requestId) lines.push(`  ${style.dim('request id:')} ${oneLine(requestId, 200)}`)
+  const addRemote = (label: string, text: string | undefined) => {
+    // Remote text never begins a message, so nobody can take it for parley's text.
+    if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, style.dim))
+  }
+  addRemote('the service says:', serviceMessage && oneLine(serviceMessage))
+  addRemote('request id:', requestId && oneLine(requestId, 200))
   return `${lines.join('\n')}\n`
 }
 

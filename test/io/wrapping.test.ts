@@ -33,11 +33,32 @@ test('V69: keeps a command to copy on one line', async () => {
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test("V69: does not wrap the service's message, so only parley begins a line", async () => {
+test("V69: indents each line of the service's message, so only parley begins a line", async () => {
   const serviceMessage = `it is so ${'very '.repeat(30)}late`
   const exchange = answering(JSON.stringify({ error: { message: serviceMessage } }), { status: 400 })
   const { err } = await run(['chat', 'hi'], { ...terminal, exchange })
-  expect(err).toContain(`\n  the service says: ${serviceMessage}\n`)
+  expect(err.trimEnd().split('\n').slice(2)).toEqual(err.match(/(?<=\n) {4}\S.{0,39}(?=\n)/g))
+  expect(joined(err)).toContain(` the service says: ${serviceMessage}\n`)
+})
+
+test('V69: wraps the message of a signal between words', async () => {
+  let signal: (exit: number) => string = () => ''
+  const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
+  const text = await new Promise<string>((resolve) => {
+    void run(batch, {
+      ...terminal,
+      stdin: '"x"\n',
+      exchange() {
+        resolve(signal(143))
+        return new Promise(() => {})
+      },
+      onSignal(act) {
+        signal = act
+      },
+    })
+  })
+  expect(joined(text)).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
+  for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
 test('wraps a note like a failure, and counts wide characters as two columns', async () => {
