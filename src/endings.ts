@@ -131,9 +131,14 @@ export class Endings {
     return all.reduce(getFurther, this.#sentBefore)
   }
 
+  /** Number of calls in progress that may have been carried out. */
+  get unanswered(): number {
+    return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
+  }
+
   /** Returns whether the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
-    if ([...this.#inProgress].some((call) => call.getOutcome().mayDuplicate)) return true
+    if (this.unanswered > 0) return true
     return this.#rerun?.mayDuplicate ?? this.#mayDuplicate
   }
 

@@ -69,7 +69,7 @@ function requireReplaceable(target: string, name: string): void {
     throw problem('it is neither empty nor a report, and is not replaced')
 }
 
-/** Only a batch writes many files, and its report does not list them. So a larger file is not a report. */
+/** A report lists at most 1,000 files, so a larger file is not a report. */
 const maxReportBytes = 16 * 2 ** 20
 
 function isReport(path: string, size: number): boolean {
@@ -120,7 +120,7 @@ function describeRun(
     attempts,
     requestId: shown(requestId),
     session: shown(session),
-    files: files ?? null,
+    files: files ? [...files] : null,
     cost: formatCost(run),
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
     sessionCost: formatCost(whole),

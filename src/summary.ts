@@ -54,9 +54,17 @@ export class Summary {
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
   /** Files with results; `undefined` if they are too many. */
-  files: string[] | undefined = []
+  files: Set<string> | undefined = new Set()
   /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
+}
+
+/** Maximum number of files in a report. A batch may write more. */
+const maxFiles = 1000
+
+/** Adds a file with results. */
+export function addFile(summary: Summary, name: string): void {
+  if (summary.files?.add(name) && summary.files.size > maxFiles) summary.files = undefined
 }
 
 interface AnswerFacts {

@@ -8,7 +8,7 @@ import { CliError } from '../src/errors.ts'
 import { Report } from '../src/report.ts'
 import { prepareReport } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
-import { Summary } from '../src/summary.ts'
+import { addFile, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import { execute, start } from './harness/process.ts'
@@ -211,12 +211,32 @@ test('--report names files, sessions and counts', async () => {
   await run(['chat', '--batch', '-', '--report', 'r.json'], { cwd, exchange, stdin: '"a"\n"b"\n' })
   expect(read(cwd)).toMatchObject({
     attempts: 2,
-    files: null,
+    files: [],
     model: null,
     stopReason: null,
     usage: { inputTokens: 6, outputTokens: 10, totalTokens: 16, reasoningTokens: null },
     counts: { total: 2, ok: 2, failed: 0, skipped: 0, notDone: 0 },
   })
+})
+
+test('--report of a batch lists its images and the file of --results', async () => {
+  const cwd = temporaryFolder()
+  const argv = ['image', '--batch', '-', '-m', 'm', '-o', 'o/', '--results', 'r.ndjson', '--report', 'r.json']
+  await run(argv, { cwd, stdin: '"a fox"\n"a hen"\n' })
+  expect(read(cwd).files.sort()).toEqual(['o/000001-a-fox.png', 'o/000002-a-hen.png', 'r.ndjson'])
+  // A resumed batch has nothing to write.
+  await run([...argv, '--resume'], { cwd, stdin: '"a fox"\n"a hen"\n' })
+  expect(read(cwd)).toMatchObject({ files: ['r.ndjson'], counts: { skipped: 2 } })
+})
+
+test('a report lists at most 1,000 files, otherwise null', () => {
+  const summary = new Summary()
+  for (let index = 0; index < 1000; index++) addFile(summary, `${index}.png`)
+  addFile(summary, '0.png')
+  expect(summary.files?.size).toBe(1000)
+  addFile(summary, '1000.png')
+  addFile(summary, '1001.png')
+  expect(summary.files).toBeUndefined()
 })
 
 test('--report removes an earlier report at the start', async () => {

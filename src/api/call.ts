@@ -9,6 +9,7 @@ import { type Output, OutputAttempts } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
+import { addFile } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { type CollectedBody, collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
@@ -47,7 +48,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
     else await caller.call(endpoint, parts, (answer) => printAnswer(saving, answer, file))
     await file?.commit()
-    if (file && name) context.summary.files?.push(name)
+    if (file && name) addFile(context.summary, name)
   }
   try {
     const savingFile = () => context.endings.during(savePart(file), callAndPrint)

@@ -151,7 +151,7 @@ function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { nam
 function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
   if (!part) return stop
   const { results } = options
-  const isAll = tally.ok + tally.failed === 0
+  const isAll = tally.ok + tally.failed === tally.elsewhere
   const way =
     results !== undefined
       ? `append the saved results to ${results}, then the same command with --resume`

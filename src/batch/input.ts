@@ -101,6 +101,8 @@ export class Tally implements BatchUsage {
   readonly failures: Record<string, number> = {}
   /** Number of lines that an earlier run finished. */
   skipped = 0
+  /** Number of results that are not in their destination: saved in another file, or printed. */
+  elsewhere = 0
   /** Tokens of all answers with a token count, including earlier runs. */
   tokens = 0
   /** Tokens of earlier runs, included in `tokens`. */

@@ -31,6 +31,9 @@ export function withStatusLine(context: Context): BatchContext {
 
 const progressIntervalMs = 250
 
+/** A terminal prints `^C` after the progress. On the next row, it would keep the progress from being removed. */
+const ctrlCColumns = 3
+
 /** Number of results after which the young generation of the heap needs no more growth. */
 const steadyResults = 2000
 
@@ -62,8 +65,7 @@ export class BatchReport {
     this.#saved = saved
     this.#start = timers.now()
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
-    // The results contain the file names.
-    Object.assign(context.summary, { counts: () => this.#counts(), files: undefined })
+    context.summary.counts = () => this.#counts()
     context.cleanups.add(context.status.remove)
     if (this.#isShown) this.#tick()
     this.#stopProgressLines = printProgressLines(context, () => this.#describeProgress())
@@ -151,7 +153,7 @@ export class BatchReport {
 
   #tick(): void {
     const { status, host, timers } = this.#context
-    status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - 1)))
+    status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - ctrlCColumns)))
     this.#cancelTick = schedule(timers, progressIntervalMs, () => this.#tick())
   }
 
@@ -174,7 +176,15 @@ export class BatchReport {
     const { timers, start } = this.#context
     // Includes the wait before the first line.
     const seconds = (timers.now() - start) / 1000
-    return `${formatSummary(this.#tally, this.#left ?? 0, seconds)}${this.#describeResume(stop)}`
+    const counts = formatSummary(this.#tally, this.#left ?? 0, seconds)
+    return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
+  }
+
+  /** Describes the requests that an interrupt or the deadline leaves without an answer. */
+  #describeUnanswered(): string {
+    const { unanswered } = this.#context.endings
+    if (unanswered === 0) return ''
+    return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }
 
   /** Describes how to continue if lines are left. */
@@ -208,11 +218,12 @@ export function formatProgress(tally: Tally, passed: number, pause = 0): string 
 
 /** Formats the final counts of a batch. */
 export function formatSummary(tally: Tally, left: number, seconds: number): string {
-  const { ok, failed, skipped, failures } = tally
+  const { ok, failed, elsewhere, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return joinFields(
     `${count(ok)} ok`,
     `${count(failed)} failed${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}`,
+    elsewhere > 0 && `${count(elsewhere)} of these saved elsewhere`,
     skipped > 0 && `${count(skipped)} already done`,
     left > 0 && `${count(left)} not done`,
     describeTokens(tally),

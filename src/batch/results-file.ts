@@ -5,6 +5,7 @@ import { AppendedFile } from '../io/appended-file.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
+import { addFile, type Summary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -44,7 +45,7 @@ export interface ResultsOptions {
  * to the ledger. Throws a `CliError` of kind `file`.
  */
 export async function openResults(
-  { host, deadline, note, cleanups }: Context,
+  { host, deadline, note, summary, cleanups }: Context,
   { name, isResumed = false, ledger, reader }: ResultsOptions,
 ): Promise<ResultsFile> {
   const path = absolutePath(host, name)
@@ -68,7 +69,8 @@ export async function openResults(
       throw new CliError('file', `${name}: its last line is not a result of a batch`)
     if (earlier.tail === 'torn') file.truncate(earlier.end)
     if (earlier.tail === 'whole') file.append('\n')
-    const results = new ResultsFile(file, held, { path, name, isResumed, earlier })
+    const results = new ResultsFile(file, held, { path, name, isResumed, earlier, summary })
+    if (earlier.results > 0) addFile(summary, name)
     cleanups.add(results.close)
     return results
   } catch (error) {
@@ -85,6 +87,7 @@ interface OpenedResults {
   name: string
   isResumed: boolean
   earlier: EarlierResults
+  summary: Summary
 }
 
 /** A file to which a batch appends its results. */
@@ -123,6 +126,7 @@ export class ResultsFile {
       this.#file.truncate(size)
       throw error
     }
+    addFile(this.#opened.summary, this.#opened.name)
   }
 
   /** Releases the file. Removes a new file that is still empty. */

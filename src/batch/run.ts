@@ -34,7 +34,7 @@ export interface BatchSettings {
   timers: Timers
   report: Reporter
   /**
-   * Writes results to the results file. If writing fails, the result is printed on stdout and does not count.
+   * Writes results to the results file. If writing fails, the result is printed on stdout.
    */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that stdout does not accept. Synchronous; does not throw. */
@@ -335,10 +335,11 @@ export class BatchRun implements BatchState {
       if (error) this.#noteFailure({ index, error })
       const isWritten = await this.#write(text)
       const { failures } = this.tally
-      if (isWritten && error) {
+      if (!isWritten) this.tally.elsewhere++
+      if (error) {
         this.tally.failed++
         failures[error.kind] = (failures[error.kind] ?? 0) + 1
-      } else if (isWritten) this.tally.ok++
+      } else this.tally.ok++
       this.#options.report.onResult(index)
     } finally {
       this.gate = freeSlot(this.gate)
@@ -388,4 +389,4 @@ const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: Bat
 
 const interrupted = new CliError('unknown', 'the run was interrupted', { sent: 'unknown', retry: 'later' })
 
-const writtenToStdout = 'results that could not be written are on stdout and do not count'
+const writtenToStdout = 'results that could not be written are on stdout; --resume requests their lines again'

@@ -194,7 +194,9 @@ describe('requests of a batch', () => {
       stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
     })
     expect(ended.code).toBe(11)
-    expect(ended.err).toMatch(/^parley: 0 ok · 0 failed · [^·]* tokens · [^·]*\n/)
+    expect(ended.err).toMatch(
+      /^parley: 1 ok · 0 failed · 1 of these saved elsewhere · [^·]* tokens · [^·]*\n/,
+    )
   })
 
   test('--batch FILE does not read stdin, and --batch - allows no other reader of stdin', async () => {
@@ -819,19 +821,24 @@ describe('the end of a batch', () => {
       taken === 0
         ? `the same command with --results ${path} --resume`
         : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
+    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    const saved = parse(readFileSync(path, 'utf8'))
+    expect(saved.length).toBe(requests.length - taken)
+    expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
     const [summary, ...rest] = err.split('\n')
-    expect(summary).toMatch(new RegExp(`^parley: ${taken} ok · 0 failed · ${3 - taken} not done · [^;]*$`))
+    const left = 3 - requests.length
+    expect(summary).toMatch(
+      new RegExp(
+        `^parley: ${requests.length} ok · 0 failed · ${saved.length} of these saved elsewhere${left > 0 ? ` · ${left} not done` : ''} · [^;]*$`,
+      ),
+    )
     expect(rest).toEqual([
       `parley: stdout: ${why}; the received data is saved as ${path}`,
       `  to resume: ${advice}`,
       '',
     ])
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
-    const saved = parse(readFileSync(path, 'utf8'))
-    expect(saved.length).toBe(requests.length - taken)
-    expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
     const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
-    expect(report.counts).toMatchObject({ ok: taken, failed: 0, notDone: 3 - taken })
+    expect(report.counts).toMatchObject({ ok: requests.length, failed: 0, notDone: left })
     const again = await run([...batch, '--results', path, '--resume'], world)
     expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
   })

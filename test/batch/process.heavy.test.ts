@@ -68,7 +68,7 @@ test('an interrupted batch without --results says that it cannot be resumed (nee
   const { signal, err, out } = await ended
   expect([signal, idsIn(out)]).toEqual(['SIGTERM', [1, 2, 3, 4]])
   expect(err).toMatch(
-    /parley: interrupted: 4 ok · 0 failed · 36 not done .*; without --results the rest cannot be resumed\n$/,
+    /parley: interrupted: 4 ok · 0 failed · 36 not done .* may be billed; without --results the rest cannot be resumed\n$/,
   )
 })
 
@@ -116,10 +116,13 @@ test('results beyond a file size limit exit with 11, and --resume continues afte
   expect(full.err).toMatch(/parley: r\.ndjson: .*\n {2}results that could not be written are on stdout/)
   const written = resultsIn(cwd)
   expect(written.length).toBeGreaterThan(5)
-  // Results that did not fit into the file are on stdout and do not count.
+  // Results that did not fit into the file are on stdout.
+  const received = server.requests.length
   const { counts } = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
-  expect(counts).toMatchObject({ ok: written.length, failed: 0, notDone: 40 - written.length })
-  expect(full.err).toContain(`parley: ${written.length} ok · 0 failed · ${40 - written.length} not done`)
+  expect(counts).toMatchObject({ ok: received, failed: 0, notDone: 40 - received })
+  expect(full.err).toContain(
+    `parley: ${received} ok · 0 failed · ${received - written.length} of these saved elsewhere`,
+  )
   expect([...written, ...idsIn(full.out)].sort((one, other) => one - other)).toEqual(
     Array.from({ length: server.requests.length }, (_, at) => at + 1),
   )

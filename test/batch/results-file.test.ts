@@ -17,6 +17,7 @@ import { Ledger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
+import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
@@ -27,7 +28,12 @@ const open = (
   path: string,
   { deadline = realTimers.now() + 300, ...options }: Partial<ResultsOptions> & { deadline?: number } = {},
 ) => {
-  const world = { host: { cwd: dirname(path) }, deadline: new Deadline(realTimers, deadline), note() {} }
+  const world = {
+    host: { cwd: dirname(path) },
+    deadline: new Deadline(realTimers, deadline),
+    summary: new Summary(),
+    note() {},
+  }
   return openResults({ ...world, cleanups: new ActiveSet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,

@@ -38,4 +38,5 @@ test('after Ctrl-C the last message of a batch directly follows its results (nee
 test('after a second Ctrl-C the last message of a batch replaces the progress line (needs script)', async () => {
   const screen = await interruptBatch(() => '\x03')
   expect(screen).toContain('\r\x1b[2Kparley: interrupted: 1 ok')
+  expect(screen).toContain('1 request without an answer may be billed')
 })

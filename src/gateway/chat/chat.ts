@@ -12,6 +12,7 @@ import { savePart } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
+import { addFile } from '../../summary.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import { createDeadlineCheck, LongAnswer, type PartReader, type SendPart } from '../long-answer.ts'
@@ -124,7 +125,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   }
   const answer = await context.endings.during(ending, ask)
   if ('failure' in answer) throw answer.failure
-  if (fileName !== undefined) context.summary.files?.push(fileName)
+  if (fileName !== undefined) addFile(context.summary, fileName)
   if (file?.described) context.note(file.described)
   printEnd(context, answer.end, options.usage)
 }

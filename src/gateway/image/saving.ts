@@ -2,6 +2,7 @@ import { withSavedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, CliError, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
+import { addFile } from '../../summary.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
@@ -79,7 +80,7 @@ async function saveImage(
     throw error instanceof OutputClosed ? error : withSavedAnswer(context, asFailure(error), bytes, extension)
   })
   if (path === undefined) return
-  context.summary.files?.push(path)
+  addFile(context.summary, path)
   await onSaved(path, { bytes, extension })
 }
 

@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
+import { addFile } from '../../summary.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -123,7 +124,7 @@ export async function deliverAnswer(
   printer.add(answer)
   await printer.end()
   await file?.commit()
-  if (name !== undefined) summary.files?.push(name)
+  if (name !== undefined) addFile(summary, name)
   if (file?.described) note(file.described)
 }
 
