@@ -41,21 +41,20 @@ const maxSilenceSeconds = 30
  * Throws the first failure, or a `CliError` of kind `credentials` if no address is set.
  */
 export async function checkProfile(
-  asked: Context,
+  context: Context,
   { ask, session }: CheckOptions,
   questioner?: Prompter,
 ): Promise<boolean> {
-  const settings = await readSettings(asked)
+  const settings = await readSettings(context)
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
     const ways = `'parley config init${formatProfileFlag(settings)}' asks for an address, or try '--profile demo'`
     const what = 'no address is set, of the gateway or of the session service'
     throw new CliError('credentials', `${what}: ${ways}`)
   }
-  const mayCost = ask ?? (await mayAsk(asked, settings, questioner))
+  const mayCost = ask ?? (await mayAsk(context, settings, questioner))
   // The time that a person takes to answer must not reduce the time for the check.
-  const context = { ...asked, start: asked.timers.now() }
-  context.deadline.moveTo(computeDeadline(context, settings))
+  context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
   // The check uses `--timeout` but not the setting, because the setting is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, maxSilenceSeconds)
@@ -149,7 +148,7 @@ async function tryChat(
 ): Promise<string> {
   const { endpoint, parts } = await buildTrial(settings, isStreamed)
   return caller.call(endpoint, parts, async (response) => {
-    const quiet = { ...context, output: silent, start: context.timers.now() }
+    const quiet = { ...context, output: silent }
     const printing = await openAnswerPrinting(quiet, { isStreamed, requirement: 'anything' })
     try {
       await printing.read(response)
@@ -214,13 +213,13 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
  * Prompts a person at a terminal whether to send paid requests, if the gateway has an address and a token.
  */
 async function mayAsk(
-  { host, flags, input, cleanups, wrap }: Context,
+  { host, flags, input, cleanups, messages }: Context,
   settings: ResolvedSettings,
   questioner: Prompter | undefined,
 ): Promise<boolean> {
   if (settings.values.baseUrl === undefined || !findSecretOrigin(settings, 'gateway')) return false
   const question = `Ask the model, too? That is two short questions, up to ${maxTokens} tokens. [y/N]`
-  const ask = (asker: Prompter) => agrees(asker, wrap(question))
+  const ask = (asker: Prompter) => agrees(asker, messages.wrap(question))
   if (questioner) return ask(questioner)
   const isAtTerminal = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
   return isAtTerminal && withPrompter({ ...host, cleanups }, ask)

@@ -3,9 +3,9 @@ import type { Deadline } from './deadline.ts'
 import type { Endings } from './endings.ts'
 import type { CliError } from './errors.ts'
 import type { Command } from './io/command.ts'
-import type { Input, Stdin } from './io/input.ts'
-import type { Output, StdStream } from './io/output.ts'
-import type { Style } from './io/style.ts'
+import { Input, type Stdin } from './io/input.ts'
+import { createMessages, type Messages } from './io/messages.ts'
+import { createOutput, type Output, type StdStream } from './io/output.ts'
 import type { Secrets } from './secrets.ts'
 import type { Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
@@ -107,8 +107,6 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
 
 /** Data that all parts of a run share and extend. */
 export interface RunContext {
-  /** Monotonic start time in milliseconds. */
-  start: number
   /** None before the settings are read. */
   deadline: Deadline
   /**
@@ -127,22 +125,15 @@ export interface Context extends RunContext {
   flags: SharedFlags
   input: Input
   output: Output
-  timers: Timers
-  /** Style of stderr. */
-  style: Style
-  /** Wraps a message for stderr if that is a terminal. */
-  wrap(message: string): string
-  /** Prints an escaped line with parley's name on stderr, unless `--quiet`. */
-  note(line: string): void
-  /**
-   * Like `note`, for lines that matter to the result or to safety: printed with `--quiet`, too, and as a JSON
-   * line with `--errors json`.
-   */
-  warn(line: string): void
-  /** Prints a line that needs no escaping, unless `--quiet`. */
-  printLine(line: string): void
-  /** Like `printLine`, for the wrapped footer of a run. */
-  printFooter(text: string): void
+  messages: Messages
+}
+
+/** Creates the context of a command. */
+export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
+  const messages = await createMessages({ host, flags, redact: run.secrets.redact })
+  const { deadline } = run
+  const input = new Input({ host, flags, deadline, note: messages.note })
+  return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
 /** End of a command that has work left after its output and the report are written. */

@@ -25,14 +25,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new ActiveSet<() => unknown>()
   const secrets = new Secrets()
-  const summary = new Summary()
+  const summary = new Summary(host.timers.now())
   const endings = new Endings()
-  const start = host.timers.now()
-  const report = new Report(argv, { host, summary, endings, secrets, start })
+  const report = new Report(argv, { host, summary, endings, secrets })
   let ending: Promise<number> | undefined
   let wrap: (message: string) => string = String
   const deadline = new Deadline(host.timers)
-  const run: RunContext = { start, deadline, cleanups, secrets, summary, endings }
+  const run: RunContext = { deadline, cleanups, secrets, summary, endings }
   host.onSignal?.((exit) => {
     // Saves received data before the cleanup removes temporary files.
     const { consequence, kept } = endings.interrupt()

@@ -25,8 +25,6 @@ export interface ReportSource {
   summary: Summary
   endings: Endings
   secrets: Secrets
-  /** Monotonic start time in milliseconds. */
-  start: number
 }
 
 /**
@@ -36,7 +34,7 @@ export interface ReportSource {
  */
 export function prepareReport(
   name: string,
-  { host, summary, endings, secrets, start }: ReportSource,
+  { host, summary, endings, secrets }: ReportSource,
 ): (end: RunEnd) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file')
   const target = absolutePath(host, name)
@@ -52,7 +50,7 @@ export function prepareReport(
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const report = describeRun(summary, endings, end, (host.timers.now() - start) / 1000)
+      const report = describeRun(summary, endings, end, (host.timers.now() - summary.startMs) / 1000)
       writeFileAtomically(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
       throw asFailure(error).with({ consequence: 'the report was not written', sent: endings.sent })

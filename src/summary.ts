@@ -39,6 +39,8 @@ interface SessionFigures {
 
 /** The facts of a run for `--report`. */
 export class Summary {
+  /** Monotonic start time of the run. */
+  readonly startMs: number
   command: string | undefined
   /** Sum over all requests. */
   attempts = 0
@@ -57,6 +59,10 @@ export class Summary {
   files: Set<string> | undefined = new Set()
   /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
+
+  constructor(startMs: number) {
+    this.startMs = startMs
+  }
 }
 
 /** Maximum number of files in a report. A batch may write more. */

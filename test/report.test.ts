@@ -230,7 +230,7 @@ test('--report of a batch lists its images and the file of --results', async () 
 })
 
 test('a report lists at most 1,000 files, otherwise null', () => {
-  const summary = new Summary()
+  const summary = new Summary(0)
   for (let index = 0; index < 1000; index++) addFile(summary, `${index}.png`)
   addFile(summary, '0.png')
   expect(summary.files?.size).toBe(1000)
@@ -381,9 +381,9 @@ test('--report has exit 11 for a stdout that was closed from the start (needs sh
 /** Creates a report without a run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
-  const [summary, endings, secrets] = [new Summary(), new Endings(), new Secrets()]
+  const [summary, endings, secrets] = [new Summary(2000), new Endings(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
-  const source = { host: { cwd, timers }, summary, endings, secrets, start: 2000 }
+  const source = { host: { cwd, timers }, summary, endings, secrets }
   const report = new Report(['--report', 'r.json', ...argv], source)
   return { cwd, summary, endings, secrets, source, report }
 }

@@ -68,7 +68,7 @@ async function preview(context: BatchContext, { options, work, source }: Batch):
 }
 
 async function answer(context: BatchContext, { options, work, source }: Batch): Promise<void> {
-  const { timers, deadline, endings } = context
+  const { host, deadline, endings } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
   const saved = new SavedFile(context, 'ndjson')
@@ -95,7 +95,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   const save = (text: string) => {
     if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
   }
-  const run = new BatchRun(input, { limits, timers, report, results, save })
+  const run = new BatchRun(input, { limits, timers: host.timers, report, results, save })
   const ending: Ending = {
     save() {
       run.saveReceived()
@@ -121,10 +121,10 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
  * Handles the first Ctrl-C: no further request starts, and after the running requests the process ends by the
  * signal.
  */
-function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
+function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
   const interrupt = host.interceptInterrupt?.(() => {
-    note('finishing running requests; press Ctrl-C again to end at once')
+    messages.note('finishing running requests; press Ctrl-C again to end at once')
     isInterrupted = true
     run.finish()
   })
@@ -140,11 +140,11 @@ function handleInterrupt({ host, note, cleanups }: BatchContext, run: BatchRun):
 }
 
 /** Prints a note if the batch has no line; with `--fail-on-empty` throws a usage error. */
-function requireLine({ flags, note }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
+function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
   if (tally.hasLine) return
   const empty = `${name}: it has no line with a request`
   if (flags.failOnEmpty) throw usageError(empty)
-  note(empty)
+  messages.note(empty)
 }
 
 /** Adds to the reason for the stop where the results were saved and how to resume with them. */

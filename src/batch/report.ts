@@ -18,14 +18,17 @@ export interface BatchContext extends Context {
 export function withStatusLine(context: Context): BatchContext {
   const status = new StatusLine(context.host.stderr)
   const above = (say: (line: string) => void) => (line: string) => status.above(() => say(line))
-  const { note, warn, printLine, printFooter } = context
+  const { messages } = context
   return {
     ...context,
     status,
-    note: above(note),
-    warn: above(warn),
-    printLine: above(printLine),
-    printFooter: above(printFooter),
+    messages: {
+      ...messages,
+      note: above(messages.note),
+      warn: above(messages.warn),
+      printLine: above(messages.printLine),
+      printFooter: above(messages.printFooter),
+    },
   }
 }
 
@@ -58,12 +61,12 @@ export class BatchReport {
     tally: Tally,
     { isResumable, saved }: { isResumable: boolean; saved: Pick<SavedFile, 'part'> },
   ) {
-    const { host, flags, timers } = context
+    const { host, flags } = context
     this.#context = context
     this.#tally = tally
     this.#isResumable = isResumable
     this.#saved = saved
-    this.#start = timers.now()
+    this.#start = host.timers.now()
     this.#isShown = host.stderr.isTerminal && !flags.quiet && host.env.TERM !== 'dumb'
     context.summary.counts = () => this.#counts()
     context.cleanups.add(context.status.remove)
@@ -89,7 +92,7 @@ export class BatchReport {
   }
 
   note(message: string): void {
-    this.#context.note(message)
+    this.#context.messages.note(message)
   }
 
   /**
@@ -111,13 +114,13 @@ export class BatchReport {
     const { host, cleanups } = this.#context
     if (++this.#results === steadyResults && host.limitYoungGeneration)
       cleanups.add(host.limitYoungGeneration())
-    this.#last = { index, at: this.#context.timers.now() }
+    this.#last = { index, at: this.#context.host.timers.now() }
   }
 
   /** Reports a pause of all lines until this time (monotonic clock), and the number of slots after it. */
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
-    const wait = ((until - this.#context.timers.now()) / 1000).toFixed(1)
+    const wait = ((until - this.#context.host.timers.now()) / 1000).toFixed(1)
     this.note(`${error.message}; all requests wait ${wait} s, then ${slots} at a time`)
   }
 
@@ -152,13 +155,13 @@ export class BatchReport {
   }
 
   #tick(): void {
-    const { status, host, timers } = this.#context
+    const { status, host } = this.#context
     status.show(this.#progress().slice(0, Math.max(0, (host.stderr.columns || 80) - ctrlCColumns)))
-    this.#cancelTick = schedule(timers, progressIntervalMs, () => this.#tick())
+    this.#cancelTick = schedule(host.timers, progressIntervalMs, () => this.#tick())
   }
 
   #progress(): string {
-    const now = this.#context.timers.now()
+    const now = this.#context.host.timers.now()
     const pause = Math.max(0, this.#pausedUntil - now)
     return formatProgress(this.#tally, (now - this.#start) / 1000, pause / 1000)
   }
@@ -167,15 +170,15 @@ export class BatchReport {
   #describeProgress(): string {
     const last = this.#last
     const when = last
-      ? `last result: line ${last.index}, ${formatAgo(last.at, this.#context.timers.now())}`
+      ? `last result: line ${last.index}, ${formatAgo(last.at, this.#context.host.timers.now())}`
       : 'no result yet'
     return `${this.#progress()}; ${when}`
   }
 
   describeSummary(stop?: unknown): string {
-    const { timers, start } = this.#context
+    const { host, summary } = this.#context
     // Includes the wait before the first line.
-    const seconds = (timers.now() - start) / 1000
+    const seconds = (host.timers.now() - summary.startMs) / 1000
     const counts = formatSummary(this.#tally, this.#left ?? 0, seconds)
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
   }

@@ -45,7 +45,7 @@ export interface ResultsOptions {
  * to the ledger. Throws a `CliError` of kind `file`.
  */
 export async function openResults(
-  { host, deadline, note, summary, cleanups }: Context,
+  { host, deadline, messages, summary, cleanups }: Context,
   { name, isResumed = false, ledger, reader }: ResultsOptions,
 ): Promise<ResultsFile> {
   const path = absolutePath(host, name)
@@ -54,7 +54,7 @@ export async function openResults(
   let file = open()
   let held: Lock | undefined
   try {
-    held = await lockForRun(path, { name, deadline, note })
+    held = await lockForRun(path, { name, deadline, messages })
     // The other run removes its file if the file has no result, so the file may have changed during the wait.
     if (isResumed && file.findChange() !== undefined) {
       const former = file

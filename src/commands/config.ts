@@ -111,8 +111,8 @@ export const configCommands = {
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
-      if (hadQuotes) context.note(`the quotes around the value of ${name} were removed`)
-      for (const other of replaced) context.note(`${other} was removed: ${name} replaces it`)
+      if (hadQuotes) context.messages.note(`the quotes around the value of ${name} were removed`)
+      for (const other of replaced) context.messages.note(`${other} was removed: ${name} replaces it`)
     },
   },
 
@@ -139,7 +139,7 @@ export const configCommands = {
         wasSet = value !== undefined
         return wasSet ? rest : undefined
       })
-      if (!wasSet) context.note(`${name} was not set in the profile '${profile}'`)
+      if (!wasSet) context.messages.note(`${name} was not set in the profile '${profile}'`)
     },
   },
 
@@ -149,7 +149,7 @@ export const configCommands = {
     examples: ['parley config list', 'parley config list --effective'],
     /** Prints a profile's values: a table on a terminal, otherwise tab-separated lines. */
     async run(context, { effective }: { effective?: boolean }) {
-      const { host, flags, note, output } = context
+      const { host, flags, messages, output } = context
       const profile = await readProfile(context, effective)
       const { name, chosenBy, values } = profile
       const sources = { flags: flags.settings, profile, env: host.env }
@@ -168,7 +168,7 @@ export const configCommands = {
       for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
       if (rows.length === 0 && output.isTerminal) {
         const setUp = `'parley config init${formatProfileFlag({ profile })}' prompts for them`
-        note(
+        messages.note(
           `profile '${name}' has no settings yet: ${setUp}, and --effective shows the values that apply without a profile`,
         )
       }
@@ -192,15 +192,16 @@ export const configCommands = {
         return { ...file, current: name }
       })
       const { PARLEY_PROFILE } = context.host.env
-      if (PARLEY_PROFILE) context.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides the current profile`)
+      if (PARLEY_PROFILE)
+        context.messages.note(`PARLEY_PROFILE (${PARLEY_PROFILE}) overrides the current profile`)
     },
   },
 
   profiles: {
     examples: ['parley config profiles'],
     /** Prints one name per line. A terminal marks the current profile. */
-    async run({ host, flags, note, warn, output }) {
-      const file = await readProfiles(host, warn)
+    async run({ host, flags, messages, output }) {
+      const file = await readProfiles(host, messages.warn)
       const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
       const names = listProfileNames(file)
       for (const name of names) {
@@ -208,7 +209,7 @@ export const configCommands = {
         await output.write(output.isTerminal ? `${mark}${oneLine(name)}\n` : toTsv([name]))
       }
       if (output.isTerminal && !names.includes(current))
-        note(`the profile '${current}' does not exist yet: 'parley config init' creates it`)
+        messages.note(`the profile '${current}' does not exist yet: 'parley config init' creates it`)
     },
   },
 
@@ -220,7 +221,7 @@ export const configCommands = {
     examples: ['parley config delete work', 'parley config delete work --yes'],
     async run(context, { yes }: { yes?: boolean }, [name = '']) {
       if (name === demoName) throw usageError(`the profile ${demoName} is built in and cannot be deleted`)
-      if (!yes && !(await confirmDeletion(context, name))) return context.note('nothing was deleted')
+      if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
       let wasCurrent = false
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
@@ -229,9 +230,9 @@ export const configCommands = {
         return { ...file, current: wasCurrent ? undefined : file.current, profiles }
       })
       if (wasCurrent)
-        context.note(`'${name}' was the current profile; 'parley config use NAME' chooses another`)
+        context.messages.note(`'${name}' was the current profile; 'parley config use NAME' chooses another`)
       if (context.host.env.PARLEY_PROFILE === name)
-        context.note('PARLEY_PROFILE still names the deleted profile')
+        context.messages.note('PARLEY_PROFILE still names the deleted profile')
     },
   },
 
@@ -261,8 +262,8 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 }
 
 /** Prompts for a confirmation. Throws a `CliError` without a terminal, or if the profile does not exist. */
-async function confirmDeletion({ input, host, warn, cleanups }: Context, name: string): Promise<boolean> {
-  const file = await readProfiles(host, warn)
+async function confirmDeletion({ input, host, messages, cleanups }: Context, name: string): Promise<boolean> {
+  const file = await readProfiles(host, messages.warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(

@@ -56,7 +56,14 @@ export default {
   ],
 
   async run(context, options: ServeOptions) {
-    const { output, note, secrets, endings, timers, input } = context
+    const {
+      output,
+      messages,
+      secrets,
+      endings,
+      host: { timers },
+      input,
+    } = context
     const { strict = false, latency } = options
     const credentials = {
       accessToken: options.accessToken ?? crypto.randomUUID(),
@@ -99,7 +106,7 @@ export default {
       const [, why = error.message] = getSystemErrorMap().get(error.errno ?? 0) ?? []
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
-    if (!isLoopback(options.host)) note(`listening on ${options.host}: other machines may reach it`)
+    if (!isLoopback(options.host)) messages.note(`listening on ${options.host}: other machines may reach it`)
     const address = addressToCall(options.host, server.port)
     await output.write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
     await endings.during(

@@ -20,7 +20,7 @@ const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP
 
 /** Prints on stderr how an answer ended and, by `printUsage`, its usage. */
 export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
-  for (const warning of listWarnings(end)) context.warn(warning)
+  for (const warning of listWarnings(end)) context.messages.warn(warning)
   printUsage(context, end.summary, isUsageAsked)
 }
 
@@ -67,11 +67,11 @@ export function describeCut({
 const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
 
 /** Returns a function that prints each defect of answers once, for the first such line of a batch. */
-export function createLineWarning({ warn }: Pick<Context, 'warn'>) {
+export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
     for (const defect of [...(isDamaged ? [damaged] : []), ...(isAssumed ? [assumed] : [])]) {
-      if (!printed.has(defect)) warn(`line ${line}: ${defect}`)
+      if (!printed.has(defect)) messages.warn(`line ${line}: ${defect}`)
       printed.add(defect)
     }
   }
@@ -101,12 +101,14 @@ const describeStop = (reason: string): string =>
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
 /** Prints the usage of an answer on a terminal, or with `--usage`. */
-export function printUsage(context: Context, summary: AnswerSummary, isAsked: boolean | undefined): void {
-  const { host, flags, printFooter, note, timers, start } = context
-  if (flags.verbose && summary.id !== undefined) note(`the id of the answer: ${oneLine(summary.id, 200)}`)
-  if (flags.verbose && summary.retirementTime !== undefined)
-    note(`the model will be retired: ${oneLine(summary.retirementTime, 100)}`)
-  if (isAsked || host.stderr.isTerminal) printFooter(describeUsage(summary, (timers.now() - start) / 1000))
+export function printUsage(context: Context, answer: AnswerSummary, isAsked: boolean | undefined): void {
+  const { host, flags, messages, summary } = context
+  if (flags.verbose && answer.id !== undefined)
+    messages.note(`the id of the answer: ${oneLine(answer.id, 200)}`)
+  if (flags.verbose && answer.retirementTime !== undefined)
+    messages.note(`the model will be retired: ${oneLine(answer.retirementTime, 100)}`)
+  if (isAsked || host.stderr.isTerminal)
+    messages.printFooter(describeUsage(answer, (host.timers.now() - summary.startMs) / 1000))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

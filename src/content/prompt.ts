@@ -62,7 +62,7 @@ export async function readNamedInputs(
 
 /** Reads all inputs of a prompt: what the command line names, and stdin. Throws a usage error. */
 export async function readInputs(
-  { input, note }: Pick<Context, 'input' | 'note'>,
+  { input, messages }: Pick<Context, 'input' | 'messages'>,
   options: InputOptions,
   words: string[],
 ): Promise<PromptInputs> {
@@ -75,7 +75,7 @@ export async function readInputs(
   if (prompt !== undefined) {
     const piped = await input.readPipedAddition('the prompt', fileKinds)
     if (looksLikeBody(piped))
-      note(
+      messages.note(
         `stdin looks like a request body; it is sent as text${named.given ? '' : '. -i - sends it as the body'}`,
       )
     return { ...named, turn: toTurn(prompt, piped), text: prompt }

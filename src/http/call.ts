@@ -49,7 +49,7 @@ export type Caller = ReturnType<typeof createCaller>
 
 /** With `isOneOfMany`, connections are kept, and the caller decides about retries. */
 export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
-  const { host, flags, summary, endings, timers } = context
+  const { host, flags, summary, endings } = context
   const credentials = createCredentials(context, settings)
   const retries = isOneOfMany ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
@@ -115,7 +115,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const limited = isOneOfMany ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)
-      const head = await readHead(response.headers, timers.wallTime())
+      const head = await readHead(response.headers, host.timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
       const answer = { ...response, head, attempts, accept: call.confirm }
@@ -217,19 +217,19 @@ interface Response extends HttpResponse {
 }
 
 /** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
-function createCallRules({ timers, note }: Context, call: Call, policy: RetryPolicy): RetryRules {
+function createCallRules({ host, messages }: Context, call: Call, policy: RetryPolicy): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
   return {
     decide(result, attempts) {
       const before = call.state()
       call.reach(getDeliveryState(result))
-      const now = timers.now()
-      const wait = decideRetry(policy, result, { attempt: attempts, now, random: timers.random() })
+      const now = host.timers.now()
+      const wait = decideRetry(policy, result, { attempt: attempts, now, random: host.timers.random() })
       last = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
       if (wait instanceof CliError) return last
       if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
-      note(describeRetry(last, wait))
+      messages.note(describeRetry(last, wait))
       return wait
     },
     whenLate: (failure) => (last ?? failure).with({ deadline: true }),

@@ -63,7 +63,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
 
 /** Throws a `CliError` if a service has no usable address, or its secret may not be sent there. */
 function requireUsable(
-  { note }: Context,
+  { messages }: Context,
   settings: ResolvedSettings,
   { endpoint: { service }, credential }: Request,
 ): void {
@@ -82,7 +82,9 @@ function requireUsable(
     throw unusable(`the secret of ${secret.name} does not go to the address in ${origin.name}: ${way}`)
   }
   if (origin?.source === 'flag')
-    note(`the secret of ${secret.name} goes to ${new URL(address).host}, the address in ${origin.name}`)
+    messages.note(
+      `the secret of ${secret.name} goes to ${new URL(address).host}, the address in ${origin.name}`,
+    )
 }
 
 /** Throws a `CliError` if the request would travel unencrypted to another machine. */

@@ -21,15 +21,16 @@ const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sen
 /**
  * Opens the demo's sessions in the user's cache folder. If they cannot be saved there, prints a note once.
  */
-export function openDemoSessions({ host, note, timers, cleanups }: Context): SessionStore {
+export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
   let isReported = false
   /** The file's text at its last reading or writing. */
   let known = ''
-  const isFresh = ({ updated }: StoredSession) => timers.wallTime() - Date.parse(updated) < sessionLifetimeMs
+  const isFresh = ({ updated }: StoredSession) =>
+    host.timers.wallTime() - Date.parse(updated) < sessionLifetimeMs
   const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {
-    if (!isReported) note(words)
+    if (!isReported) messages.note(words)
     isReported = true
   }
 

@@ -14,7 +14,7 @@ import type { Request } from './request.ts'
 
 /** Prints a request instead of sending it: as a curl command or as JSON, on one line for one of many. */
 export async function previewRequest(
-  { flags, output, note, secrets }: Context,
+  { flags, output, messages, secrets }: Context,
   settings: ResolvedSettings,
   { request, isOneOfMany }: { request: Request; isOneOfMany: boolean },
 ): Promise<void> {
@@ -27,7 +27,7 @@ export async function previewRequest(
     refusePlainHttp(settings, request.endpoint.service)
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [getVariable(setting)] : []
     const variables = [...own, ...secretNames(request.headers).map(variableFor)]
-    if (variables.length > 0) note(`set ${variables.join(' and ')} before running it`)
+    if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running it`)
     const shown = { ...request, url: secrets.redact(request.url) }
     await output.write(toCurl(shown, getVariable(setting ?? 'accessToken'), isTerminal))
   } else {

@@ -22,11 +22,11 @@ export async function chooseExchange(
 }
 
 /** Logs requests and responses on stderr, secrets redacted: `--verbose`. */
-function withLog(exchange: Exchange, { printLine, secrets, timers }: Context): Exchange {
+function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
     const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
     for (const line of [first, ...fields, ...last])
-      printLine(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
+      messages.printLine(`${mark} ${oneLine(secrets.redact(line), 4000)}`)
   }
   return async (request, onSent) => {
     const start = timers.now()
@@ -40,7 +40,7 @@ function withLog(exchange: Exchange, { printLine, secrets, timers }: Context): E
 }
 
 async function createDemo(context: Context): Promise<Exchange> {
-  context.note('the demo profile: answers come from the built-in emulator, no model is called')
+  context.messages.note('the demo profile: answers come from the built-in emulator, no model is called')
   const [{ createEmulator }, { openDemoSessions }] = await Promise.all([
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
@@ -53,7 +53,7 @@ async function createNetwork(
   settings: ResolvedSettings,
   isOneOfMany: boolean,
 ): Promise<Exchange> {
-  const { host, cleanups, warn } = context
+  const { host, cleanups, messages } = context
   const { values } = settings
   const [{ createHttpExchange }, { createConnections, loadClient }] = await Promise.all([
     import('./exchange.ts'),
@@ -61,7 +61,9 @@ async function createNetwork(
   ])
   if (isOneOfMany) await loadClient()
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
-    warn('NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything')
+    messages.warn(
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything',
+    )
   }
   const connect = {
     timeout: values.connectTimeout * 1000,

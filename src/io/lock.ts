@@ -30,7 +30,7 @@ interface RunLockOptions {
   /** Name in messages. */
   name: string
   deadline: Deadline
-  note(line: string): void
+  messages: { note(line: string): void }
 }
 
 /** Interval in which a holder updates the time of its lock. */
@@ -87,8 +87,8 @@ export class Lock {
  * kind `file` if the deadline passes, or if a file that is not a lock has the lock's name.
  */
 export async function lockForRun(path: string, options: RunLockOptions): Promise<Lock> {
-  const { name, deadline, note } = options
-  const onWait = () => note(`waiting for another parley that uses ${name}`)
+  const { name, deadline, messages } = options
+  const onWait = () => messages.note(`waiting for another parley that uses ${name}`)
   const failing = { kind: 'file', consequence: 'nothing was sent', retry: 'later' } as const
   return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }

@@ -2,12 +2,11 @@ import { schedule, type Timers } from '../timers.ts'
 import type { StdStream } from './output.ts'
 
 interface LongRun {
-  host: { stderr: Pick<StdStream, 'isTerminal'> }
+  host: { stderr: Pick<StdStream, 'isTerminal'>; timers: Timers }
   flags: { quiet?: boolean }
-  /** Monotonic start time in milliseconds. */
-  start: number
-  timers: Timers
-  note(line: string): void
+  /** Monotonic start time of the run. */
+  summary: { startMs: number }
+  messages: { note(line: string): void }
 }
 
 const minute = 60_000
@@ -17,17 +16,18 @@ const minute = 60_000
  * `describe` returns the text after `still at work after 3 min: `. Returns a function that stops the lines.
  */
 export function printProgressLines(
-  { host, flags, note, timers, start }: LongRun,
+  { host, flags, messages, summary: { startMs } }: LongRun,
   describe: () => string,
 ): () => void {
+  const { timers } = host
   if (host.stderr.isTerminal || flags.quiet) return () => {}
   let stop = waitForNext()
 
   function waitForNext(): () => void {
-    const passed = Math.floor((timers.now() - start) / minute)
+    const passed = Math.floor((timers.now() - startMs) / minute)
     const next = passed < 10 ? passed + 1 : (Math.floor(passed / 10) + 1) * 10
-    return schedule(timers, start + next * minute - timers.now(), () => {
-      note(`still at work after ${next} min: ${describe()}`)
+    return schedule(timers, startMs + next * minute - timers.now(), () => {
+      messages.note(`still at work after ${next} min: ${describe()}`)
       stop = waitForNext()
     })
   }

@@ -5,10 +5,9 @@ import { wantsColour } from './style.ts'
 
 /** Terminal of a spinner, and the flags that disable it. */
 interface SpinnerStage {
-  host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
+  host: { stderr: StdStream; timers: Timers; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
   cleanups: ActiveSet<() => unknown>
-  timers: Timers
 }
 
 const spinnerDelayMs = 300
@@ -18,8 +17,8 @@ const spinnerDelayMs = 300
  * ora. Returns a function that removes the spinner. Registered as a cleanup, that function returns whether
  * the spinner was shown, which puts the cursor at the start of a line.
  */
-export function showSpinner({ host, flags, cleanups, timers }: SpinnerStage, what: string): () => boolean {
-  const { stderr, env } = host
+export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: string): () => boolean {
+  const { stderr, timers, env } = host
   const isWanted = !flags.quiet && !flags.verbose && env.TERM !== 'dumb'
   // ora never returns if a line has no columns.
   const isShown = isWanted && stderr.isTerminal && stderr.columns !== 0

@@ -1,9 +1,9 @@
-import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import type { Caller } from '../http/call.ts'
 import { computeBackoffMs, isTransient, type RetryRules, refuseLongWait } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'
+import type { Timers } from '../timers.ts'
 
 const maxAbsenceMs = 5 * 60_000
 
@@ -25,7 +25,7 @@ const tooLate = () =>
   })
 
 interface Access {
-  context: Pick<Context, 'note' | 'timers'>
+  context: { host: { timers: Timers }; messages: { note(line: string): void } }
   caller: Pick<Caller, 'forgetSecrets'>
   parts: { deadline: Deadline }
 }
@@ -48,12 +48,12 @@ export class ReconnectPolicy implements RetryRules {
 
   constructor(access: Access) {
     this.#access = access
-    this.#lastResponse = access.context.timers.now()
+    this.#lastResponse = access.context.host.timers.now()
   }
 
   /** Records a response of the service. */
   addResponse(): void {
-    this.#lastResponse = this.#access.context.timers.now()
+    this.#lastResponse = this.#access.context.host.timers.now()
     this.#requestedWaitMs = 0
   }
 
@@ -73,7 +73,9 @@ export class ReconnectPolicy implements RetryRules {
     const refusal = refuseLongWait(failure, this.#requestedWaitMs)
     if (refusal) return refusal
     const { serviceMessage } = failure.details
-    context.note(`${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`)
+    context.messages.note(
+      `${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`,
+    )
     return undefined
   }
 
@@ -97,7 +99,7 @@ export class ReconnectPolicy implements RetryRules {
     if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures
     if (isTransient(error)) {
       this.#requestedWaitMs = retryAfter * 1000
-      return this.#access.context.timers.now() - this.#lastResponse < maxAbsenceMs
+      return this.#access.context.host.timers.now() - this.#lastResponse < maxAbsenceMs
     }
     if (status !== 401 || this.#hasNewSecrets) return false
     this.#hasNewSecrets = this.#access.caller.forgetSecrets()

@@ -39,7 +39,7 @@ export interface ListOptions extends BetaOptions {
 
 /** Prints every session of the service, page by page. */
 export async function listSessions(context: Context, options: ListOptions): Promise<void> {
-  const { flags, output, host, note } = context
+  const { flags, output, host, messages } = context
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
   const parts = { params: {}, headers: createServiceHeaders(context, settings, options) }
@@ -75,7 +75,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
     cursor = page.next()
   } while (cursor)
   await output.flush()
-  if (count === 0) note('no sessions')
+  if (count === 0) messages.note('no sessions')
 }
 
 /** Returns a session as id, status, title and time of the last change. */
@@ -204,7 +204,7 @@ const isBlank = (value: unknown) => typeof value === 'string' && value.trim() ==
 
 /** Prints a session's status and usage, the tool uses that wait, and the command that answers. */
 export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
-  const { flags, output, note } = context
+  const { flags, output, messages } = context
   const { caller, parts } = await accessSession(context, { ...options, session: id })
   if (await caller.preview(endpoints.readSession, parts)) return
   const session = await caller.call(endpoints.readSession, parts, (response) =>
@@ -242,5 +242,5 @@ export async function showSession(context: Context, options: BetaOptions, id: st
   const waiting = [...state.asked, ...unlisted]
   if (waiting.length === 0) return
   const { details } = await createWaitingError(context, session.id, state, waiting)
-  for (const line of details.consequence?.split('\n') ?? []) note(line)
+  for (const line of details.consequence?.split('\n') ?? []) messages.note(line)
 }

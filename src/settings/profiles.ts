@@ -38,16 +38,16 @@ const demo = {
  * run also takes values from flags and the environment. So for a run, an unreadable file counts as missing,
  * with a warning, unless a profile was requested. In a container, the home folder may belong to another user.
  */
-export async function readProfile({ host, flags, note, warn }: Context, isForRun = false): Promise<Profile> {
+export async function readProfile({ host, flags, messages }: Context, isForRun = false): Promise<Profile> {
   const choice = { named: flags.profile, env: host.env }
   const asked = chooseProfileName({}, choice)
   const writablePlace = asked.name === demoName ? undefined : findWritablePlace(host)
   let file: ProfileFile = {}
   try {
-    if (asked.name !== demoName) file = await readProfiles(host, warn)
+    if (asked.name !== demoName) file = await readProfiles(host, messages.warn)
   } catch (error) {
     if (!isForRun || asked.isAsked || !(error instanceof UnreadableProfiles)) throw error
-    note(`${error.message}; settings come from flags and the environment alone`)
+    messages.note(`${error.message}; settings come from flags and the environment alone`)
   }
   // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
   const { name, chosenBy, isAsked } = chooseProfileName(file, choice)
@@ -106,11 +106,11 @@ export function addProfileValue(values: ProfileValues, name: SettingName, value:
 
 /** Changes the profile file. The code that writes it is loaded only here. */
 export async function changeProfileFile(
-  { host, warn }: Context,
+  { host, messages }: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
 ): Promise<void> {
   const { changeProfiles } = await import('./profile-writer.ts')
-  await changeProfiles(host, warn, change)
+  await changeProfiles(host, messages.warn, change)
 }
 
 /**

@@ -41,13 +41,13 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   if (profile.name === demoName && address)
     throw usageError(`${address.flag}: the demo profile has no network`)
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
-  deadline.moveTo(computeDeadline(context, resolved))
+  deadline.moveTo(computeDeadline(context.summary.startMs, resolved))
   return resolved
 }
 
 /** Returns the monotonic time at which the run must end, or Infinity. */
-export const computeDeadline = ({ start }: Context, { values }: Pick<ResolvedSettings, 'values'>): number =>
-  values.deadline > 0 ? start + values.deadline * 1000 : Infinity
+export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
+  values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
  * Finds the value of every setting. Throws a `CliError` that names the source of an invalid value, never the

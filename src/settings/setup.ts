@@ -20,16 +20,16 @@ import { parseTypedValue } from './typed-value.ts'
  * changed. Returns whether the profile has an address.
  */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
-  const { host, flags, note, warn, wrap } = context
+  const { host, flags, messages } = context
   const path = requireProfilePath(host)
-  const file = await readProfiles(host, warn)
+  const file = await readProfiles(host, messages.warn)
   const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
   requireChangeableProfile(chosen)
   const { name } = chosen
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
   const wrapBelow = await createLineWrapper(host.stderr, margin.length)
   const about = `This sets up the profile '${name}' in ${oneLine(path)}.`
-  write(wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
+  write(messages.wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
   const known = findProfileValues(file, name) ?? {}
   const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
@@ -52,13 +52,13 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     }
   })
   const values = answers.reduce(withAnswer, known)
-  if (answers.length === 0) note('nothing changed')
+  if (answers.length === 0) messages.note('nothing changed')
   else {
     // Another process may have selected another profile meanwhile, and its secret would go to the typed
     // address. So the name of the profile is fixed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
-    note(`saved: 'parley config list --effective${flag}' shows it`)
+    messages.note(`saved: 'parley config list --effective${flag}' shows it`)
   }
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }

@@ -31,7 +31,7 @@ const open = (
   const world = {
     host: { cwd: dirname(path) },
     deadline: new Deadline(realTimers, deadline),
-    summary: new Summary(),
+    summary: new Summary(0),
     note() {},
   }
   return openResults({ ...world, cleanups: new ActiveSet() } as unknown as Context, {

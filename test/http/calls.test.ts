@@ -1,8 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { ActiveSet } from '../../src/active-set.ts'
-import { createContext } from '../../src/cli/create-context.ts'
-import type { Host, SharedFlags } from '../../src/context.ts'
+import { createContext, type Host, type SharedFlags } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { Endings } from '../../src/endings.ts'
 import { CliError } from '../../src/errors.ts'
@@ -60,11 +59,10 @@ async function startRun(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
     {
-      start: 0,
       deadline: new Deadline(host.timers),
       cleanups,
       secrets: new Secrets(),
-      summary: new Summary(),
+      summary: new Summary(0),
       endings,
     },
   )

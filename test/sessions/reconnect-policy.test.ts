@@ -31,7 +31,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
   const timers = { ...clock, now: () => clock.now() + passed, random: () => 1 }
   const deadline = new Deadline(timers, deadlineMs)
   const access = {
-    context: { timers, note: (line: string) => void notes.push(line) },
+    context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
     caller: { forgetSecrets: () => hasNewSecrets },
     parts: { deadline },
   }

@@ -35,7 +35,7 @@ export default {
   ],
 
   async run(context, options: ListFlags) {
-    const { flags, output, note } = context
+    const { flags, output, messages } = context
     const { caller, parts } = await accessSession(context, options)
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
@@ -66,10 +66,11 @@ export default {
       }
     }
     await output.flush()
-    if (count === 0 && !types) note('no events')
-    if (doubt !== undefined && count > 0) note(`the times of the events do not prove their order: ${doubt}`)
+    if (count === 0 && !types) messages.note('no events')
+    if (doubt !== undefined && count > 0)
+      messages.note(`the times of the events do not prove their order: ${doubt}`)
     // If the limit ended the list, the service may have more events, so no type is reported as missing.
     if (limit !== undefined && count >= limit) return
-    for (const type of missing) note(`no event has the type '${type}'${suggestEventType(type)}`)
+    for (const type of missing) messages.note(`no event has the type '${type}'${suggestEventType(type)}`)
   },
 } satisfies CommandModule

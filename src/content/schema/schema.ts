@@ -117,7 +117,7 @@ export class AnswerSchema {
       if (!('failure' in answer) || left === 0) return answer
       const { message, details } = answer.failure
       const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
-      this.#context.note(`${message}${first}; asking again`)
+      this.#context.messages.note(`${message}${first}; asking again`)
       sent = await this.#withTurns(sent, answer)
     }
   }

@@ -56,7 +56,11 @@ export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
  */
 export async function openAnswerPrinting(context: Context, printing: PrintOptions, isLast = true) {
   const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
-  const { flags, cleanups, timers } = context
+  const {
+    flags,
+    cleanups,
+    host: { timers },
+  } = context
   const isRaw = flags.raw ?? false
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.over(context.output)

@@ -55,7 +55,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   }
   const model = options.model ?? conversation?.model
   if (options.model === undefined && model !== undefined && model !== chooseModel(undefined, values))
-    context.note(`the conversation in ${options.thread} uses ${model}`)
+    context.messages.note(`the conversation in ${options.thread} uses ${model}`)
   const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
 
   let isAnswered = false
@@ -126,7 +126,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const answer = await context.endings.during(ending, ask)
   if ('failure' in answer) throw answer.failure
   if (fileName !== undefined) addFile(context.summary, fileName)
-  if (file?.described) context.note(file.described)
+  if (file?.described) context.messages.note(file.described)
   printEnd(context, answer.end, options.usage)
 }
 

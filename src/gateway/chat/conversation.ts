@@ -40,7 +40,7 @@ interface Turn {
  * of kind `file` if the file cannot be read or written.
  */
 export async function openConversation(context: Context, name: string): Promise<Conversation> {
-  const { input, note, cleanups, flags, deadline } = context
+  const { input, messages, cleanups, flags, deadline } = context
   const target = findThreadFile(context, name)
 
   const read = async () => {
@@ -49,7 +49,7 @@ export async function openConversation(context: Context, name: string): Promise<
     return text.trim() === '' ? undefined : { ...splitModel(text), name }
   }
   const takeLock = async () => {
-    const taken = await lockForRun(target, { name, deadline, note })
+    const taken = await lockForRun(target, { name, deadline, messages })
     cleanups.add(taken.release)
     return taken
   }
@@ -73,7 +73,8 @@ export async function openConversation(context: Context, name: string): Promise<
       let isAdded = false
       const ending = { words: () => (isAdded ? undefined : 'the answer is not in the thread') }
       const add = async () => {
-        if (answer.trim() === '') return note(`${name}: the answer has no text, so nothing was added`)
+        if (answer.trim() === '')
+          return messages.note(`${name}: the answer has no text, so nothing was added`)
         // A suspended process may have lost its lock. The answer was paid for, so the process locks the file
         // again and adds the answer.
         if (!lock?.isHeld()) lock = await takeLock()
@@ -84,7 +85,8 @@ export async function openConversation(context: Context, name: string): Promise<
         const thread = Buffer.concat([Buffer.from(start), whole.subarray(1)])
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true
-        if (hasOtherInstruction(before.text, system)) note(`${name}: --system has replaced its instruction`)
+        if (hasOtherInstruction(before.text, system))
+          messages.note(`${name}: --system has replaced its instruction`)
       }
       try {
         await context.endings.during(ending, add)

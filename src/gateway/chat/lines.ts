@@ -31,9 +31,14 @@ export async function prepareChatLines(
   { options, words }: { options: ChatOptions; words: string[] },
 ) {
   const { values } = settings
-  const { timers, flags } = context
+  const { host, flags } = context
   const inputs = await readNamedInputs(context.input, options, words)
-  const schema = await openSchema({ ...context, note() {} }, settings, inputs, options)
+  const schema = await openSchema(
+    { ...context, messages: { ...context.messages, note() {} } },
+    settings,
+    inputs,
+    options,
+  )
   const model = () => chooseModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
@@ -56,7 +61,7 @@ export async function prepareChatLines(
       state.parts ??= new ReceivedParts(body)
       const { parts } = state
       const reader = {
-        read: (response: HttpResponse) => parts.read(response, { isRaw, countAnswer, timers }),
+        read: (response: HttpResponse) => parts.read(response, { isRaw, countAnswer, timers: host.timers }),
         finish: () => parts.finish({ requirement, schema, isLast }),
         addReceived: (failure: CliError) => parts.addReceived(failure),
       }

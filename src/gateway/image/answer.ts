@@ -133,7 +133,7 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
   const { failure, error } = finder
   if (failure && !error && isErrorAnswer(failure)) throw failure
   const other = findFailureWithImages(finder)
-  if (!finder.hasImages && !other) context.warn(describeMissingImage(summary))
+  if (!finder.hasImages && !other) context.messages.warn(describeMissingImage(summary))
   return other
 }
 
@@ -147,7 +147,7 @@ interface ReadPart extends AnswerPart {
 
 /** Reads one part. With `--raw` it prints the part, except in a batch. */
 export async function readPart(
-  { flags, output, timers }: Context,
+  { flags, output, host: { timers } }: Context,
   response: HttpResponse,
   finder: ImageFinder,
   { keepsConnection = false }: Pick<ImageReading, 'keepsConnection'>,

@@ -52,7 +52,7 @@ function createStdoutDestination({ output }: Context): Destination {
 
 /** Returns a destination for files named by the prompt, with the next free number. */
 async function createFolderDestination(
-  { host, cleanups, timers }: Context,
+  { host, cleanups }: Context,
   folder: string,
   name: string,
   replaces: boolean,
@@ -70,7 +70,7 @@ async function createFolderDestination(
           const target = resolve(path, file)
           if (findReplaceProblem(target, host.uid, replaces)) continue
           const create = () => createFileAtomically(target, { bytes, replaces, uid: host.uid, cleanups })
-          if (await retryWhileOutOfDescriptors(timers, create)) return folder + file
+          if (await retryWhileOutOfDescriptors(host.timers, create)) return folder + file
         }
       }),
   }
@@ -78,7 +78,7 @@ async function createFolderDestination(
 
 /** Returns a destination for the file of `-o`; further images get a number. */
 function createFileDestination(
-  { host, note, cleanups }: Context,
+  { host, messages, cleanups }: Context,
   name: string,
   replaces: boolean,
 ): Destination {
@@ -94,7 +94,8 @@ function createFileDestination(
     capacity: Infinity,
     async save(bytes, kind) {
       const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
-      if (hasOtherExtension(file, kind)) note(`${file}: its extension does not match: the image is ${kind}`)
+      if (hasOtherExtension(file, kind))
+        messages.note(`${file}: its extension does not match: the image is ${kind}`)
       return asFileErrors(file, async () => {
         if (
           !(await createFileAtomically(findRegularFile(file), { bytes, replaces, uid: host.uid, cleanups }))

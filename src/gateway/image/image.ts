@@ -116,7 +116,8 @@ async function saveAnswer(
   { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,
   output: string | undefined,
 ): Promise<void> {
-  for (const uri of links) context.note(`the answer links to an image, which is not downloaded: ${uri}`)
+  for (const uri of links)
+    context.messages.note(`the answer links to an image, which is not downloaded: ${uri}`)
   if (images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
@@ -132,9 +133,9 @@ async function saveAnswer(
  * Prints the texts next to the images with a mark first, because a line must not start with text of the
  * service.
  */
-function printTexts({ printLine, style }: Context, texts: string[]): void {
+function printTexts({ messages }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
-    printLine(style.dim(`| ${escapeControls(line)}`))
+    messages.printLine(messages.style.dim(`| ${escapeControls(line)}`))
 }
 
 /**
@@ -142,15 +143,15 @@ function printTexts({ printLine, style }: Context, texts: string[]): void {
  * terminal.
  */
 function createPreview(
-  { host, output, note }: Context,
+  { host, output, messages }: Context,
   isWanted: boolean | undefined,
 ): (bytes: Uint8Array, extension: string) => Promise<void> {
   const protocol = output.isTerminal ? findPictureProtocol(host.env, isWanted) : undefined
-  if (isWanted && !protocol) note('--preview: stdout is not a terminal that shows pictures')
+  if (isWanted && !protocol) messages.note('--preview: stdout is not a terminal that shows pictures')
   if (isWanted === false || !protocol) return async () => {}
   return async (bytes, extension) => {
     const problem = findPictureProblem(protocol, bytes, extension)
     if (problem === undefined) await output.write(renderPicture(protocol, bytes))
-    else if (isWanted) note(`--preview: this image is not shown: ${problem}`)
+    else if (isWanted) messages.note(`--preview: this image is not shown: ${problem}`)
   }
 }

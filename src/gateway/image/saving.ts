@@ -75,7 +75,8 @@ async function saveImage(
       bytes,
     )
   }
-  if (isMislabelled) context.note(`an image is declared as ${mimeType} but contains ${extension} data`)
+  if (isMislabelled)
+    context.messages.note(`an image is declared as ${mimeType} but contains ${extension} data`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof OutputClosed ? error : withSavedAnswer(context, asFailure(error), bytes, extension)
   })

@@ -37,7 +37,7 @@ export async function checkPolicy(
   options: PolicyCheckOptions,
   [file = '', events]: string[],
 ): Promise<void> {
-  const { input, note, flags, host } = context
+  const { input, messages, flags, host } = context
   const { session, failOnDeny } = options
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
@@ -48,7 +48,7 @@ export async function checkPolicy(
     const unused = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
     if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
-    note(`${file}: ${rules}, and every example holds`)
+    messages.note(`${file}: ${rules}, and every example holds`)
     return
   }
   if (host.limitYoungGeneration) context.cleanups.add(host.limitYoungGeneration())
@@ -62,10 +62,11 @@ export async function checkPolicy(
   const { counts, idle, problems } = await judgeAndPrint(context, policy, uses)
   const stopped = counts.ask + counts.deny
   const count = counts.allow + stopped
-  if (count === 0) note('no tool use')
-  else for (const index of idle) note(`rules[${index}] (${policy.rules[index]?.tool}) matched nothing`)
+  if (count === 0) messages.note('no tool use')
+  else
+    for (const index of idle) messages.note(`rules[${index}] (${policy.rules[index]?.tool}) matched nothing`)
   if (host.stderr.isTerminal && count > 0)
-    note(`${counts.allow} allowed, ${counts.ask} asked about, ${counts.deny} denied of ${count}`)
+    messages.note(`${counts.allow} allowed, ${counts.ask} asked about, ${counts.deny} denied of ${count}`)
   if (failOnDeny && stopped > 0)
     throw new CliError('denied', `${file} does not allow ${stopped} of ${count} tool uses`, { problems })
 }
@@ -173,11 +174,11 @@ function createLayout(context: Context): (group: readonly Judgement[]) => string
   return output.isTerminal ? createJudgementTable(context) : (group) => group.map(toRow).map(toTsv).join('')
 }
 
-function createJudgementTable({ host, style }: Context): (group: readonly Judgement[]) => string {
+function createJudgementTable({ host, messages }: Context): (group: readonly Judgement[]) => string {
   const paints: Record<Decision, (text: string) => string> = {
-    allow: style.green,
-    ask: style.yellow,
-    deny: style.red,
+    allow: messages.style.green,
+    ask: messages.style.yellow,
+    deny: messages.style.red,
   }
   const layOut = createTable({ width: host.stdout.columns || 80, most: [8, 12, 24] })
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
@@ -187,11 +188,11 @@ function createJudgementTable({ host, style }: Context): (group: readonly Judgem
       return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${reason}`]
     })
     const lines = layOut([...head, ...rows])
-    const titles = lines.splice(0, head.length).map((title) => style.bold(title))
+    const titles = lines.splice(0, head.length).map((title) => messages.style.bold(title))
     head = []
     const painted = lines.map((line, index) => {
       const { decision, why } = group[index] as Judgement
-      const below = why === undefined ? '' : `\n  ${style.dim(oneLine(why, 500))}`
+      const below = why === undefined ? '' : `\n  ${messages.style.dim(oneLine(why, 500))}`
       return `${paints[decision](decision)}${line.slice(decision.length)}${below}`
     })
     return `${[...titles, ...painted].join('\n')}\n`

@@ -132,8 +132,8 @@ async function askAndSend(
       const verdict = verdicts.get(use.id)
       const why = latest.findNewClosedReason(use.id, shown)
       if (!verdict) continue
-      if (why !== undefined) context.warn(`${use.id} is not answered: ${why}`)
-      else if (!latest.isSame(use)) context.warn(`${use.id} stays open: its input has changed`)
+      if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
+      else if (!latest.isSame(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
       else {
         answers.push(createConfirmation(use.id, verdict.decision, verdict.reason))
         open.delete(use.id)
@@ -149,7 +149,7 @@ async function askAndSend(
     const failure = await createWaitingError(context, parts.params.session, latest.state, [...open])
     throw failure.with({ sent: answers.length > 0 ? 'yes' : 'no' })
   }
-  if (answers.length === 0) context.note('nothing was sent')
+  if (answers.length === 0) context.messages.note('nothing was sent')
 }
 
 async function readRecord({ context, caller, parts }: SessionAccess): Promise<SessionRecord> {
@@ -239,12 +239,12 @@ class SessionRecord {
 
   /** Returns the waiting tool uses that can be confirmed, or that are unknown. Names the others on stderr. */
   pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingToolUse[] {
-    for (const line of describeOddIds(this.state)) context.warn(line)
+    for (const line of describeOddIds(this.state)) context.messages.warn(line)
     return this.state.pending.flatMap((id) => {
       const use = this.use(id)
       const why =
         use.type === undefined ? undefined : findUnconfirmableReason(context, session, use, { isAsked })
-      if (why !== undefined) context.note(why)
+      if (why !== undefined) context.messages.note(why)
       return why === undefined ? [use] : []
     })
   }

@@ -106,7 +106,7 @@ export class ConfirmationPrompt {
       return { ...use, rows: showToolUse(use.id, use.text, this.#columns) }
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      this.#context.warn(
+      this.#context.messages.warn(
         `${use.id} is not asked about: ${error.message}; look at it with '${this.#inspectCommand} --raw'`,
       )
       return undefined
@@ -117,7 +117,7 @@ export class ConfirmationPrompt {
     for (const [index, use] of uses.entries()) {
       if (this.#withdrawn.has(use.id)) continue
       if (use.call !== undefined && this.#alwaysAllowed.has(use.call)) {
-        this.#context.note(`${use.id} is the same call as before: allowed`)
+        this.#context.messages.note(`${use.id} is the same call as before: allowed`)
         this.#verdicts.set(use.id, { decision: 'allow' })
         continue
       }
@@ -134,11 +134,11 @@ export class ConfirmationPrompt {
   }
 
   async #ask(use: PromptedToolUse): Promise<Answer> {
-    const { host, cleanups, style } = this.#context
+    const { host, cleanups, messages } = this.#context
     this.#questioner ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
     this.#open = { id: use.id, end }
-    const question = `  allow ${style.bold(nameBriefly(use, this.#columns))}? ${getKeys(use)} `
+    const question = `  allow ${messages.style.bold(nameBriefly(use, this.#columns))}? ${getKeys(use)} `
     try {
       for (;;) {
         const answer = readVerdict(
@@ -162,7 +162,7 @@ export class ConfirmationPrompt {
   /** Printed between two questions. Next to an open question, a person would take the line for typed text. */
   #reportWithdrawn(): void {
     for (const [id, why] of this.#withdrawn) {
-      if (why !== '') this.#context.warn(`${id} is not answered: ${why}`)
+      if (why !== '') this.#context.messages.warn(`${id} is not answered: ${why}`)
       this.#withdrawn.set(id, '')
     }
   }
@@ -172,7 +172,7 @@ export class ConfirmationPrompt {
   }
 
   #printWrapped(line: string): void {
-    this.#print(`${this.#context.wrap(line)}\n`)
+    this.#print(`${this.#context.messages.wrap(line)}\n`)
   }
 
   #print(text: string): void {

@@ -98,7 +98,7 @@ export class Follower {
     this.#endLimit = access.parts.deadline
     this.#endProgressLines = followsForever
       ? () => {}
-      : printProgressLines(context, () => describeProgress(this.progress, context.timers.now()))
+      : printProgressLines(context, () => describeProgress(this.progress, context.host.timers.now()))
   }
 
   /** Returns whether the service never showed that it worked on all sent events. */
@@ -129,7 +129,7 @@ export class Follower {
    * `CliError`.
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
-    const { timers } = this.#access.context
+    const { timers } = this.#access.context.host
     this.#policy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
     /** Number of readings of the list for this idle event. */
@@ -174,7 +174,7 @@ export class Follower {
   async refresh(isForced = false): Promise<void> {
     requireTime(this.#access.parts.deadline)
     // Lets Node read the socket, so that the stream has every event that has arrived.
-    await this.#access.context.timers.wait(0)
+    await this.#access.context.host.timers.wait(0)
     this.#takeStreamed()
     if (isForced || this.#isListOld()) await this.#takeList()
   }
@@ -214,19 +214,19 @@ export class Follower {
 
   #openStream(isSingle: boolean): Promise<EventStream> {
     const { caller, parts, context } = this.#access
-    return openEventStream(caller, { ...parts, isSingle }, context.timers, this.#stream?.lastId)
+    return openEventStream(caller, { ...parts, isSingle }, context.host.timers, this.#stream?.lastId)
   }
 
   #count(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.progress.events++
       if (isToolUse(event)) this.progress.toolUses++
-      this.progress.last = { type: event.type, at: this.#access.context.timers.now() }
+      this.progress.last = { type: event.type, at: this.#access.context.host.timers.now() }
     }
   }
 
   async #readList(deadline = this.#access.parts.deadline): Promise<EventItem[]> {
-    const { timers } = this.#access.context
+    const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
     const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
@@ -265,7 +265,7 @@ export class Follower {
   }
 
   #isListOld(): boolean {
-    const { timers } = this.#access.context
+    const { timers } = this.#access.context.host
     return (
       timers.now() - this.#listedAt.now > maxListAgeMs ||
       timers.wallTime() - this.#listedAt.date > maxListAgeMs
@@ -277,7 +277,7 @@ export class Follower {
    * show this idle event yet.
    */
   async #listAfterIdle(attempt: number): Promise<void> {
-    const { warn } = this.#access.context
+    const { messages } = this.#access.context
     const { deadline } = this.#access.parts
     this.unreadEnd = undefined
     if (attempt === 0) this.#endLimit = deadline.narrow(maxEndMs, 'no whole list within 30 s')
@@ -291,7 +291,9 @@ export class Follower {
       const waitMs = (error.details.retryAfter ?? 0) * 1000
       if (attempt < lagWaitsMs.length - 1 && waitMs < this.#endLimit.leftMs)
         return this.#endLimit.wait(waitMs)
-      warn(`the list could not be read at the end: ${error.message}; the stream may have left out events`)
+      messages.warn(
+        `the list could not be read at the end: ${error.message}; the stream may have left out events`,
+      )
       this.unreadEnd = error
       this.#seen.trustStop()
     }
@@ -321,7 +323,7 @@ export class Follower {
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     requireTime(deadline)
-    if (effect.because === 'ended') context.note('the stream of events broke off; connecting again')
+    if (effect.because === 'ended') context.messages.note('the stream of events broke off; connecting again')
     this.#stream?.close()
     await deadline.wait(this.#policy.nextWaitMs())
     requireTime(deadline)

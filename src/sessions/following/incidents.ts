@@ -51,7 +51,7 @@ export class Incidents {
   add(items: readonly EventItem[]): void {
     for (const { event } of items) this.#add(event)
     for (const incident of this.#found.values()) {
-      if (!incident.isReported) this.#context.warn(incident.warning)
+      if (!incident.isReported) this.#context.messages.warn(incident.warning)
       incident.isReported = true
     }
   }

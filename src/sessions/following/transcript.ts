@@ -69,7 +69,7 @@ export async function followAndPrint(
       await printEvents(items, state)
       // A pipe also gets a line if the session has no events yet.
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
-        context.note(describeStart(state, options, context.timers.wallTime()))
+        context.messages.note(describeStart(state, options, context.host.timers.wallTime()))
       hasBegun = true
       incidents.add(items)
       nameBackground(context, state, { session, named, isAnswered: react !== undefined })
@@ -77,10 +77,10 @@ export async function followAndPrint(
       if (ids && followsForever) await printWaiting(context, state, printed)
     }
     if (follower.isUndone)
-      context.warn(
+      context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    if (state.lacksIdleEvent) context.warn(`${afterLastRun}: its answer may be missing`)
+    if (state.lacksIdleEvent) context.messages.warn(`${afterLastRun}: its answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
   } catch (error) {
@@ -111,13 +111,14 @@ function nameBackground(
   { session, named, isAnswered }: { session: string; named: Set<string>; isAnswered: boolean },
 ): void {
   for (const run of state.isBetweenRuns ? state.openRuns : []) {
-    if (!named.has(run.id)) context.note(`waiting for the workflow run ${describeRun(run)} to end`)
+    if (!named.has(run.id)) context.messages.note(`waiting for the workflow run ${describeRun(run)} to end`)
     named.add(run.id)
   }
   if (isAnswered || state.stop) return
   for (const id of state.asked) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
-    if (!named.has(id)) context.note(`${formatBriefName(id)} waits for an answer, to give it: ${command}`)
+    if (!named.has(id))
+      context.messages.note(`${formatBriefName(id)} waits for an answer, to give it: ${command}`)
     named.add(id)
   }
 }
@@ -159,7 +160,7 @@ export function createEventPrinter(
   context: Context,
   { isAside, markdown }: { isAside: boolean; markdown: boolean },
 ): (items: readonly EventItem[], state: SessionState) => Promise<void> {
-  const { flags, host, output, style } = context
+  const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
   const show = async (text: string) => {
     const printer = await createPrinter(context, { isMarkdown: markdown })
@@ -168,7 +169,7 @@ export function createEventPrinter(
   }
   const toDimLine = async (text: string, { columns }: StdStream) => {
     const { clip } = await import('../../io/width.ts')
-    return style.dim(clip(text, columns || 80))
+    return messages.style.dim(clip(text, columns || 80))
   }
   const print = async (item: EventItem, state: SessionState) => {
     const { event } = item
@@ -176,7 +177,7 @@ export function createEventPrinter(
     if ((isAside || output.isTerminal) && !isShown) return
     if (isAside) {
       if (host.stderr.isTerminal)
-        context.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
+        context.messages.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
       return
     }
     const said = event.type === 'agent.message' ? readMarkedText(event) : ''

@@ -96,7 +96,7 @@ const [maxNames, maxNameLength] = [1000, 100]
  * decision. `isEcho`: sent events also show their other fields.
  */
 export function createRowPrinter(
-  { output, host, style }: Context,
+  { output, host, messages }: Context,
   { isEcho = false } = {},
 ): (events: readonly SessionEvent[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./event-table.ts').createEventTable> | undefined
@@ -124,7 +124,7 @@ export function createRowPrinter(
   return async (events) => {
     if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
     const rows = events.map(toTableRow)
-    layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80, style)
+    layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80, messages.style)
     const lines = layOut(rows)
     return output.write(lines.map((line) => `${line}\n`).join(''))
   }

@@ -163,7 +163,7 @@ export class Actor {
       const why = use
         ? 'the service sent it with two different inputs'
         : 'the session does not show this tool use'
-      this.#run.context.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
+      this.#run.context.messages.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
       return []
     })
   }
@@ -175,7 +175,7 @@ export class Actor {
   async #waitForUnknown(): Promise<void> {
     for (const wait of lagWaitsMs) {
       if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.read(id))) return
-      await this.#run.context.timers.wait(wait)
+      await this.#run.context.host.timers.wait(wait)
       await this.#replies.refresh(true)
     }
   }
@@ -218,28 +218,31 @@ export class Actor {
     // Other threads may work for long before the run ends with the waiting tool uses, so a note names the
     // tool use now.
     if (isLeft && !this.#follower.state.isIdle)
-      this.#run.context.note(`${use.id} of a child thread stays open: nothing here answers it`)
+      this.#run.context.messages.note(`${use.id} of a child thread stays open: nothing here answers it`)
     if (isLeft && use.isContradicted)
-      this.#run.context.note(`${use.id} is not answered: the service sent it with two different inputs`)
+      this.#run.context.messages.note(
+        `${use.id} is not answered: the service sent it with two different inputs`,
+      )
   }
 
   /** Prints the decision without the input, because the transcript has shown the input. */
   #printDecision(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
-    const { host, style, printLine, wrap } = this.#run.context
+    const { host, messages } = this.#run.context
     if (!host.stderr.isTerminal) return
     const isForNobody = isLeft && decision === 'allow'
     const shown = isForNobody ? 'ask' : decision
     const why = isForNobody ? 'nothing here can execute the tool use' : reason
-    const who = by === 'person' || shown === 'ask' ? '' : style.dim(` (${describeDecider(judgement)})`)
+    const who =
+      by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)
     const tool = formatBriefName(use.name)
     const what = {
-      allow: `${style.green('✓')} ${tool} allowed`,
-      deny: `${style.red('✗')} ${tool} denied`,
-      ask: `${style.dim('·')} ${tool} stays open`,
+      allow: `${messages.style.green('✓')} ${tool} allowed`,
+      deny: `${messages.style.red('✗')} ${tool} denied`,
+      ask: `${messages.style.dim('·')} ${tool} stays open`,
     }[shown]
     const said = shown === 'allow' || why === undefined ? '' : `: ${oneLine(why, 200)}`
-    printLine(wrap(`${what}${said}${who}`))
+    messages.printLine(messages.wrap(`${what}${said}${who}`))
   }
 
   /** Returns the reply if the decision alone determines it. */
@@ -277,7 +280,8 @@ export class Actor {
       this.#commandCount++
       // The agent gets the whole result, and the warning only its first lines.
       const [what, first = ''] = result.text.split('\n', 2)
-      if (result.isError) this.#run.context.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
+      if (result.isError)
+        this.#run.context.messages.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
     }
     if (isLate)
       throw new CliError('stopped', `the deadline passed while the command for ${use.name} ran`, {
@@ -293,7 +297,7 @@ export class Actor {
     if (this.#replies.getReadyResult(use.id) !== interruptedResult) return
     this.#commandCount++
     const what = `an earlier run ended while its command ran: ${interruptedResult.text}`
-    this.#run.context.warn(describeFailure(use, what))
+    this.#run.context.messages.warn(describeFailure(use, what))
   }
 }
 

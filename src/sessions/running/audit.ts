@@ -114,7 +114,7 @@ export class Audit {
    * and prints a note.
    */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
-    const { host, note } = this.#context
+    const { host, messages } = this.#context
     try {
       const path = join(
         openCacheFolder(host),
@@ -123,7 +123,7 @@ export class Audit {
       await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
-      note(`another run of ${session} would not wait for this run: ${describeFileError(error)}`)
+      messages.note(`another run of ${session} would not wait for this run: ${describeFileError(error)}`)
     }
   }
 
@@ -159,7 +159,7 @@ export class Audit {
     this.requireLocks()
     this.#noteCommand({ ...entry })
     if (!this.#file) return
-    const time = new Date(this.#context.timers.wallTime()).toISOString()
+    const time = new Date(this.#context.host.timers.wallTime()).toISOString()
     this.#file.append(`${toLine(entry, this.#session, time)}\n`)
     this.#file.sync()
     this.#step({ ...entry, time })

@@ -95,7 +95,8 @@ export class Bounds {
     await this.#attempt
     if (this.#isStopped && this.#isShown && !this.#budget.hasSessionUsage) await this.#queryAndCheck()
     const { unenforceable } = this.#budget
-    if (!this.#run.resumption.isBounded && unenforceable !== undefined) this.#run.context.warn(unenforceable)
+    if (!this.#run.resumption.isBounded && unenforceable !== undefined)
+      this.#run.context.messages.warn(unenforceable)
     if (this.#run.resumption.isBounded) this.#warnOfOpenRuns()
     return this.#findStop(error)
   }
@@ -109,7 +110,7 @@ export class Bounds {
     const command = cost ? `: ${formatBudgetCommand(context, parts.params.session, cost)}` : ''
     const names = runs.slice(0, maxNamedRuns).map(describeRun)
     const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
-    context.warn(
+    context.messages.warn(
       `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them${command}`,
     )
   }
@@ -117,7 +118,7 @@ export class Bounds {
   /** Warns about the limit after a turn that ended by itself. */
   warnOfExcess(): void {
     if (this.#run.resumption.isBounded)
-      this.#run.context.warn(`${this.#updateExcess()}; the turn has ended by itself`)
+      this.#run.context.messages.warn(`${this.#updateExcess()}; the turn has ended by itself`)
   }
 
   /** Formats the usage of the run; empty if unknown. */
@@ -135,7 +136,7 @@ export class Bounds {
   }
 
   #scheduleQuery(): void {
-    this.#cancelQuery = schedule(this.#run.context.timers, queryIntervalMs, async () => {
+    this.#cancelQuery = schedule(this.#run.context.host.timers, queryIntervalMs, async () => {
       this.#scheduleQuery()
       if (!this.#isStopped && !this.#run.resumption.isBounded) await this.#queryAndCheck()
     })
@@ -199,7 +200,10 @@ export class Bounds {
    */
   async #interrupt(end: Deadline): Promise<void> {
     const { audit, context, resumption } = this.#run
-    const { note, timers } = context
+    const {
+      messages,
+      host: { timers },
+    } = context
     const earlier = audit.interrupt
     for (let wait = graceMs; wait > 0; ) {
       await end.wait(Math.min(wait, maxInterruptMs))
@@ -207,14 +211,14 @@ export class Bounds {
       if (this.#isStopped) return this.#cancelInterrupt()
       if (earlier === undefined) break
       if (this.#follower?.turn.isInterrupted) {
-        note(`${this.#excess}: an earlier run has interrupted the session`)
+        messages.note(`${this.#excess}: an earlier run has interrupted the session`)
         this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
         resumption.interrupt = 'sent'
         return
       }
       wait = earlier + maxInterruptMs - timers.wallTime()
       if (wait > 0)
-        note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
+        messages.note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
     }
     this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
     try {
@@ -245,7 +249,8 @@ export class Bounds {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
           if (event !== 'sent') return
           audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
-          if (resumption.interrupt === 'wanted') context.note(`${this.#excess}: the session is interrupted`)
+          if (resumption.interrupt === 'wanted')
+            context.messages.note(`${this.#excess}: the session is interrupted`)
           resumption.interrupt = 'posting'
         },
       })

@@ -163,7 +163,9 @@ export class Replies {
     this.settleClosed(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
     for (const { use } of judgements)
       if (this.#getReply(use.id).is === 'in-doubt')
-        this.#run.context.warn(`the answer to ${use.id} was sent, but whether it arrived is not known`)
+        this.#run.context.messages.warn(
+          `the answer to ${use.id} was sent, but whether it arrived is not known`,
+        )
   }
 
   /**
@@ -171,14 +173,14 @@ export class Replies {
    * reason.
    */
   #settleUnsent(use: KnownToolUse, reason: string): void {
-    const { note, warn } = this.#run.context
+    const { messages } = this.#run.context
     const { id } = use
     const hasRun = this.#getReply(id).is === 'ready'
     this.record(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
     this.#denials.remove(id)
-    if (hasRun) warn(`${id} is not answered here: ${reason}; its command has run`)
-    else if (!this.#prompt.hasWithdrawn(id)) note(`${id} is not answered here: ${reason}`)
+    if (hasRun) messages.warn(`${id} is not answered here: ${reason}; its command has run`)
+    else if (!this.#prompt.hasWithdrawn(id)) messages.note(`${id} is not answered here: ${reason}`)
   }
 
   /** Reads the newest state. Waits for a service that is unreachable. */
@@ -222,7 +224,7 @@ export class Replies {
   /** Throws a `CliError` if the service certainly did not accept the replies. */
   async #postOnce(replies: readonly GivenReply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stops)
-    const sent = { at: this.#run.context.timers.wallTime(), idleEvents }
+    const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
     const rest = [...idleEvents].at(-1)
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     const { is, failure } = await postOnce(this.#run, body, {
@@ -315,7 +317,7 @@ export class Replies {
    * lagging list needs.
    */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
-    const now = this.#run.context.timers.wallTime()
+    const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#getReply(id)
       const end = reply.is === 'in-doubt' ? reply.sent.at + maxDoubtMs - now : Number.NaN
@@ -347,7 +349,7 @@ export class Replies {
       idleEvents: seen.stops,
       idleAt: parseTimestamp(seen.stoppedAt),
     }
-    this.#replies.set(use.id, settleByList(reply, shown, context.timers.wallTime()))
+    this.#replies.set(use.id, settleByList(reply, shown, context.host.timers.wallTime()))
   }
 
   /** Returns the decision of this run, otherwise of an earlier one. */

@@ -124,9 +124,9 @@ async function execute(
  */
 async function confirmRepetition({ context, resumption }: SessionRun): Promise<void> {
   const repetition = "the session's last user.message is the same task"
-  if (!canPrompt(context)) return context.warn(`${repetition}: parley sends the task once more`)
+  if (!canPrompt(context)) return context.messages.warn(`${repetition}: parley sends the task once more`)
   const { input, host, cleanups } = context
-  context.warn(repetition)
+  context.messages.warn(repetition)
   const answer = withPrompter({ ...host, cleanups }, (prompter) =>
     agrees(prompter, 'Send the task once more? [y/N]'),
   )
@@ -165,12 +165,13 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       const interrupted = await resumption.addResume(followUntilIdle(followed))
       if (interrupted) return interrupted
       if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
-      if (turn.foreign) context.note(`${describeOtherTask(turn.foreign)}: later messages are not the answer`)
+      if (turn.foreign)
+        context.messages.note(`${describeOtherTask(turn.foreign)}: later messages are not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
       const isMarked = !wanted.isAlone && !wanted.file
       if (turn.answer && isRedacted(turn.answer) && !isMarked)
-        context.warn('the service has redacted a part of the answer')
+        context.messages.warn('the service has redacted a part of the answer')
       await resumption.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
@@ -178,7 +179,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
     return denials.createFailure(followed.parts.params.session, turn) ?? createToolErrorFailure(followed)
   } finally {
     const used = bounds.describe()
-    if (context.host.stderr.isTerminal && used !== '') context.printFooter(used)
+    if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)
   }
 }
 
@@ -203,7 +204,7 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
     for (const judgement of denials.drainUnapproved(follower.state, follower.turn, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
       const what = describeToolUse(judgement.use)
-      context.warn(`the policy denies a tool use that the service ran without a question: ${what}`)
+      context.messages.warn(`the policy denies a tool use that the service ran without a question: ${what}`)
     }
   }
   let { sent } = followed

@@ -24,7 +24,7 @@ export async function findSentTask(
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const events = task && createSentEvents(task.body, [])
-  const whenWaiting = () => context.note('looking for the task in the session, for up to 30 s')
+  const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
   const ids = await pollList(run, (list) => findTask(list, earlier, events), { whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
@@ -42,7 +42,7 @@ export async function findSentTask(
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (task)
-    context.note(
+    context.messages.note(
       'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again',
     )
   return ids
@@ -54,7 +54,8 @@ export async function findSentTask(
  */
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
   const { context, parts } = run
-  const whenWaiting = () => context.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
+  const whenWaiting = () =>
+    context.messages.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
   const found = await pollList(
     run,
     async (list) => {

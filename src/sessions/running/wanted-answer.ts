@@ -55,7 +55,7 @@ async function readSchema(context: Context, settings: ResolvedSettings, name: st
 
 /** Adds the required form of the answer to the task's last message. */
 export function addSchemaInstructions(
-  { note }: Context,
+  { messages }: Context,
   body: Uint8Array,
   { instructions }: AnswerSchema,
 ): Uint8Array {
@@ -63,7 +63,7 @@ export function addSchemaInstructions(
   const { events } = JSON.parse(text) as { events?: unknown }
   const index = Array.isArray(events) ? events.findLastIndex(takesBlocks) : -1
   if (index < 0) {
-    note('the agent does not get the schema: the task has no message to add it to')
+    messages.note('the agent does not get the schema: the task has no message to add it to')
     return body
   }
   const block = JSON.stringify({ type: 'text', text: instructions })
@@ -117,7 +117,7 @@ export async function deliverAnswer(
   answer: string,
 ): Promise<void> {
   if (!file && !isAlone) return
-  const { summary, note } = context
+  const { summary, messages } = context
   const output = file ?? context.output
   const isMarkdown = markdown && output.isTerminal && !schema
   const printer = await createPrinter({ ...context, output }, { isMarkdown })
@@ -125,7 +125,7 @@ export async function deliverAnswer(
   await printer.end()
   await file?.commit()
   if (name !== undefined) addFile(summary, name)
-  if (file?.described) note(file.described)
+  if (file?.described) messages.note(file.described)
 }
 
 /**

@@ -53,7 +53,8 @@ export async function deliverEvents(
         },
       }),
     )
-    if (events.length === 0) context.note('the events were accepted, but the response does not list them')
+    if (events.length === 0)
+      context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
       const sent = createSentEvents(body, events)
       const { followAndPrint } = await loadTranscript()
@@ -68,7 +69,7 @@ export async function deliverEvents(
         !context.flags.raw &&
         eventsOf(body).some(startsWork)
       )
-        context.note(`to see the answer: ${command}`)
+        context.messages.note(`to see the answer: ${command}`)
     }
   }
 }

@@ -49,7 +49,7 @@ export async function readEvents(
         throw usageError('--event takes one event: repeat it, or give a list by -i FILE or through a pipe')
       review.add(value)
     }
-    for (const warning of review.end(given)) context.warn(warning)
+    for (const warning of review.end(given)) context.messages.warn(warning)
   }
   return Buffer.from(createBodyText(() => join(given, added)))
 }
@@ -78,7 +78,7 @@ async function readTexts(
   words: string[],
   visit: Visit | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
-  const { input, note } = context
+  const { input, messages } = context
   const flags = givenEventFlags(context)
   const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
@@ -86,7 +86,7 @@ async function readTexts(
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', fileKinds)
     if (looksLikeEvents(piped))
-      note(`stdin looks like events; it is sent as text${given ? '' : '. -i - sends it as events'}`)
+      messages.note(`stdin looks like events; it is sent as text${given ? '' : '. -i - sends it as events'}`)
     return { given, piped }
   }
   if (given) {
