@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 
-test('exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
+test('chat exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
   const folder = temporaryFolder()
   const ended = await run(['chat', 'hi', '-o', '/dev/full', '--errors', 'json'], {
     exchange: answering(message('paid for')),
@@ -21,7 +21,7 @@ test.each([
   ['exists', true],
   ['is missing', false],
 ])(
-  'saves the answer if a folder took the name of -o meanwhile and the temporary folder %s: %s',
+  'chat saves the answer elsewhere if a folder has taken the name of -o and the temporary folder %s',
   async (_, isThere) => {
     const cwd = temporaryFolder()
     const TMPDIR = isThere ? temporaryFolder() : join(cwd, 'none')

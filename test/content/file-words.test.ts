@@ -15,7 +15,7 @@ function folder(): string {
   return cwd
 }
 
-describe('a word next to -f that names a file is a usage error', () => {
+describe('words that name a file, next to -f', () => {
   test.each([
     [['chat', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
     [['chat', 'Compare', 'b.md', '--file', 'a.md'], 'b.md'],
@@ -24,7 +24,7 @@ describe('a word next to -f that names a file is a usage error', () => {
     [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
     [['events', 'run', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
     [['chat', '--batch', 'a.md', '-f', 'a.md', 'b.md'], 'b.md'],
-  ])('a word that names a file is a usage error next to -f: %j', async (argv, word) => {
+  ])('parley exits with 2 if a word next to -f names a file: %j', async (argv, word) => {
     const ended = await run(argv, { cwd: folder() })
     expect(ended).toMatchObject({
       code: 2,
@@ -39,19 +39,19 @@ describe('a word next to -f that names a file is a usage error', () => {
     ['the name of a folder', ['chat', '-f', 'a.md', 'src', 'Compare']],
     ['the name of a missing file', ['chat', '-f', 'a.md', 'c.md', 'Compare']],
     ['a longer text that contains the name of a file', ['chat', '-f', 'a.md', 'Compare b.md']],
-  ])('sends words as text: %s', async (_, argv) => {
+  ])('chat sends words as text: %s', async (_, argv) => {
     expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
   })
 })
 
-describe('a word @FILE is sent as text', () => {
-  test('sends a word @FILE as text, with a note about -f if the file exists', async () => {
+describe('word @FILE', () => {
+  test('chat sends a word @FILE as text, with a note about -f if the file exists', async () => {
     const ended = await run(['chat', 'Read', '@a.md'], { cwd: folder() })
     expect(ended).toMatchObject({ code: 0, err: 'parley: @a.md is sent as text; -f a.md adds the file\n' })
     expect(JSON.parse(ended.requests[0]?.text ?? '').contents[0].parts).toEqual([{ text: 'Read @a.md' }])
   })
 
-  test('sends a word @FILE as text, without a note if the file does not exist', async () => {
+  test('chat sends a word @FILE as text, without a note if the file does not exist', async () => {
     expect((await run(['chat', 'Ask', '@alice', '@src'], { cwd: folder() })).err).toBe('')
   })
 })
@@ -61,7 +61,7 @@ test.each([
   [['chat'], 'an image, audio, video or PDF file'],
   [['image', '-m', 'm', 'Like this'], 'an image, audio, video or PDF file'],
   [['events', 'send', '-s', 's', 'What is it?'], 'an image or PDF file'],
-])('a pipe with an image is a usage error that names -f -: %j', async (argv, kinds) => {
+])('parley exits with 2 and names -f - if stdin is an image: %j', async (argv, kinds) => {
   const ended = await run(argv, { stdin: png })
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   expect(ended.err).toContain(

@@ -10,14 +10,14 @@ const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
   JSON.parse(ended.requests[0]?.text ?? '{}').contents?.at(-1).parts
 
 describe('source of the prompt', () => {
-  test('uses stdin alone as the prompt, without changing it', async () => {
+  test('chat sends stdin unchanged as the prompt if there are no words', async () => {
     const text = ' two\r\nlines\u0000 and no end'
     expect(partsOf(await run(['chat'], { stdin: ['\ufeff', text.slice(0, 5), text.slice(5)] }))).toEqual([
       { text },
     ])
   })
 
-  test('sends the words as one part and the piped text as another; an empty pipe adds none', async () => {
+  test('chat sends the words as one part and piped text as another; an empty pipe adds no part', async () => {
     const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
     expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
     expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
@@ -26,7 +26,7 @@ describe('source of the prompt', () => {
   test.each([
     ['chat', ['chat', 'hello']],
     ['image', ['image', '-m', 'pictures', 'a fox', '--dry-run']],
-  ])('%s notes that a piped request body is sent as text, and names -i -', async (_, argv) => {
+  ])('%s notes that it sends a piped request body as text, and names -i -', async (_, argv) => {
     for (const stdin of ['{"generationConfig":{"temperature":0}}', ' {"contents":[]}\n']) {
       const ended = await run([...argv, '--dry-run'], { stdin })
       expect(JSON.parse(ended.out).body.contents[0].parts.at(-1)).toEqual({ text: stdin })
@@ -38,14 +38,14 @@ describe('source of the prompt', () => {
       expect((await run([...argv, '--dry-run'], { stdin })).err).toBe('')
   })
 
-  test('replaces the word - by the text on stdin', async () => {
+  test('chat replaces the word - by the text on stdin', async () => {
     const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
     expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
     const spaced = await run(['chat', '-'], { stdin: ' two \n\n\r\n' })
     expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
   })
 
-  test('--no-stdin ignores a pipe, before and after the command name', async () => {
+  test('--no-stdin makes parley ignore a pipe, before and after the command name', async () => {
     for (const argv of [
       ['chat', 'Hi', '--no-stdin'],
       ['--no-stdin', 'chat', 'Hi'],
@@ -59,7 +59,7 @@ describe('source of the prompt', () => {
   })
 })
 
-describe('an empty pipe in addition to other input', () => {
+describe('empty pipe in addition to other input', () => {
   const given = (cwd: string): [name: string, argv: string[]][] => {
     writeFileSync(join(cwd, 'notes.md'), 'Take care.')
     writeFileSync(join(cwd, 'body.json'), '{"contents":[]}')
@@ -75,35 +75,41 @@ describe('an empty pipe in addition to other input', () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'rules.json'), '{"rules":[]}')
 
-  test.each(given(cwd))('P61: notes that stdin is empty and adds nothing to %s', async (_, argv) => {
-    for (const stdin of ['', ' \n\t\r\n']) {
-      const { code, err, requests } = await run([...argv, '--dry-run'], { cwd, stdin })
-      expect({ code, requests }).toEqual({ code: 0, requests: [] })
-      expect(err).toBe('parley: stdin is empty\n')
-    }
-    const alone = await run([...argv, '--dry-run'], { cwd })
-    const reason = await run([...argv, '--dry-run'], { cwd, stdin: '' })
-    expect(reason.out).toBe(alone.out)
-  })
+  test.each(given(cwd))(
+    'P61: an empty stdin adds nothing to %s, and parley prints a note',
+    async (_, argv) => {
+      for (const stdin of ['', ' \n\t\r\n']) {
+        const { code, err, requests } = await run([...argv, '--dry-run'], { cwd, stdin })
+        expect({ code, requests }).toEqual({ code: 0, requests: [] })
+        expect(err).toBe('parley: stdin is empty\n')
+      }
+      const alone = await run([...argv, '--dry-run'], { cwd })
+      const reason = await run([...argv, '--dry-run'], { cwd, stdin: '' })
+      expect(reason.out).toBe(alone.out)
+    },
+  )
 
-  test.each(given(cwd))('P61: --fail-on-empty exits with 2 for an empty pipe and %s', async (_, argv) => {
-    for (const stdin of ['', ' \n']) {
-      const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin })
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(ended.err).toBe('parley: stdin is empty (--fail-on-empty)\n')
-    }
-    const { code, out } = await run([...argv, '--fail-on-empty', '--dry-run'], { cwd, stdin: 'a diff' })
-    expect(code).toBe(0)
-    expect(out).toContain('a diff')
-  })
+  test.each(given(cwd))(
+    'P61: --fail-on-empty exits with 2 if stdin is an empty pipe in addition to %s',
+    async (_, argv) => {
+      for (const stdin of ['', ' \n']) {
+        const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin })
+        expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+        expect(ended.err).toBe('parley: stdin is empty (--fail-on-empty)\n')
+      }
+      const { code, out } = await run([...argv, '--fail-on-empty', '--dry-run'], { cwd, stdin: 'a diff' })
+      expect(code).toBe(0)
+      expect(out).toContain('a diff')
+    },
+  )
 
   test.each([
-    ['the word -', ['chat', 'Review', '-']],
-    ['a value @-', ['chat', 'Review', '--system', '@-']],
-    ['a file -', ['chat', 'Review', '-f', '-']],
-    ['event flags', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
-    ['events', ['events', 'run', '-s', 'sesn_1']],
-  ])('P61: --fail-on-empty applies to each reader of stdin: %s', async (_, argv) => {
+    ['named by the word -', ['chat', 'Review', '-']],
+    ['named by the value @- of a flag', ['chat', 'Review', '--system', '@-']],
+    ['named by -f -', ['chat', 'Review', '-f', '-']],
+    ['next to the event of --message', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
+    ['instead of the events for events run', ['events', 'run', '-s', 'sesn_1']],
+  ])('P61: --fail-on-empty exits with 2 for an empty stdin %s', async (_, argv) => {
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: '\n' })
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
@@ -112,7 +118,7 @@ describe('an empty pipe in addition to other input', () => {
   test.each([
     ...given(cwd).map(([name, argv]) => [name, argv, 'stdin is empty (--fail-on-empty)'] as const),
     ['a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
-  ])('P61: --fail-on-empty exits with 2 if stdin is missing for %s', async (_, argv, expectedText) => {
+  ])('P61: --fail-on-empty exits with 2 if there is no stdin for %s', async (_, argv, expectedText) => {
     const world = { cwd, stdin: '', stdinKind: 'none' as const }
     const ended = await run([...argv, '--fail-on-empty'], world)
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
@@ -127,16 +133,19 @@ describe('an empty pipe in addition to other input', () => {
     ['-i FILE of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
     ['-i FILE of events send', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
     ['-i FILE of events run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-  ])('P61: --fail-on-empty exits with 2 if stdin is not read because of %s', async (_, argv, reason) => {
-    writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
-    writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
-    const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${reason}\n`)
-    expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
-  })
+  ])(
+    'P61: --fail-on-empty exits with 2 if parley does not read stdin because of %s',
+    async (_, argv, reason) => {
+      writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
+      writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
+      const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
+      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+      expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${reason}\n`)
+      expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
+    },
+  )
 
-  test('P61: --fail-on-empty allows a terminal, and a body whose flags read stdin', async () => {
+  test('P61: --fail-on-empty accepts a terminal as stdin, and a body whose flags read stdin', async () => {
     expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
     const argv = ['chat', '-i', 'body.json', '--system', '@-', '--fail-on-empty']
     expect(await run(argv, { cwd, stdin: 'Be brief' })).toMatchObject({ code: 0 })
@@ -157,10 +166,13 @@ describe('input that is not UTF-8', () => {
     ['-f with UTF-16', ['chat', 'x', '-f', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['-i', ['chat', '-i', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
-  ])('P08: names line, byte and iconv for input that is not UTF-8: %s', async (_, argv, expectedText) => {
-    const ended = await run(argv, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] })
-  })
+  ])(
+    'P08: the message about input that is not UTF-8 names line, byte and iconv: %s',
+    async (_, argv, expectedText) => {
+      const ended = await run(argv, { cwd })
+      expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] })
+    },
+  )
 
   test.each<[string, string[], Buffer | undefined, string]>([
     ['an image as the prompt', ['chat', 'describe'], Buffer.of(0x89, 0x50), 'stdin: not UTF-8 text: byte 0'],
@@ -176,14 +188,14 @@ describe('input that is not UTF-8', () => {
       undefined,
       'a.gz: not UTF-8 text: byte 1',
     ],
-  ])('P63: exits with 2 for binary input: %s', async (_, argv, stdin, expectedText) => {
+  ])('P63: parley exits with 2 for binary input: %s', async (_, argv, stdin, expectedText) => {
     writeFileSync(join(cwd, 'a.gz'), gzipSync('text'))
     const { code, err, requests } = await run(argv, { cwd, stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(expectedText)
   })
 
-  test('P08: counts lines at LF and CR LF, also after 500,000 bytes', async () => {
+  test('P08: the message about invalid UTF-8 counts lines at LF and CR LF, also after 500,000 bytes', async () => {
     const stdin = Buffer.concat([Buffer.from('\u20ac\r\n'.repeat(100_000)), Buffer.from([0x41, 0xff])])
     const { code, err } = await run(['chat'], { stdin })
     expect(code).toBe(2)
@@ -191,11 +203,11 @@ describe('input that is not UTF-8', () => {
   })
 })
 
-describe('a request body in JSON', () => {
+describe('request body in JSON', () => {
   const body =
     '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
 
-  test('sends a body from stdin or -i byte for byte', async () => {
+  test('chat sends a body from stdin or -i byte for byte', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'b.json'), `\ufeff${body}`)
     expect((await run(['chat'], { stdin: body })).requests[0]?.text).toBe(body)
@@ -203,7 +215,7 @@ describe('a request body in JSON', () => {
     expect((await run(['chat', '-i', '-'], { stdin: body })).requests[0]?.text).toBe(body)
   })
 
-  test('flags edit a body in place: words, then fields, then --set; the rest stays byte for byte', async () => {
+  test('flags edit a body in order: words, then fields, then --set; the rest stays byte for byte', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'b.json'), body)
     const argv = [
@@ -244,7 +256,7 @@ test.each([
   expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
 })
 
-test("a file that cannot be read for an unusual reason fails with the system's reason (needs FIFOs)", async () => {
+test('the message about an unreadable file has the reason of the system (needs FIFOs)', async () => {
   const cwd = temporaryFolder()
   const server = createServer().listen(join(cwd, 'socket'))
   await once(server, 'listening')
@@ -421,7 +433,7 @@ describe('invalid input', () => {
   ]
 
   test.each(cases)(
-    'sends nothing and prints one error line for %s',
+    'parley sends nothing and prints one error line for %s',
     async (_, argv, stdin, code, expectedText) => {
       const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
       expect(ended).toMatchObject({ code, out: '', requests: [] })
@@ -430,7 +442,7 @@ describe('invalid input', () => {
     },
   )
 
-  test('exits with 3 and names the missing address or token', async () => {
+  test('chat exits with 3 and names the missing address or token', async () => {
     const nothing = await run(['chat', 'x'], { env: { PARLEY_BASE_URL: '' } })
     expect(nothing).toMatchObject({ code: 3, out: '', requests: [] })
     expect(nothing.err).toContain('PARLEY_BASE_URL')

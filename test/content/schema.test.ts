@@ -64,15 +64,15 @@ const fitting = '{ "age": 36.0,\n "name": "Ad\\u0061" }'
 
 test.each([
   ['bare JSON', fitting],
-  ['with blanks around it', `\n  ${fitting}\r\n\n`],
-  ['in a fence', `\`\`\`json\n${fitting}\n\`\`\``],
-  ['in a fence without a language', `\`\`\`\n${fitting}\n\`\`\`\n`],
-  ['in a fence of tildes', `~~~~ json\r\n${fitting}\r\n~~~~`],
-])('prints a matching answer exactly as the model wrote it: %s', async (_, text) => {
+  ['JSON with blanks around it', `\n  ${fitting}\r\n\n`],
+  ['JSON in a code block', `\`\`\`json\n${fitting}\n\`\`\``],
+  ['JSON in a code block without a language', `\`\`\`\n${fitting}\n\`\`\`\n`],
+  ['JSON in a code block with tildes', `~~~~ json\r\n${fitting}\r\n~~~~`],
+])('--schema prints a matching answer exactly as the model wrote it: %s', async (_, text) => {
   expect(await ask(text)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
 })
 
-test('sends the schema as a text part, or with --schema-via native as two fields', async () => {
+test('--schema sends the schema as a text part, or with --schema-via native as two fields', async () => {
   const [sent] = (await ask(fitting)).requests
   const body = JSON.parse(sent?.text ?? '')
   expect(Object.keys(body)).toEqual(['contents'])
@@ -101,13 +101,13 @@ test.each([
     'parley: the answer does not fit s.json: $: additionalProperties: must not have the property "x y"',
   ],
   ['{}', "  $: required: must have required property 'age'\n"],
-])('exits with 8 and prints nothing on stdout for the answer %j', async (text, said) => {
+])('--schema exits with 8 and prints nothing on stdout for the answer %j', async (text, said) => {
   const ended = await ask(text)
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toContain(said)
 })
 
-test('reports each mismatch once, also with --errors json', async () => {
+test('--schema reports each mismatch once, also with --errors json', async () => {
   const { err } = await ask('{}')
   expect(err).toContain('parley: the answer does not fit s.json: 2 problems; the received data is saved as ')
   expect(err.match(/'age'/g)).toHaveLength(1)
@@ -116,7 +116,7 @@ test('reports each mismatch once, also with --errors json', async () => {
   expect(said.match(/'name'/g)).toHaveLength(1)
 })
 
-describe('an answer that does not match the schema', () => {
+describe('answer that does not match its schema', () => {
   const world = () => {
     const TMPDIR = temporaryFolder()
     return { cwd: folderWith(person), env: { TMPDIR }, keptIn: () => readdirSync(TMPDIR), TMPDIR }
@@ -124,7 +124,7 @@ describe('an answer that does not match the schema', () => {
   const argv = ['chat', 'Who?', '--schema', 's.json']
   const text = `\nSure! Here is what you asked for:\n\n{"name": "Ada"}\n${'x'.repeat(5000)}\n`
 
-  test('saves a mismatching answer with mode 0600 and prints its beginning', async () => {
+  test('--schema saves a mismatching answer with mode 0600 and prints its start', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     const ended = await run(argv, { ...place, exchange: answering(message(text)) })
     expect(ended).toMatchObject({ code: 8, out: '' })
@@ -138,7 +138,7 @@ describe('an answer that does not match the schema', () => {
     expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('--errors json has the path and the beginning of a mismatching answer', async () => {
+  test('--errors json has the path and the start of an answer that does not match its schema', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     const ended = await run([...argv, '--errors', 'json'], { ...place, exchange: answering(message(text)) })
     const { error } = JSON.parse(ended.err)
@@ -151,7 +151,7 @@ describe('an answer that does not match the schema', () => {
     expect(keptIn()).toHaveLength(1)
   })
 
-  test('--errors json has the whole mismatching answer if it cannot be saved', async () => {
+  test('--errors json has a whole mismatching answer if the answer cannot be saved', async () => {
     const { keptIn: _, TMPDIR, ...place } = world()
     const env = { TMPDIR: join(TMPDIR, 'none') }
     const exchange = answering(message(text))
@@ -162,7 +162,7 @@ describe('an answer that does not match the schema', () => {
     )
   })
 
-  test('saves an answer that was cut off before it could match the schema', async () => {
+  test('--schema saves an answer that was cut off', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     const cut = answering(message('{"name":"A', { stop_reason: 'max_tokens' }))
     const ended = await run([...argv, '--fail-on-cut'], { ...place, exchange: cut })
@@ -172,7 +172,7 @@ describe('an answer that does not match the schema', () => {
     expect(readFileSync(path, 'utf8')).toBe('{"name":"A')
   })
 
-  test('saves only the last mismatching answer, and none that is empty or printed by --raw', async () => {
+  test('--schema saves only the last mismatching answer, and none that is empty or printed by --raw', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
     expect(keptIn().map((name) => readFileSync(join(TMPDIR, name), 'utf8'))).toEqual(['nor this'])
@@ -181,7 +181,7 @@ describe('an answer that does not match the schema', () => {
     expect(keptIn()).toHaveLength(1)
   })
 
-  test('a batch puts a mismatching answer into its result and saves no file', async () => {
+  test('a batch puts an answer that does not match its schema into the result and saves no file', async () => {
     const { keptIn, TMPDIR: _, ...place } = world()
     const ended = await run(['chat', '--batch', '-', '--schema', 's.json'], {
       ...place,
@@ -194,7 +194,7 @@ describe('an answer that does not match the schema', () => {
   })
 })
 
-test('--errors json has a mismatching answer, and -o saves it as FILE.part', async () => {
+test('--errors json has an answer that does not match its schema, and -o saves it as FILE.part', async () => {
   const ended = await ask('no JSON', person, '--errors', 'json')
   expect(JSON.parse(ended.err).error).toMatchObject({
     kind: 'response',
@@ -215,7 +215,7 @@ test('--errors json has a mismatching answer, and -o saves it as FILE.part', asy
   expect(readdirSync(cwd).toSorted()).toEqual(['a.json', 'a.json.part', 's.json'])
 })
 
-test('the failure of a cut answer names the output limit before the mismatch', async () => {
+test('the message about a cut answer with --schema names the output limit before the mismatch', async () => {
   const ended = await run(['chat', 'Who?', '--schema', 's.json'], {
     cwd: folderWith(person),
     exchange: answering(message('{"name":"A', { stop_reason: 'max_tokens' })),
@@ -224,7 +224,7 @@ test('the failure of a cut answer names the output limit before the mismatch', a
   expect(ended.err).toMatch(/^parley: the answer was cut at the output limit .*; the answer is not JSON/)
 })
 
-test('--stream prints the answer only after its check, and saves a broken one', async () => {
+test('--stream with --schema prints an answer only after its check, and saves a broken answer', async () => {
   const delta = (text: string) =>
     `data: ${JSON.stringify({ type: 'content_block_delta', delta: { type: 'text_delta', text } })}\n\n`
   const streaming = (...events: string[]) =>
@@ -238,12 +238,12 @@ test('--stream prints the answer only after its check, and saves a broken one', 
   expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('[1,')
 })
 
-test('--raw prints the exact bytes, and the exit code reports a mismatch', async () => {
+test('--raw with --schema prints the exact bytes, and exits with 8 for a mismatch', async () => {
   expect(await ask('no JSON', person, '--raw')).toMatchObject({ code: 8, out: message('no JSON') })
   expect(await ask(fitting, person, '--raw')).toMatchObject({ code: 0, out: message(fitting) })
 })
 
-test('a mismatch suggests --schema-retries and --schema-via native unless they are given', async () => {
+test('the message about a mismatch suggests --schema-retries and --schema-via native unless they are given', async () => {
   const cwd = folderWith(person)
   const failWith = async (...flags: string[]) =>
     (await run(['chat', 'Who?', '--schema', 's.json', ...flags], { cwd, exchange: answers('1', '1') })).err
@@ -254,7 +254,7 @@ test('a mismatch suggests --schema-retries and --schema-via native unless they a
   expect(await failWith('--schema-retries', '1')).not.toContain('--schema-retries N')
 })
 
-test('--schema-retries sends the mismatches to the model in further turns', async () => {
+test('--schema-retries sends the mismatches to the model as further turns', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
   const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '1', fitting) })
@@ -283,7 +283,7 @@ test('--schema-retries sends the mismatches to the model in further turns', asyn
   expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).attempts).toBe(3)
 })
 
-test('--thread saves only the question and the matching answer', async () => {
+test('--thread with --schema stores only the question and the matching answer', async () => {
   const cwd = folderWith(person)
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
   await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
@@ -298,7 +298,7 @@ test('--thread saves only the question and the matching answer', async () => {
   expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe(before)
 })
 
-test('a batch has the JSON of each matching answer in its results, or the failure', async () => {
+test('a batch with --schema has the JSON of each matching answer in its result, or the failure', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     cwd: folderWith(person),
     stdin: '"a"\n"b"\n',
@@ -352,14 +352,14 @@ test.each([
     ': $ref: other.json is outside of the file',
   ],
   ['nested too deep', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 deep'],
-])('exits with 2 and sends nothing if the schema is %s', async (_, schema, said) => {
+])('--schema exits with 2 and sends nothing if the schema is %s', async (_, schema, said) => {
   const ended = await ask(fitting, schema)
   expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
   if (typeof said === 'string') expect(ended.err).toContain(said)
   else expect(ended.err).toMatch(said)
 })
 
-test('exits with 9, not 2, if the deadline passes while the schema is checked', async () => {
+test('--schema exits with 9, not 2, if the deadline passes during the check of the schema', async () => {
   const ended = await run(['chat', 'Who?', '--schema', 's.json', '--deadline', '5', '--errors', 'json'], {
     cwd: folderWith(person),
     timers: createClock(),
@@ -395,11 +395,11 @@ test.each([
     'it refers to itself without end',
   ],
   ['an invalid pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
-])('reports the problem of a schema with %s', (_, schema, said) => {
+])('--schema reports the problem of a schema with %s', (_, schema, said) => {
   expect(createValidator(schema).problems.join()).toContain(said)
 })
 
-test('an answer may have properties named like members of Object.prototype', async () => {
+test('an answer with --schema may have properties named like members of Object.prototype', async () => {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     required: ['__proto__'],
@@ -425,7 +425,7 @@ test.each([
     '{"n":1.15}',
   ],
   [{ properties: { format: { format: 'email' }, $ref: true } }, '{"format":"no address","$ref":1}'],
-])('%j accepts %s', (schema, text) => {
+])('the schema %j accepts %s', (schema, text) => {
   expect(findMismatches(schema, text)).toEqual([])
 })
 
@@ -462,18 +462,18 @@ test.each([
   expect(findMismatches(JSON.parse(schema), text).join()).toBe(said)
 })
 
-test('a reference may point below an unknown keyword of any name', () => {
+test('a reference in a schema may point into an unknown keyword', () => {
   const schema = { $ref: '#/components/nullable', components: { nullable: { type: 'integer' }, id: {} } }
   expect(findMismatches(schema, '5')).toEqual([])
   expect(findMismatches(schema, '"5"')).toHaveLength(1)
 })
 
-test('ignores keywords that only the validator library has, such as nullable', () => {
+test('--schema ignores keywords that only the validator library has, such as nullable', () => {
   expect(findMismatches({ type: 'string', nullable: true }, 'null')).toHaveLength(1)
   expect(findMismatches({ $async: true, type: 'string' }, '1')).toHaveLength(1)
 })
 
-test('a false schema rejects every value, and a failed anyOf is reported', () => {
+test('a false schema rejects every value, and --schema reports a failed anyOf', () => {
   expect(findMismatches(false, '1').join()).toContain('$: false: ')
   expect(findMismatches({ required: ['toString'] }, '{}')).toHaveLength(1)
   expect(findMismatches({ anyOf: [{ type: 'string' }, { type: 'number' }] }, 'true').join()).toContain(
@@ -496,7 +496,7 @@ function expireFirstCheck(...texts: string[]) {
   return { timers, exchange, cwd: folderWith(backtracking) }
 }
 
-test('stops a check that does not end after 10 s or at the deadline', async () => {
+test('--schema stops the check of an answer after 10 s or at the deadline', async () => {
   const argv = ['chat', 'Who?', '--schema', 's.json']
   const late = await run(argv, expireFirstCheck(long))
   expect(late).toMatchObject({ code: 8, out: '' })
@@ -506,7 +506,7 @@ test('stops a check that does not end after 10 s or at the deadline', async () =
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
 
-test('a batch checks its next line after a check that was stopped', async () => {
+test('a batch checks its next line after it stopped the check of a line', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     ...expireFirstCheck(long, '"aaa"'),
     stdin: '"a"\n"b"\n',
@@ -521,7 +521,7 @@ test('a batch checks its next line after a check that was stopped', async () => 
   ])
 })
 
-test('a signal stops a check at once', async () => {
+test('a signal ends parley at once while it checks an answer', async () => {
   const server = await serve((socket) => {
     socket.end(response(message(long)))
     // Waits until the check has started. Before the check, the signal would end the run too.
@@ -533,7 +533,7 @@ test('a signal stops a check at once', async () => {
   await server.close()
 })
 
-describe('a signal before the checked answer is printed', () => {
+describe('signal before the checked answer is printed', () => {
   const receivedText = '{"name":"Ada","age":36}'
   const argv = ['chat', 'Who?', '--schema', 's.json']
 
@@ -559,7 +559,7 @@ describe('a signal before the checked answer is printed', () => {
       strike() {
         if (said !== undefined) return
         said = clean(130)
-        // In this process the run continues and would save again, so the names are read here.
+        // In a test, the run continues after the signal and would save again. So the names are read now.
         kept = readdirSync(TMPDIR).map((name) => join(TMPDIR, name))
       },
       said: () => said,
@@ -579,7 +579,7 @@ describe('a signal before the checked answer is printed', () => {
       })(),
     })
 
-  test('G30: saves the received part of a stream if a signal arrives', async () => {
+  test('G30: chat --schema saves the received part of a stream after a signal', async () => {
     const { world, strike, said, kept } = createSignaledRun(person)
     await run([...argv, '--stream'], { ...world, exchange: streaming(strike) })
     const [path = ''] = kept()
@@ -590,7 +590,7 @@ describe('a signal before the checked answer is printed', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
   })
 
-  test('G30: saves the received part of a stream as FILE.part if a signal arrives and -o is given', async () => {
+  test('G30: chat --schema -o saves the received part of a stream as FILE.part after a signal', async () => {
     const { world, cwd, strike, said, kept } = createSignaledRun(person)
     await run([...argv, '--stream', '-o', 'a.json'], { ...world, exchange: streaming(strike) })
     expect(said()).toBe(
@@ -619,7 +619,7 @@ describe('a signal before the checked answer is printed', () => {
     }
   }
 
-  test('G30: saves an answer if a signal arrives while it is checked', async () => {
+  test('G30: chat saves an answer if a signal arrives while the answer is checked', async () => {
     const { world, strike, said, kept } = createSignaledRun(backtracking)
     await run(argv, { ...world, exchange: answering(message(long)), timers: atCheck(strike) })
     const [path = ''] = kept()
@@ -627,7 +627,7 @@ describe('a signal before the checked answer is printed', () => {
     expect(readFileSync(path, 'utf8')).toBe(long)
   })
 
-  test('G30: saves an answer if a signal arrives while it is checked, and leaves --thread unchanged', async () => {
+  test('G30: chat --thread saves an answer that a signal leaves unchecked, and does not change its file', async () => {
     const { world, strike, said, kept } = createSignaledRun(backtracking)
     const exchange = answering(message(long))
     await run([...argv, '--thread', 't.json'], { ...world, exchange, timers: atCheck(strike) })
@@ -637,7 +637,7 @@ describe('a signal before the checked answer is printed', () => {
   })
 })
 
-test('the built program checks an answer in its thread and exits', async () => {
+test('the built program checks an answer in its worker thread and exits', async () => {
   const server = await serve((socket) => socket.end(response(message(fitting))))
   const world = { cwd: folderWith(person), env: pointedAt(server) }
   expect(await execute(['chat', 'Who?', '--schema', 's.json'], world)).toMatchObject({

@@ -18,7 +18,7 @@ const cached = {
 
 describe('total tokens of an answer', () => {
   test.each<[what: string, body: string, total: number | null, footer: string]>([
-    ['a total alone', native({ totalTokenCount: 1000 }), 1000, '· 1,000 tokens in all ·'],
+    ['only a total', native({ totalTokenCount: 1000 }), 1000, '· 1,000 tokens in all ·'],
     [
       'a total that exceeds the sum of its parts',
       native({ promptTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 1000 }),
@@ -80,7 +80,7 @@ describe('total tokens of an answer', () => {
     ],
     ['a total of 0 alone', native({ totalTokenCount: 0 }), 0, '· 0 tokens in all ·'],
     ['only an unreadable total', native({ totalTokenCount: 'many' }), null, 'STOP ·'],
-  ])('counts the total tokens of an answer with %s', async (_, body, total, footer) => {
+  ])('parley counts the total tokens of an answer with %s', async (_, body, total, footer) => {
     const cwd = temporaryFolder()
     const exchange = answering(body)
     const { code, err } = await run(['chat', 'x', '--usage', '--report', 'r'], { cwd, exchange })
@@ -89,7 +89,7 @@ describe('total tokens of an answer', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(total)
   })
 
-  test('the last chunk with counts sets the total of a stream', async () => {
+  test('the last chunk with token counts decides the total of a stream', async () => {
     const chunks = [native({ totalTokenCount: 5000 }), native({ promptTokenCount: 1, totalTokenCount: 7 })]
     const exchange = answering(chunks.map((chunk) => `data: ${chunk}\n\n`).join(''), {
       headers: { 'content-type': 'text/event-stream' },
@@ -100,9 +100,9 @@ describe('total tokens of an answer', () => {
   })
 
   test.each<[what: string, body: string, maxTotalTokens: string, count: number, ...flags: string[]]>([
-    ['a total alone', native({ totalTokenCount: 1000 }), '1500', 2],
+    ['only a total', native({ totalTokenCount: 1000 }), '1500', 2],
     ['cached tokens', message('Hi', { usage: cached }), '100', 1],
-    ['a total alone with --raw', native({ totalTokenCount: 1000 }), '1500', 2, '--raw'],
+    ['only a total with --raw', native({ totalTokenCount: 1000 }), '1500', 2, '--raw'],
   ])('--max-total-tokens counts %s', async (_, body, maxTotalTokens, count, ...flags) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n"d"\n"e"\n')

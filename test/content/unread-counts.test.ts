@@ -15,9 +15,9 @@ async function chat(body: string) {
 
 const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
 
-describe('token counts that cannot be read', () => {
+describe('token counts that parley cannot read', () => {
   test.each(['"5"', '-1', '1.5', '1e400', '{}', 'true', '9007199254740993'])(
-    'the count %s is unknown',
+    'the token count %s is unknown',
     async (count) => {
       const { err, usage } = await chat(withOutput(count))
       expect(err).toContain('· 3 tokens in · unknown out ·')
@@ -25,7 +25,7 @@ describe('token counts that cannot be read', () => {
     },
   )
 
-  test('a count that is null is missing, not unknown', async () => {
+  test('a token count of null is missing, not unknown', async () => {
     const { err, usage } = await chat(withOutput('null'))
     expect(err).toMatch(/· 3 tokens in · \d/)
     expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: 3 })
@@ -40,7 +40,7 @@ describe('token counts that cannot be read', () => {
     ],
     [{ promptTokenCount: 7, totalTokenCount: '9' }, '7 tokens in · unknown out', [7, null, null]],
   ])(
-    'an unreadable native count is unknown: %j',
+    'a native token count that parley cannot read is unknown: %j',
     async (usageMetadata, expectedText, [input, output, total]) => {
       const candidates = [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }]
       const { err, usage } = await chat(JSON.stringify({ candidates, usageMetadata }))
@@ -49,7 +49,7 @@ describe('token counts that cannot be read', () => {
     },
   )
 
-  test('a batch with an unreadable count prints "at least" before the sum of the others', async () => {
+  test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n')
     const exchange: Exchange = (request) => {
@@ -81,19 +81,22 @@ describe('token counts that cannot be read', () => {
       withOutput('"5"').replace('end_turn', 'max_tokens'),
       8,
     ],
-  ])('a resumed batch prints "at least" if an earlier count %s', async (_, flags, body, code) => {
-    const cwd = temporaryFolder()
-    const argv = ['chat', '--batch', 'in', '--results', 'out', ...flags]
-    writeFileSync(join(cwd, 'in'), '"a"\n')
-    expect((await run(argv, { cwd, exchange: answering(body) })).code).toBe(code)
-    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n')
-    const exchange = answering(message('Hi'))
-    const resumed = await run([...argv, '--resume'], { cwd, exchange })
-    expect(resumed.err).toMatch(/ · at least \d+ tokens( in this run, \d+ in all)? · /)
-    const done = await run([...argv, '--resume'], { cwd, exchange })
-    expect(done.requests).toHaveLength(0)
-    expect(done.err).toMatch(/ · at least 0 tokens in this run, \d+ in all · /)
-  })
+  ])(
+    'a resumed batch prints "at least" before its tokens if an earlier count %s',
+    async (_, flags, body, code) => {
+      const cwd = temporaryFolder()
+      const argv = ['chat', '--batch', 'in', '--results', 'out', ...flags]
+      writeFileSync(join(cwd, 'in'), '"a"\n')
+      expect((await run(argv, { cwd, exchange: answering(body) })).code).toBe(code)
+      writeFileSync(join(cwd, 'in'), '"a"\n"b"\n')
+      const exchange = answering(message('Hi'))
+      const resumed = await run([...argv, '--resume'], { cwd, exchange })
+      expect(resumed.err).toMatch(/ · at least \d+ tokens( in this run, \d+ in all)? · /)
+      const done = await run([...argv, '--resume'], { cwd, exchange })
+      expect(done.requests).toHaveLength(0)
+      expect(done.err).toMatch(/ · at least 0 tokens in this run, \d+ in all · /)
+    },
+  )
 
   test('a resumed batch counts no tokens for a line that was not answered', async () => {
     const cwd = temporaryFolder()

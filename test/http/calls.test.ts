@@ -21,11 +21,13 @@ interface Run {
   requests: HttpRequest[]
   /** Number of spinners that are shown or pending. */
   spinners(): number
-  /** Returns the text of the run if it were interrupted now. */
+  /** Returns the message that the run would print if a signal arrived now. */
   interrupted(): string | undefined
 }
 
-/** Starts a run with one caller. `exchange` gets the model's name, which selects the outcome of a call. */
+/**
+ * Starts a run with one function per model. `exchange` gets the model's name and decides how the call ends.
+ */
 async function startRun(
   exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
   flags: Partial<SharedFlags> = {},
@@ -77,7 +79,7 @@ const call = (caller: Caller, model: string, read: () => Promise<string> = async
     .call(endpoints.chat, { params: { family: 'alpha', model }, body: Buffer.from('{}') }, read)
     .catch((error: unknown) => error as CliError)
 
-test('each of several concurrent calls reports its own delivery state, status and request id', async () => {
+test('each of several concurrent calls reports its own delivery, status and request id', async () => {
   let release = () => {}
   const allAreSent = new Promise<void>((resolve) => {
     release = resolve
@@ -126,7 +128,7 @@ test('each of several concurrent calls reports its own delivery state, status an
   expect((ended[2] as CliError).details.requestId).toBeUndefined()
 })
 
-test('an interruption reports one consequence for all calls in flight', async () => {
+test('an interruption reports one consequence for all running calls', async () => {
   const answers = new Map<string, () => void>()
   const { caller, interrupted } = await startRun(async (model, onSent) => {
     if (model !== 'connecting') onSent()
@@ -150,7 +152,7 @@ test('an interruption reports one consequence for all calls in flight', async ()
   expect(interrupted()).toBeUndefined()
 })
 
-test('a second call leaves the spinner of the first one on the terminal', async () => {
+test('the end of a call leaves the spinner of a concurrent call on the terminal', async () => {
   let answer = () => {}
   const waiting = new Promise<void>((resolve) => {
     answer = resolve

@@ -27,7 +27,7 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
     }),
   })
 
-  test('decodes the charset of a chat answer', async () => {
+  test('chat decodes the charset of an answer', async () => {
     for (const flags of [[], ['--stream']])
       expect(await run(['chat', 'x', ...flags], world(message('TEXT')))).toMatchObject({
         code: 0,
@@ -36,7 +36,7 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
       })
   })
 
-  test('decodes the charset of streamed events and of streamed chunks', async () => {
+  test('chat decodes the charset of streamed events and of streamed chunks', async () => {
     const events = `data: {"content":"a "}\n\ndata: {"content":"TEXT"}\n\ndata: [DONE]\n\n`
     const chunks = '[{"content":"a "},{"content":"TEXT"}]'
     const cases = [
@@ -63,7 +63,7 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
     }
   })
 
-  test('decodes the charset of an image answer and its text', async () => {
+  test('image decodes the charset of an answer and its text', async () => {
     const data = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(100_000)]).toString(
       'base64',
     )
@@ -76,7 +76,7 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
     expect(readFileSync(join(cwd, 'x.png')).toString('base64')).toBe(data)
   })
 
-  test('decodes the charset of the answer to a batch line', async () => {
+  test('a batch decodes the charset of the answer to a line', async () => {
     const batch = ['chat', '--batch', '-']
     const given = { stdin: '"x"\n' }
     const plain = await run(batch, { ...world(message('TEXT')), ...given })
@@ -85,20 +85,20 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
     expect(JSON.parse(raw.out).response.content[0].text).toBe(text)
   })
 
-  test('decodes the charset of an error body', async () => {
+  test('parley decodes the charset of an error body', async () => {
     const ended = await run(['chat', 'x'], world('{"error":{"message":"TEXT"}}', undefined, 400))
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(`the service says: ${text}\n`)
   })
 
-  test('decodes the charset of an event list', async () => {
+  test('events list decodes the charset of an event list', async () => {
     const event = '{"type":"agent.message","content":"TEXT"}'
     const list = ['events', 'list', '-s', 's', '--raw']
     const whole = await run(list, world(`{"data":[${event}]}`))
     expect(whole).toMatchObject({ code: 0, out: `${event.replace('TEXT', text)}\n` })
   })
 
-  test('decodes the charset of the response to sent events', async () => {
+  test('events send decodes the charset of the response', async () => {
     const body = '{"data":[{"id":"e1","type":"user.message","content":"TEXT"}]}'
     const ended = await run(['events', 'send', '-s', 's', 'x'], world(body))
     expect(ended).toMatchObject({ code: 0 })
@@ -106,7 +106,7 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
   })
 })
 
-test('an answer in an unknown charset exits with 8 unless it is valid UTF-8', async () => {
+test('chat exits with 8 for an answer in an unknown charset unless the answer is valid UTF-8', async () => {
   const headers = { 'content-type': 'application/json; charset=klingon' }
   const utf8 = await run(['chat', 'x'], { exchange: answering(message('é'), { headers }) })
   expect(utf8).toMatchObject({ code: 0, out: 'é\n' })

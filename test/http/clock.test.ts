@@ -40,7 +40,7 @@ test('a wall clock that is set back does not extend the deadline of a call', asy
   expect(timers.now() - start).toBeLessThan(7000)
 })
 
-test('compares a Retry-After date with the wall clock', async () => {
+test('parley compares a Retry-After date with the wall clock', async () => {
   const clock = createClock()
   const timers = { ...clock, wallTime: () => Date.UTC(2020, 0, 1) }
   const start = timers.now()

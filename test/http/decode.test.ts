@@ -18,7 +18,7 @@ function addHeaderFields(member: Buffer): Buffer {
   return Buffer.concat([fields, sum.subarray(0, 2), member.subarray(10)])
 }
 
-/** Flips one bit at this distance from the end, where checksum and length are. */
+/** Flips one bit at this distance from the end, which has the checksum and the length. */
 function flipBit(member: Buffer, place: number): Buffer {
   const copy = Buffer.from(member)
   copy[copy.length - place] = (copy.at(-place) as number) ^ 1
@@ -64,14 +64,20 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['gzip', 'gzip, gzip', gzipSync(text)],
   ['gzip', 'gzip,gzip,gzip,gzip,gzip', gzipSync(text)],
   ['gzip of bytes that look like gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
-])('decodes %s with Content-Encoding %j, in chunks of any size', async (_, coding, body, out = text) => {
-  for (const size of [body.length, 1, 3])
-    expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
-})
+])(
+  'parley decodes %s with Content-Encoding %j, in chunks of any size',
+  async (_, coding, body, out = text) => {
+    for (const size of [body.length, 1, 3])
+      expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
+  },
+)
 
-test.each(['gzip', 'br', 'deflate', 'identity'])('decodes an empty body encoded as %s', async (coding) => {
-  expect(await runApi(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
-})
+test.each(['gzip', 'br', 'deflate', 'identity'])(
+  'parley decodes an empty body encoded as %s',
+  async (coding) => {
+    expect(await runApi(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
+  },
+)
 
 test.each<[coding: string, body: Uint8Array, why: string]>([
   ['zst', gzipSync(text), 'its encoding, zst, is unknown'],
@@ -91,7 +97,7 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), 'it cannot be decompressed'],
   ['br', brotliCompressSync(text).subarray(0, -3), 'it cannot be decompressed'],
   ['deflate', deflateSync(text).subarray(0, -5), 'it cannot be decompressed'],
-])('exits with 8 if the body cannot be decoded with Content-Encoding %j', async (coding, body, why) => {
+])('parley exits with 8 if it cannot decode a body with Content-Encoding %j', async (coding, body, why) => {
   const { code, out, err } = await runApi(coding, body)
   expect({ code, isStart: (text + text).startsWith(out) }).toEqual({ code: 8, isStart: true })
   expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
@@ -113,17 +119,20 @@ async function* piecesOf(...pieces: Uint8Array[]) {
 test.each([
   ['uncompressed', 'identity', [Buffer.from('12345'), Buffer.from('67890')]],
   ['compressed', 'gzip', [gzipSync('1234567890')]],
-])('accepts a body of exactly the maximum size and rejects a longer one, %s', async (_, coding, pieces) => {
-  const read = (maxBytes: number) =>
-    readBody(decodeBody(response(piecesOf(...pieces), coding), maxBytes).body)
-  expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
-  await expect(read(9)).rejects.toMatchObject({
-    kind: 'response',
-    message: 'the answer cannot be read: it is longer than 512 MiB',
-  })
-})
+])(
+  'parley accepts a body of exactly the maximum size and rejects a longer body, %s',
+  async (_, coding, pieces) => {
+    const read = (maxBytes: number) =>
+      readBody(decodeBody(response(piecesOf(...pieces), coding), maxBytes).body)
+    expect(Buffer.from(await read(10)).toString()).toBe('1234567890')
+    await expect(read(9)).rejects.toMatchObject({
+      kind: 'response',
+      message: 'the answer cannot be read: it is longer than 512 MiB',
+    })
+  },
+)
 
-test('a broken connection in a compressed body fails with its own reason', async () => {
+test("a connection that breaks in a compressed body fails with the connection's reason", async () => {
   const body = async function* () {
     yield gzipSync(text).subarray(0, 20)
     throw new CliError('response', 'the connection was reset')
@@ -131,7 +140,7 @@ test('a broken connection in a compressed body fails with its own reason', async
   await expect(readBody(decodeBody(response(body())).body)).rejects.toThrow('the connection was reset')
 })
 
-test.each(['gzip', 'gzip, gzip'])('closes a body in %s if its reader stops early', async (coding) => {
+test.each(['gzip', 'gzip, gzip'])('a reader that stops early closes a body in %s', async (coding) => {
   let isClosed = false
   const body = async function* () {
     try {
@@ -144,7 +153,7 @@ test.each(['gzip', 'gzip, gzip'])('closes a body in %s if its reader stops early
   expect(isClosed).toBe(true)
 })
 
-test('a reader can stop early if the body has no method to close it', async () => {
+test('a reader can stop early even if the body has no method that closes it', async () => {
   const body = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: gzipSync(text) }) }) }
   const read: string[] = []
   for await (const piece of decodeBody(response(body as AsyncIterable<Uint8Array>)).body) {
@@ -170,6 +179,6 @@ test.each<[title: string, body: Uint8Array, isRead: boolean]>([
   ['rejects a wrong first byte', withByte(0, 0x1e), false],
   ['rejects a wrong second byte', withByte(1, 0x8a), false],
   ['rejects an unknown method', withByte(2, 7), false],
-])('%s in a gzip header', async (_, body, isRead) => {
+])('parley %s in a gzip header', async (_, body, isRead) => {
   expect((await runApi('gzip', body)).out).toBe(isRead ? text : '')
 })

@@ -22,8 +22,8 @@ const interruptedRequest = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
 /**
- * Each row has the consequences of a delivery state: was the request sent, may it be repeated, may a
- * repetition be carried out or billed again, and the texts of a failure and an interruption.
+ * Each row: is the request known to be sent, may it be repeated, may a repetition bill or execute it twice,
+ * and the messages of a failure and an interruption.
  */
 test.each<
   [string, DeliveryState, DeliveryRules, string, boolean, boolean, string | undefined, string | undefined]
@@ -63,14 +63,14 @@ test.each<
   ['another POST', 'answered', once, 'yes', false, true, undefined, interruptedRequest],
   ['another POST', 'done', once, 'yes', false, true, undefined, undefined],
 ])(
-  'consequences of %s in the delivery state %s',
+  '%s in the delivery state "%s" has the documented consequences',
   (_, state, rules, sent, isRepeatable, mayDuplicate, failed, interrupted) => {
     const outcome = { sent, isRepeatable, mayDuplicate, failed, interrupted }
     expect(describeDelivery(state, rules)).toEqual(outcome)
   },
 )
 
-test('an attempt never lowers the delivery state that a call has reached', () => {
+test('a later attempt never lowers the delivery state of a call', () => {
   for (const before of deliveryStates) {
     for (const attempt of deliveryStates) {
       const after = getLaterState(before, attempt)

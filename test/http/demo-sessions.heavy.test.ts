@@ -46,7 +46,8 @@ function open() {
   const read = (name: string) =>
     existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
   /**
-   * Removes the locks of killed runs, which the next run would wait for. The lock of the demo sessions stays.
+   * Removes the locks of killed runs, because the next run would wait for them. Keeps the lock of the demo
+   * sessions.
    */
   const forgetLocks = () => {
     rmSync(join(cwd, getLockPath('a.ndjson')), { force: true })
@@ -80,7 +81,7 @@ test(
       const killed = await run({ KILL_AT: String(at), KILLS_HALFWAY: random() < 0.5 ? 'yes' : '' })
       const where = `killed at ${at} of ${changeCount}: ${killed.err}`
       if (killed.signal === null) {
-        // The run read less often than the counted one, and finished first.
+        // This run read less often than the counted run, so it finished before the kill.
         expect(killed.code, where).toBe(0)
         survivors++
         continue

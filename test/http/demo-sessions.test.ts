@@ -27,7 +27,7 @@ const list = async (session = 'sesn_1') =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
 
-test('a later process continues a demo session: the printed confirm command works', async () => {
+test('a later process continues a demo session with the printed confirm command', async () => {
   const sent = await send('use bash {"command":"ls"}\nthen use deploy {}')
   expect(sent.code).toBe(12)
   expect(sent.err).toContain('--profile demo')
@@ -60,19 +60,19 @@ test("W32: concurrent processes keep each other's events in the demo sessions", 
   expect(readdirSync(join(home, 'cache/parley')).filter((name) => /lock|part/.test(name))).toEqual([])
 })
 
-test('events follow shows the demo events that another process sends', async () => {
+test('events follow prints the demo events that another process sends', async () => {
   const following = parley(['events', 'follow', '-s', 'sesn_1', '--history'])
   await parley(['events', 'send', 'say {"text":"from elsewhere"}', '-s', 'sesn_1'])
   expect((await following).out).toContain('from elsewhere\n')
 })
 
-describe('W31: starts new demo sessions with a note if their file is damaged', () => {
+describe('W31: demo sessions start anew with a note if their file is damaged', () => {
   test.each([
     ['cut off', '{"version":1,"sessions":[{"id"'],
     ['of another kind', '{"version":1,"sessions":[{"id":"sesn_1"}]}'],
     ['of another version', '{"version":2,"sessions":[]}'],
     ['null', 'null'],
-  ])('W31: starts new demo sessions if their file is %s', async (_, text) => {
+  ])('W31: demo sessions start anew if their file is %s', async (_, text) => {
     await send('hello')
     writeFileSync(file, text)
     const ended = await send('hello again')

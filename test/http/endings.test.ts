@@ -9,7 +9,7 @@ const chatRules = endpoints.chat
 const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s s1' }
 const nothing = 'nothing was sent'
 
-/** Begins a piece of work. Returns a function that ends the work. */
+/** Starts a piece of work. Returns a function that ends the work. */
 function open(endings: Endings, ending: Ending): () => Promise<void> {
   let finish = () => {}
   const work = endings.during(
@@ -25,7 +25,7 @@ function open(endings: Endings, ending: Ending): () => Promise<void> {
   }
 }
 
-test('the result of an attempt replaces its state "sent", but no state of an earlier attempt', () => {
+test('the result of an attempt replaces "sent", but does not lower the delivery state of an earlier attempt', () => {
   const endings = new Endings()
   const call = endings.begin(event)
   const reachState = (state: DeliveryState) => {
@@ -49,8 +49,8 @@ test('the result of an attempt replaces its state "sent", but no state of an ear
   expect(endings.sent).toBe('yes')
 })
 
-describe('delivery state of a run', () => {
-  test('a run that changes something counts only the requests that change something', () => {
+describe('delivery of a whole run', () => {
+  test('the delivery of a run that changes something depends only on the requests that change something', () => {
     const endings = new Endings()
     open(endings, { isChange: true })
     const list = endings.begin(listRules)
@@ -66,7 +66,7 @@ describe('delivery state of a run', () => {
     expect(endings.sent).toBe('yes')
   })
 
-  test('a run that only reads counts all its requests', () => {
+  test('the delivery of a run that only reads depends on all its requests', () => {
     for (const isToChange of [false, true]) {
       const endings = new Endings()
       if (isToChange) open(endings, { isChange: true })
@@ -83,7 +83,7 @@ describe('delivery state of a run', () => {
   })
 })
 
-/** Starts a run. Its functions begin and end endings by name. */
+/** Starts a run whose calls begin and end by name. */
 function startRun(rules: DeliveryRules = event) {
   const endings = new Endings()
   const callsByName = new Map<string, Call>()
@@ -98,8 +98,8 @@ function startRun(rules: DeliveryRules = event) {
   }
 }
 
-describe('consequence that an interrupted run prints', () => {
-  test('an interrupted run describes the calls in flight, or those that ended after the last call began', () => {
+describe('message of an interrupted run', () => {
+  test('the message of an interrupted run describes its running calls, or else the calls that ended last', () => {
     const { endings, begin, end } = startRun()
     const refused = 'nothing was accepted'
     begin('a')
@@ -121,7 +121,7 @@ describe('consequence that an interrupted run prints', () => {
     expect(endings.interrupt().consequence).toBe(refused)
   })
 
-  test('an interrupted run prints the words of the work in progress, the innermost first', async () => {
+  test('the message of an interrupted run describes the work in progress, from the inside out', async () => {
     const { endings, begin, end } = startRun()
     const close = open(endings, { words: () => 'the session continues' })
     begin('a')
@@ -137,7 +137,7 @@ describe('consequence that an interrupted run prints', () => {
     expect(endings.interrupt().consequence).toBe('nothing was accepted')
   })
 
-  test('an interrupted run prints a confirmed result before the calls in flight', () => {
+  test('the message of an interrupted run names what was accepted before the state of running calls', () => {
     const { endings, begin, end } = startRun()
     open(endings, { words: () => 'the session continues' })
     endings.begin(event).confirm('the task was accepted')
@@ -150,7 +150,7 @@ describe('consequence that an interrupted run prints', () => {
     expect(endings.interrupt().consequence).toBe('the task was accepted; the session continues')
   })
 
-  test('an interrupted run has the resume command of its innermost work', async () => {
+  test('the message of an interrupted run has the resume command of its innermost work', async () => {
     const endings = new Endings()
     expect(endings.getResumeCommand()).toBeUndefined()
     const close = open(endings, { resume: () => ['events', 'run'] })
@@ -164,7 +164,7 @@ describe('consequence that an interrupted run prints', () => {
 describe('failure of a piece of work', () => {
   const explain = (failure: CliError) => failure.with({ resume: ['again'] })
 
-  test('a failure gets the consequences of its work, and a closed reader stays as it is', async () => {
+  test('a failure has the consequences of its work, but a closed stdout stays unchanged', async () => {
     const endings = new Endings()
     const failing = (error: Error) =>
       endings.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
@@ -175,7 +175,7 @@ describe('failure of a piece of work', () => {
     expect(bug).toMatchObject({ kind: 'unexpected', details: { resume: ['again'], sent: 'unknown' } })
   })
 
-  test('work that can be resumed decides whether its failure may duplicate something', async () => {
+  test("a failure of work that can resume has that work's answer to whether a repetition may duplicate something", async () => {
     const endings = new Endings()
     const call = endings.begin(event)
     call.confirm()
@@ -189,7 +189,7 @@ describe('failure of a piece of work', () => {
   })
 })
 
-describe('retry advice of an interrupted run', () => {
+describe('`retry` of an interrupted run', () => {
   test.each<[string, DeliveryRules, DeliveryState | undefined, string]>([
     ['nothing was sent', event, 'not-sent', 'later'],
     ['an event was refused', event, 'refused', 'later'],
@@ -198,7 +198,7 @@ describe('retry advice of an interrupted run', () => {
     ['a chat is in flight', chatRules, 'sent', 'later'],
     ['an answer was cut off', chatRules, 'answered', 'later'],
     ['an answer was read', chatRules, 'done', 'never'],
-  ])('advises an interrupted run if %s', (_, rules, state, retry) => {
+  ])('`retry` of an interrupted run follows from its only request: %s', (_, rules, state, retry) => {
     const endings = new Endings()
     open(endings, { isChange: true })
     const call = endings.begin(rules)
@@ -208,7 +208,7 @@ describe('retry advice of an interrupted run', () => {
     expect(endings.retry).toBe(retry)
   })
 
-  test('advises to retry later if nothing was sent, also before the first call', () => {
+  test('`retry` of an interrupted run is "later" if nothing was sent, also before the first call', () => {
     const endings = new Endings()
     open(endings, { isChange: true })
     expect([endings.retry, endings.sent]).toEqual(['later', 'no'])
@@ -216,7 +216,7 @@ describe('retry advice of an interrupted run', () => {
     expect([endings.retry, endings.sent]).toEqual(['later', 'no'])
   })
 
-  test('advises never to retry if one of several endings is done', () => {
+  test('`retry` of an interrupted run is "never" if one of two events was accepted and the other refused', () => {
     const endings = new Endings()
     open(endings, { isChange: true })
     const [first, second] = [endings.begin(event), endings.begin(event)]
@@ -241,17 +241,20 @@ describe('retry advice of an interrupted run', () => {
     ['an event was refused, and so was the next', event, 'refused', 'refused', 'later'],
     ['an answer was read, and the next request refused', chatRules, 'done', 'refused', 'later'],
     ['an answer was cut off, and the next request refused', chatRules, 'answered', 'refused', 'later'],
-  ])('advises an interrupted run in which %s', (_, rules, first, then, retry) => {
-    const { endings, begin, end } = startRun(rules)
-    open(endings, { isChange: true })
-    begin('a')
-    end('a', first)
-    begin('b')
-    end('b', then)
-    expect(endings.retry).toBe(retry)
-  })
+  ])(
+    '`retry` of an interrupted run follows from its last two requests: %s',
+    (_, rules, first, then, retry) => {
+      const { endings, begin, end } = startRun(rules)
+      open(endings, { isChange: true })
+      begin('a')
+      end('a', first)
+      begin('b')
+      end('b', then)
+      expect(endings.retry).toBe(retry)
+    },
+  )
 
-  test('keeps the advice for a call that is done or unknown while other endings follow, unless the run resumes', () => {
+  test('`retry` after an accepted or unknown event stays while later events are refused, unless the run resumes', () => {
     for (const [first, retry] of [
       ['done', 'never'],
       ['sent', 'look-first'],
@@ -271,7 +274,7 @@ describe('retry advice of an interrupted run', () => {
     }
   })
 
-  test('advises to retry later if the run resumes, unless a delivery is unknown', () => {
+  test('`retry` of a run that can resume is "later", unless a delivery is unknown', () => {
     const endings = new Endings()
     open(endings, { isChange: true })
     const call = endings.begin(event)
@@ -286,7 +289,7 @@ describe('retry advice of an interrupted run', () => {
     expect(endings.retry).toBe('look-first')
   })
 
-  test('advises to retry a run that only reads later, and a batch never', () => {
+  test('`retry` of an interrupted run is "later" if it only reads, and "never" for a batch', () => {
     const endings = new Endings()
     endings.begin(listRules).reach('answered')
     expect(endings.retry).toBe('later')
@@ -296,7 +299,7 @@ describe('retry advice of an interrupted run', () => {
   })
 })
 
-describe('repetition of a run that may send or bill something twice', () => {
+describe('repetition that may send or bill something twice', () => {
   test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, boolean]>([
     ['no request was accepted', chatRules, 'refused', 'refused', false],
     ['an answer was read before a refusal', chatRules, 'done', 'refused', true],
@@ -305,18 +308,21 @@ describe('repetition of a run that may send or bill something twice', () => {
     ['a 5xx may hide an answer', chatRules, 'failed', 'not-sent', true],
     ['an event was accepted', event, 'done', 'refused', true],
     ['lists were read', listRules, 'done', 'sent', false],
-  ])('a repetition duplicates what was sent or billed: %s', (_, rules, first, then, mayDuplicate) => {
-    const { endings, begin, end } = startRun(rules)
-    if (rules !== listRules) open(endings, { isChange: true })
-    begin('a')
-    end('a', first)
-    begin('b')
-    expect(endings.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
-    end('b', then)
-    expect(endings.mayDuplicate).toBe(mayDuplicate)
-  })
+  ])(
+    'a repeated run may send or bill something twice if a request was accepted or may be: %s',
+    (_, rules, first, then, mayDuplicate) => {
+      const { endings, begin, end } = startRun(rules)
+      if (rules !== listRules) open(endings, { isChange: true })
+      begin('a')
+      end('a', first)
+      begin('b')
+      expect(endings.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
+      end('b', then)
+      expect(endings.mayDuplicate).toBe(mayDuplicate)
+    },
+  )
 
-  test('repeating a run with a request in flight may duplicate something', () => {
+  test('a repetition of a run with a running request may send or bill something twice', () => {
     const endings = new Endings()
     const call = endings.begin(chatRules, true)
     expect(endings.mayDuplicate).toBe(false)
@@ -324,7 +330,7 @@ describe('repetition of a run that may send or bill something twice', () => {
     expect(endings.mayDuplicate).toBe(true)
   })
 
-  test('a resumed run may duplicate only what its command repeats', () => {
+  test('a resumed run may send or bill twice only what its command repeats', () => {
     const { endings, begin, end } = startRun()
     begin('a')
     end('a', 'done')

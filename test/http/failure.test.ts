@@ -51,26 +51,29 @@ test.each([
   expect(ended.err).toContain(String(status))
 })
 
-test.each([200, 201, 202])('an error envelope under status %i has the kind of its type', async (status) => {
-  const body = envelope('overloaded_error', 'later')
-  const world = { exchange: answering(body, { status }) }
-  for (const argv of [
-    ['chat', 'x'],
-    ['image', 'x', '-m', 'i'],
-    ['events', 'send', 'x', '-s', 's'],
-    ['events', 'list', '-s', 's'],
-    ['api', 'agents', '/v1/x'],
-  ]) {
-    const ended = await run([...argv, '--errors', 'json'], world)
-    expect(JSON.parse(ended.err).error).toMatchObject({
-      kind: 'service',
-      status,
-      message: `the service answered ${status} with an error: later`,
-    })
-  }
-})
+test.each([200, 201, 202])(
+  'the type of an error envelope in a %i decides the kind of the failure',
+  async (status) => {
+    const body = envelope('overloaded_error', 'later')
+    const world = { exchange: answering(body, { status }) }
+    for (const argv of [
+      ['chat', 'x'],
+      ['image', 'x', '-m', 'i'],
+      ['events', 'send', 'x', '-s', 's'],
+      ['events', 'list', '-s', 's'],
+      ['api', 'agents', '/v1/x'],
+    ]) {
+      const ended = await run([...argv, '--errors', 'json'], world)
+      expect(JSON.parse(ended.err).error).toMatchObject({
+        kind: 'service',
+        status,
+        message: `the service answered ${status} with an error: later`,
+      })
+    }
+  },
+)
 
-test('a refused attempt does not change that an earlier attempt has an unknown delivery', async () => {
+test('a refused attempt does not change that the delivery of an earlier attempt is unknown', async () => {
   let count = 0
   const exchange: Exchange = async (request, onSent) => {
     onSent?.()
@@ -128,7 +131,7 @@ test.each<[string, string, string, string, string]>([
   expect(err).toContain(why)
 })
 
-test('503 with Retry-After exits with 6', async () => {
+test('a 503 with Retry-After exits with 6', async () => {
   expect((await failing(503, '{}', { 'retry-after': '9' })).code).toBe(6)
 })
 
@@ -142,13 +145,13 @@ test.each([
   ['{"title":"Nope","detail":"not today"}', 'Nope: not today'],
   ['<html><head><title>502 Bad Gateway</title></head><body>x</body>', '502 Bad Gateway'],
   ['some words', 'some words'],
-])("prints the service's message of the error body %s", async (body, expected) => {
+])("parley prints the service's message of the error body %s", async (body, expected) => {
   expect((await failing(400, body)).err).toBe(
     `parley: the gateway answered 400\n  the service says: ${expected}\n`,
   )
 })
 
-test("prints the service's message as one escaped line of at most 500 characters, without the secret", async () => {
+test("parley prints the service's message as one escaped line of at most 500 characters, without the secret", async () => {
   const evil = `\u001b[31m::add-mask::\n##vso[x] ${credentials.PARLEY_ACCESS_TOKEN} ${'y'.repeat(1000)}`
   const ended = await failing(400, envelope('invalid_request_error', evil))
   const [, expected = ''] = ended.err.split('\n')
@@ -160,7 +163,7 @@ test.each([
   ['Authorization: Bearer own-secret-123', 'own-secret-123'],
   ['X-Api-Key: own-"se\\cret-123', 'own-"se\\cret-123'],
   ['Cookie: a=1; sid=own-secret=123', 'own-secret=123'],
-])('never prints a secret of the header %s', async (header, secret) => {
+])('a message never contains the secret of the header %s', async (header, secret) => {
   // If the text were cut at 500 characters first, half of the second secret would be printed.
   const body = envelope('invalid_request_error', `${secret} ${'y'.repeat(475)} ${secret}`)
   for (const flags of [[], ['--errors', 'json'], ['-v']]) {
@@ -172,7 +175,7 @@ test.each([
   }
 })
 
-test('prints the target of a redirect without its user name and password', async () => {
+test('parley prints the target of a redirect without its user name and password', async () => {
   const long = `?q=${'y'.repeat(180)}${credentials.PARLEY_ACCESS_TOKEN}`
   for (const target of [
     'https://us:p@ss@evil.test/',
@@ -219,7 +222,7 @@ test.each([
     'data: {"choices":[]}\n\ndata: [DONE]\n\n',
     'the answer has no text, only something else',
   ],
-])('an answer that is %s exits with 8', async (_, body, expected) => {
+])('a chat answer that is %s exits with 8', async (_, body, expected) => {
   const ended = await run(['chat', 'x'], { exchange: answering(body) })
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toContain(expected)
@@ -254,7 +257,7 @@ test('--raw -o prints the body of a failure on stdout and writes no file', async
 test.each([
   ['policy check', ['policy', 'check', 'p.json', '-s', 's']],
   ['events run', ['events', 'run', 'x', '-s', 's']],
-])('--raw of %s does not print the body of a failure between its lines', async (_, argv) => {
+])('%s --raw does not print the body of a failure between its lines', async (_, argv) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
   const exchange = answering('{"error":"no"}', { status: 400 })
@@ -263,7 +266,7 @@ test.each([
   expect(ended.err).toContain('the service says: no')
 })
 
-test('--raw of a batch does not print the body of a 401', async () => {
+test('a batch with --raw does not print the body of a 401', async () => {
   const cwd = temporaryFolder()
   const exchange = answering('{"error":"no"}', { status: 401 })
   const argv = ['chat', '--batch', '-', '--raw', '--results', 'r.ndjson']
@@ -271,7 +274,7 @@ test('--raw of a batch does not print the body of a 401', async () => {
   expect(ended).toMatchObject({ code: 3, out: '' })
 })
 
-test('--raw of a failure escapes control characters on a terminal as JSON escapes', async () => {
+test("--raw escapes the control characters of a failure's body on a terminal as JSON escapes", async () => {
   const exchange = answering('{"a":"\u009b\u202e\u007f"}\r\n\tno JSON \u001b]0;x\u0007', { status: 400 })
   const ended = await run(['chat', 'x', '--raw'], { exchange, tty: ['stdout'] })
   expect(ended).toMatchObject({
@@ -293,7 +296,7 @@ describe('--errors json', () => {
     throw new CliError('unknown', 'the connection was closed before an answer')
   }
 
-  test('--errors json prints all facts about a failure on one line', async () => {
+  test('--errors json prints all fields of a failure on one line', async () => {
     const body = envelope('rate_limit_error', 'slow\u001b down')
     const exchange = answering(body, { status: 429, headers: { 'retry-after': '90', 'request-id': 'req_7' } })
     expect(await failure(['chat', 'x'], { exchange })).toEqual({
@@ -448,7 +451,7 @@ describe('--errors json', () => {
     ['api agents /v1/x', 'yes'],
     ['chat x --dry-run', 'no'],
     ['chat --help', 'no'],
-  ])('--errors json reports for a stdout on a full disk if a request was sent: %s', async (argv, sent) => {
+  ])('--errors json has the right `sent` if stdout is on a full disk: %s', async (argv, sent) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     const use = { type: 'agent.tool_use', id: 'toolu_1', name: 'bash', input: {} }
@@ -459,7 +462,7 @@ describe('--errors json', () => {
     if (existsSync(report)) expect(JSON.parse(readFileSync(report, 'utf8')).sent).toBe(sent)
   })
 
-  test('--errors json and --color work as flags only, not as words', async () => {
+  test('the words json and always are not values of --errors and --color without the flag', async () => {
     for (const argv of [['json'], ['always'], ['chat', '--nonsense', '--', '--errors', 'json']]) {
       expect((await run(argv)).err).toMatch(/^parley: (there is no command|unknown)/)
     }
@@ -473,11 +476,11 @@ describe('--errors json', () => {
   })
 })
 
-describe('over the network', () => {
+describe('failures over the network', () => {
   let server: ScriptedServer
   afterEach(() => server.close())
 
-  test('a 500 is retried with the same bytes, and stderr says so', async () => {
+  test('chat retries a 500 with the same bytes and prints a note', async () => {
     server = await serve((socket, _, count) =>
       socket.write(
         count === 1 ? response('{}', '500 Oops') : response('{"content":[{"type":"text","text":"Hi"}]}'),
@@ -529,7 +532,7 @@ describe('over the network', () => {
       'answered 429 Slow',
     ],
   ])(
-    'a refused connection of the last attempt keeps the delivery state of an earlier one: %s',
+    'a refused connection of the last attempt does not change the delivery of an earlier one: %s',
     async (_, act, code, failure, expected) => {
       const argv = ['chat', 'x', '--retry-unknown', '--retries', '1']
       for (const flags of [[], ['--errors', 'json']]) {
@@ -556,14 +559,14 @@ describe('over the network', () => {
     expect(err).toContain('parley: interrupted: the request was answered with a failure\n')
   })
 
-  test('time limits of many days do not expire at once', async () => {
+  test('time limits of many days do not pass at once', async () => {
     server = await serve((socket) => socket.write(response(message('Hi'))))
     const limits = ['--connect-timeout', '--timeout', '--deadline'].flatMap((flag) => [flag, '3000000'])
     const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: pointedAt(server) })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
-  test('exits with 2 before anything is sent if the input is invalid', async () => {
+  test('parley exits with 2 before it sends anything if the input is invalid', async () => {
     server = await serve(() => {})
     for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {
       expect((await run(argv, { exchange: 'network', env: pointedAt(server) })).code).toBe(2)

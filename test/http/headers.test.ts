@@ -13,7 +13,7 @@ describe('-H given twice', () => {
     ['Cookie', ['Cookie: a=1', 'cookie: b=2'], 'a=1; b=2'],
     ['vendor-beta', ['vendor-beta: a', 'vendor-beta: b'], 'a, b'],
     ['X-Tag', ['X-Tag:', 'X-Tag: b'], 'b'],
-  ])('sends both values of the header %s given twice: %j', async (name, headers, value) => {
+  ])('parley sends both values of the header %s given twice: %j', async (name, headers, value) => {
     const { code, requests } = await withHeaders(...headers)
     expect(code).toBe(0)
     expect(requests[0]?.headers).toMatchObject({ [name]: value })
@@ -26,7 +26,7 @@ describe('-H given twice', () => {
     'X-Goog-Api-Key: abc',
     'vendor-version: 2023-06-01',
     'X-Auth-Token: abc',
-  ])('exits with 2 if the header %s is given twice', async (header) => {
+  ])('parley exits with 2 if -H gives the header "%s" twice', async (header) => {
     const [name = ''] = header.split(':')
     for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
       const { code, err, requests } = await withHeaders(header, other)
@@ -35,7 +35,7 @@ describe('-H given twice', () => {
     }
   })
 
-  test('header names of Object.prototype are sent as ordinary headers', async () => {
+  test('parley sends a header named like a member of Object.prototype', async () => {
     const { code, requests } = await withHeaders('constructor: a', '__proto__: b', '__proto__: c')
     expect(code).toBe(0)
     expect(Object.entries(requests[0]?.headers ?? {})).toEqual(
@@ -83,7 +83,7 @@ describe('failure message of a 404 or 405', () => {
     [404, '{"error":{"message":"no such model"}}'],
     [405, '<html></html>'],
     [404, ''],
-  ])('%s %s names the model, the address and the family', async (status, body) => {
+  ])('the message of a %s %s names the model, the address and the family', async (status, body) => {
     const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
     expect(code).toBe(4)
     expect(err).toContain(
@@ -91,14 +91,14 @@ describe('failure message of a 404 or 405', () => {
     )
   })
 
-  test('a 404 names the flag that set the family', async () => {
+  test('the message of a 404 names the flag that set the family', async () => {
     const { err } = await run(['chat', 'x', '--family', 'beta'], { exchange: answer(404, '{}') })
     expect(err).toContain(
       "baseUrl (PARLEY_BASE_URL) and family 'beta' (--family); the URL was https://gateway.test/beta_cli/",
     )
   })
 
-  test('a 404 of the session service and of api names its address', async () => {
+  test('the message of a 404 of the session service or of api names its address', async () => {
     const body = '{"error":{"message":"no such session"}}'
     const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })
     expect(list.err).toContain(

@@ -5,7 +5,7 @@ import { serve } from '../harness/server.ts'
 const closed = await serve(() => {})
 await closed.close()
 
-/** Each row has a host and whether it is this machine. */
+/** A host, and true if it is this machine. */
 describe.each([
   ['localhost', true],
   ['LOCALHOST', true],
@@ -28,7 +28,7 @@ describe.each([
     expect([code, requests.length]).toEqual(isHere ? [0, 1] : [3, 0])
   })
 
-  test(`${host} is reached ${isHere ? 'directly' : 'through the proxy'}`, async () => {
+  test(`parley reaches ${host} ${isHere ? 'directly' : 'through the proxy'}`, async () => {
     const argv = ['chat', 'hi', '--base-url', `https://${host}:${closed.port}`, '--retries', '0']
     const env = { ALL_PROXY: 'no-proxy-at-all' }
     const { code, err } = await run(argv, { env, exchange: 'network' })

@@ -108,7 +108,7 @@ test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   expect(refused).toMatchObject({ code: 3, err: 'parley: the gateway answered 401\n' })
 })
 
-test('V21: --dry-run escapes on a terminal without changing the JSON, and is exact in a pipe', async () => {
+test('V21: --dry-run escapes control characters on a terminal, and prints exact JSON in a pipe', async () => {
   const spaced = body.replace('{', '{\r').replace('[', '\r\n[')
   const [shown, piped] = [
     await run(['chat', '-i', '-', '--dry-run'], { stdin: spaced, tty: ['stdout'] }),
@@ -119,7 +119,7 @@ test('V21: --dry-run escapes on a terminal without changing the JSON, and is exa
   expect(piped.out).toContain(spaced)
 })
 
-describe('V22: the confirm command that events follow prints', () => {
+describe('V22: confirm command that events follow prints', () => {
   const waiting = async (ids: string[], argv: string[]) => {
     const events = [
       ...ids.map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
@@ -139,18 +139,21 @@ describe('V22: the confirm command that events follow prints', () => {
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
   })
 
-  test.each([['--last']])('V22: the confirm command omits flags of run: %s', async (flag) => {
-    const exchange = createEmulator({})
-    const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
-    const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
-    expect(code).toBe(12)
-    const [, command = ''] = /answer with: parley (events confirm .* --allow)\n/.exec(err) ?? []
-    expect(command).toMatch(/^events confirm --retries 1 -s s1 toolu_\w+ --allow$/)
-    expect(err).toContain(` ${flag}`)
-    expect((await run(command.split(' '), { exchange })).code).toBe(0)
-  })
+  test.each([['--last']])(
+    'V22: the confirm command that events run prints omits flags of events run: %s',
+    async (flag) => {
+      const exchange = createEmulator({})
+      const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
+      const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
+      expect(code).toBe(12)
+      const [, command = ''] = /answer with: parley (events confirm .* --allow)\n/.exec(err) ?? []
+      expect(command).toMatch(/^events confirm --retries 1 -s s1 toolu_\w+ --allow$/)
+      expect(err).toContain(` ${flag}`)
+      expect((await run(command.split(' '), { exchange })).code).toBe(0)
+    },
+  )
 
-  test('V22: the printed confirm command names the profile, and uses --pending for over 100 ids', async () => {
+  test('V22: the printed confirm command names the profile, and has --pending for over 100 ids', async () => {
     const exchange = createEmulator({})
     const sent = await run(['events', 'send', 'use a tool', '-s', 's1', '--follow', '--profile', 'demo'], {
       exchange,

@@ -10,7 +10,7 @@ const proxy = 'http://proxy.test:8080'
 const isDirect = (url: string, list: string) =>
   findProxy(new URL(url), { ALL_PROXY: proxy, NO_PROXY: list }) === undefined
 
-test('X26: a proxy connection that closed before CONNECT fails at once with exit 9', async () => {
+test('X26: parley exits with 9 at once if the proxy closes the connection before CONNECT', async () => {
   const server = await serve(() => {}, { onConnection: (socket) => void socket.resetAndDestroy() })
   const url = new URL(server.url)
   const socket = connect(Number(url.port), url.hostname).on('error', () => {})
@@ -49,7 +49,7 @@ test.each([
   ['https://[::1]', ''],
   ['https://localhost', ''],
   ['https://localhost.', 'localhost'],
-])('%s connects directly if NO_PROXY is "%s"', (url, list) => {
+])('parley connects to %s directly if NO_PROXY is "%s"', (url, list) => {
   expect(isDirect(url, list)).toBe(true)
 })
 
@@ -71,11 +71,11 @@ test.each([
   ['https://a.test', '10.0.0.0/8'],
   ['https://localhost.', ''],
   ['https://localhost.evil.test', ''],
-])('%s connects through the proxy if NO_PROXY is "%s"', (url, list) => {
+])('parley connects to %s through the proxy if NO_PROXY is "%s"', (url, list) => {
   expect(isDirect(url, list)).toBe(false)
 })
 
-test("separates user name and password from the proxy's address", () => {
+test("parley separates user name and password from the proxy's address", () => {
   const found = findProxy(new URL('https://a.test'), { https_proxy: 'https://us%65r:p%40ss%3A@proxy.test' })
   expect(found).toMatchObject({ variable: 'https_proxy' })
   expect(found?.url.href).toBe('https://proxy.test/')
@@ -86,12 +86,12 @@ test.each([
   ['%ff', '\xff'],
   ['é', '\xc3\xa9'],
   ['50%', '50%'],
-])('sends the proxy password %s byte for byte', (given, bytes) => {
+])('parley sends the proxy password %s byte for byte', (given, bytes) => {
   const found = findProxy(new URL('https://a.test'), { https_proxy: `http://u:${given}@proxy.test` })
   expect(found?.authorization).toBe(`Basic ${Buffer.from(`u:${bytes}`, 'latin1').toString('base64')}`)
 })
 
-test('a 407 says how to give the proxy a password, without showing the refused one', async () => {
+test("the message of a 407 says how to set the proxy's password, and does not show the refused password", async () => {
   const url = await startRefusingProxy()
   const failWith = async (proxy: string) => {
     const env = { PARLEY_BASE_URL: 'https://gateway.test', HTTPS_PROXY: proxy }
@@ -118,7 +118,7 @@ test.each<[what: string, proxy: () => Promise<string>]>([
   ['refuses the request', startRefusingProxy],
   ['has no valid address', async () => 'zzz'],
   ['is a SOCKS proxy', async () => 'socks5://127.0.0.1:1'],
-])('nothing is sent and the exit code is 3 if the proxy %s', async (_, proxy) => {
+])('parley sends nothing and exits with 3 if the proxy %s', async (_, proxy) => {
   const cwd = temporaryFolder()
   const env = { HTTPS_PROXY: await proxy() }
   const world = { cwd, env, exchange: 'network' } as const

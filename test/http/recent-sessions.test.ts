@@ -25,7 +25,7 @@ async function createHome() {
   }
 }
 
-test('the 20 most recently used sessions are saved for TAB completion, newest first', async () => {
+test('TAB completion has the 20 most recently used sessions, newest first', async () => {
   const { list, ids, file, folder } = await createHome()
   for (let i = 1; i <= 22; i++) expect(await list(`sesn_${i}`)).toMatchObject({ code: 0 })
   await list('sesn_7')
@@ -35,7 +35,7 @@ test('the 20 most recently used sessions are saved for TAB completion, newest fi
   expect(readdirSync(folder)).toEqual(['sessions'])
 })
 
-test('sessions that the service rejected, demo sessions and odd ids are not saved for TAB completion', async () => {
+test('TAB completion has no session that the service rejected, no demo session and no invalid id', async () => {
   const { list, ids, folder } = await createHome()
   await list('sesn_1')
   expect(await list('gone_1')).toMatchObject({ code: 4 })
@@ -58,7 +58,7 @@ test('concurrent processes leave a complete file of recent sessions', async () =
   expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([])
 })
 
-test('parley prints nothing if it cannot save recent sessions', async () => {
+test('parley prints nothing if it cannot save the recent sessions', async () => {
   const { list, folder, file } = await createHome()
   mkdirSync(join(file, 'not empty'), { recursive: true })
   expect(await list('sesn_1')).toMatchObject({ code: 0, err: 'parley: no events\n' })

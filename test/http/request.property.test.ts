@@ -11,7 +11,7 @@ import { run } from '../harness/run.ts'
 
 const text = fc.string({ unit: 'binary' })
 
-describe('values stay within their part of a request', () => {
+describe('values within their part of a request', () => {
   const address = 'https://gateway.test/prefix'
   const values = { baseUrl: address, agentsAuth: 'x-api-key' } as const
 
@@ -57,7 +57,7 @@ describe('values stay within their part of a request', () => {
     fc.assert(property, often(500))
   })
 
-  test('no message contains any part of a malformed secret', async () => {
+  test('no message contains a part of a malformed secret', async () => {
     const property = fc.asyncProperty(text, async (rest) => {
       const ended = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: `s3cret${rest}` } })
       expect(ended.err).not.toContain('s3cret')
@@ -83,7 +83,7 @@ describe('retry decision', () => {
     deadline: fc.constantFrom(Infinity, 1000, 5000, 100_000),
   })
 
-  test('a retry keeps to the limits and never repeats a request that may have been accepted', () => {
+  test('a retry never exceeds its limits and never repeats a request that may have been accepted', () => {
     const property = fc.property(
       attempt,
       policy,
@@ -112,7 +112,7 @@ describe('retry decision', () => {
     fc.assert(property, often(2000))
   })
 
-  test('any Retry-After is a finite wait or ignored', async () => {
+  test('any value of Retry-After is either a finite wait or ignored', async () => {
     const value = fc.oneof(
       text,
       fc.nat().map(String),

@@ -53,9 +53,12 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{}, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 30],
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
-])('%j and the body %s mean a wait of %s seconds', async (headers, body, seconds) => {
-  expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
-})
+])(
+  'a response with the headers %j and the body %s sets the wait before a retry: %s seconds',
+  async (headers, body, seconds) => {
+    expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
+  },
+)
 
 test.each<[headers: Record<string, string>, body: string, id: string | undefined]>([
   [{}, '{}', undefined],
@@ -67,7 +70,7 @@ test.each<[headers: Record<string, string>, body: string, id: string | undefined
   [{ id: 'r1' }, '{}', undefined],
   [{}, '{"error":"x","request_id":"r3"}', 'r3'],
   [{ 'request-id': 'r1' }, '{"error":"x","request_id":"r3"}', 'r1'],
-])('the request id of %j and the body %s is %s', async (headers, body, id) => {
+])('the request id of a response with the headers %j and the body %s is %s', async (headers, body, id) => {
   expect((await fetchFailureOf(400, headers, body)).requestId).toBe(id)
 })
 
@@ -80,7 +83,7 @@ test.each<[status: number, headers: Record<string, string>, kind: string]>([
   expect((await fetchFailureOf(status, headers)).kind).toBe(kind)
 })
 
-describe('a 200 without a complete answer is requested once and may succeed later', () => {
+describe('200 without a complete answer', () => {
   const cut = message('paid for').slice(0, -20)
   test.each([
     ['an HTML page', '<!doctype html><title>Wait</title>', 'later'],
@@ -92,31 +95,40 @@ describe('a 200 without a complete answer is requested once and may succeed late
     ['XML with a permanent error', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>', 'never'],
     ['an error without a type', '{"error":{"message":"no"}}', 'never'],
     ['JSON of an unknown form', '{"a":1}', 'never'],
-  ])('requests a 200 with %s once, and advises to retry if it may pass', async (_, body, retry) => {
-    for (const argv of [
-      ['chat', 'x'],
-      ['chat', 'x', '--stream'],
-      ['chat', 'x', '--raw'],
-      ['image', 'x', '-m', 'i'],
-    ]) {
-      const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
-        exchange: answering(body),
-      })
-      expect(requests).toHaveLength(1)
-      if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
-    }
-  })
+  ])(
+    'parley requests a 200 with %s only once, and sets `retry` to "later" if the error may pass',
+    async (_, body, retry) => {
+      for (const argv of [
+        ['chat', 'x'],
+        ['chat', 'x', '--stream'],
+        ['chat', 'x', '--raw'],
+        ['image', 'x', '-m', 'i'],
+      ]) {
+        const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
+          exchange: answering(body),
+        })
+        expect(requests).toHaveLength(1)
+        if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
+      }
+    },
+  )
 
   test.each([
     ['chat', []],
     ['image', ['-m', 'i']],
-  ])('requests a cut answer once in a batch of %s requests, and advises to retry', async (command, flags) => {
-    const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
-    expect(ended).toMatchObject({ code: 8, requests: [{}] })
-    expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
-  })
+  ])(
+    'a batch of %s requests does not retry an answer that is cut off, and sets `retry` to "later"',
+    async (command, flags) => {
+      const ended = await run([command, ...flags, '--batch', '-'], {
+        stdin: '"x"\n',
+        exchange: answering(cut),
+      })
+      expect(ended).toMatchObject({ code: 8, requests: [{}] })
+      expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
+    },
+  )
 
-  test('a cut event list advises never to retry', async () => {
+  test('an event list that is cut off has "retry": "never"', async () => {
     expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('never')
   })
 })
@@ -128,7 +140,7 @@ test.each<[location: string | undefined, target: string]>([
   ['https://user:secret@h.test/a', ', to https://h.test/a:'],
   ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
   ['/a', ', to /a:'],
-])('a redirect to %s names its target without credentials', async (location, target) => {
+])('the message about a redirect to %s names its target without credentials', async (location, target) => {
   const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
   expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
 })
@@ -138,7 +150,7 @@ test.each<[argv: string[], status: number, statusText: string, message: string]>
   [['chat', 'x'], 400, 'Bad Request', 'the gateway answered 400 Bad Request'],
   [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
   [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
-])('%j with status %i %s fails with: %s', async (argv, status, statusText, message) => {
+])('parley %j with the response %i %s prints "%s"', async (argv, status, statusText, message) => {
   const exchange: Exchange = async (request) => ({
     ...(await answering('{}', { status })(request)),
     statusText,
@@ -151,7 +163,7 @@ test.each([
   ['False', 1],
   ['true', 2],
   ['no', 2],
-])('a 429 with x-should-retry: %s is requested %i times', async (value, count) => {
+])('parley requests a 429 with x-should-retry: %s as often as this number: %i', async (value, count) => {
   const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
   expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
 })
@@ -162,11 +174,11 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
   ['words', 'words'],
   ['', ''],
   [Buffer.from('sch\xf6n', 'latin1'), 'sch\ufffdn'],
-])("--errors json shows the failure's body %s as %j", async (body, shown) => {
+])('--errors json shows the error body %s as %j', async (body, shown) => {
   expect((await fetchFailureOf(400, {}, body)).body).toEqual(shown)
 })
 
-test.each([0, 1])('reads 1 MiB of an error body, in chunks of 512 KiB plus %i bytes', async (more) => {
+test.each([0, 1])('parley reads 1 MiB of an error body, in chunks of 512 KiB plus %i bytes', async (more) => {
   const mebibyte = 1024 * 1024
   const piece = mebibyte / 2 + more
   let given = 0
@@ -180,7 +192,7 @@ test.each([0, 1])('reads 1 MiB of an error body, in chunks of 512 KiB plus %i by
   expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
 })
 
-test('--include prints status and headers before the body of a failure', async () => {
+test('api --include prints status and headers before the body of a failure', async () => {
   const exchange = answering('{"a":1}', { status: 404, headers: { 'request-id': 'r1' } })
   const { code, out } = await run(['api', 'agents', '/v1/x', '--include'], { exchange })
   expect({ code, out }).toEqual({
@@ -197,7 +209,7 @@ const broken = (error: Error): Exchange => {
   return async (request) => ({ ...(await answering('', { status: 429 })(request)), body: body() })
 }
 
-test('a body that is cut off keeps the kind of its status; a bug is reported as a bug', async () => {
+test('a failure whose body is cut off keeps the kind of its status', async () => {
   const reset = broken(new CliError('response', 'the connection was reset'))
   expect(await fetchFailure(reset)).toMatchObject({ kind: 'rate-limited', status: 429, body: 'half of it' })
   expect(await fetchFailure(broken(new TypeError('a bug')))).toMatchObject({ kind: 'unexpected' })

@@ -28,9 +28,10 @@ const policy: Omit<RetryPolicy, 'repeat'> = { retries: 1, retryUnknown: false, d
 const moment = { attempt: 1, now: 0, random: 0 }
 
 /**
- * Meaning of each status: kind, delivery state, which requests are retried, and the consequence for a batch.
+ * Meaning of each status: kind, delivery state, the requests that are retried, and the consequence for a
+ * batch.
  */
-describe('status', () => {
+describe('consequences of a status', () => {
   test.each([
     [300, 'refused', 'refused', 'no request', 'go on'],
     [301, 'refused', 'refused', 'no request', 'go on'],
@@ -51,18 +52,21 @@ describe('status', () => {
     [504, 'service', 'failed', 'a chat', 'go on'],
     [529, 'service', 'failed', 'a chat', 'go on'],
     [599, 'service', 'failed', 'no request', 'go on'],
-  ])('%i is %s and %s; parley retries %s; a batch must %s', (status, kind, state, requests, others) => {
-    const error = new CliError(findKindOfStatus(status, false), 'x', { status })
-    const triesAgain = ({ repeat }: DeliveryRules) =>
-      decideRetry({ ...policy, repeat }, error, moment) !== error
-    const all = triesAgain(event) ? 'any request' : triesAgain(chatRules) ? 'a chat' : 'no request'
-    expect([error.kind, getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([
-      kind,
-      state,
-      requests,
-      others,
-    ])
-  })
+  ])(
+    'a %i is a failure of kind "%s" with the delivery state "%s"; parley retries %s; a batch must %s',
+    (status, kind, state, requests, others) => {
+      const error = new CliError(findKindOfStatus(status, false), 'x', { status })
+      const triesAgain = ({ repeat }: DeliveryRules) =>
+        decideRetry({ ...policy, repeat }, error, moment) !== error
+      const all = triesAgain(event) ? 'any request' : triesAgain(chatRules) ? 'a chat' : 'no request'
+      expect([error.kind, getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([
+        kind,
+        state,
+        requests,
+        others,
+      ])
+    },
+  )
 
   test.each([
     ['not-sent', 'not-sent', 'any request', 'wait'],
@@ -70,16 +74,19 @@ describe('status', () => {
     ['response', 'sent', 'no request', 'go on'],
     ['credentials', 'not-sent', 'no request', 'end'],
     ['file', 'answered', 'no request', 'end'],
-  ] as const)('without a status, %s is %s; parley retries %s; a batch must %s', (...row) => {
-    const [kind, state, requests, others] = row
-    const error = new CliError(kind, 'x')
-    const triesAgain = ({ repeat }: DeliveryRules) =>
-      decideRetry({ ...policy, repeat }, error, moment) !== error
-    const all = triesAgain(event) ? 'any request' : triesAgain(listRules) ? 'a list' : 'no request'
-    expect([getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([state, requests, others])
-  })
+  ] as const)(
+    'a failure of kind "%s" has the delivery state "%s"; parley retries %s; a batch must %s',
+    (...row) => {
+      const [kind, state, requests, others] = row
+      const error = new CliError(kind, 'x')
+      const triesAgain = ({ repeat }: DeliveryRules) =>
+        decideRetry({ ...policy, repeat }, error, moment) !== error
+      const all = triesAgain(event) ? 'any request' : triesAgain(listRules) ? 'a list' : 'no request'
+      expect([getDeliveryState(error), all, getBatchConsequence(error)]).toEqual([state, requests, others])
+    },
+  )
 
-  test('only a 503 with Retry-After is a rate limit, and a 2xx is never a refusal', () => {
+  test('only a 503 with Retry-After is a rate limit, and a 2xx never counts as refused', () => {
     expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',
@@ -100,19 +107,22 @@ describe('status', () => {
     ['credentials', 200, 'never', 'never', 'end'],
     ['payment', 200, 'never', 'never', 'end'],
     ['response', 200, 'never', 'look-first', 'go on'],
-  ])('an error in a 2xx proves no refusal, does not pause a batch, and is not retried: %s, %i', (...row) => {
-    const [kind, status, chat, send, others] = row
-    const error = new CliError(kind, 'x', { status, isErrorInSuccess: true })
-    const state = getDeliveryState(error)
-    expect(state).toBe('answered')
-    expect(describeDelivery(state, event)).toMatchObject({ sent: 'unknown', isRepeatable: false })
-    expect(describeDelivery(state, chatRules)).toMatchObject({ sent: 'yes', isRepeatable: true })
-    const retries = [chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))
-    expect([...retries, getBatchConsequence(error)]).toEqual([chat, send, others])
-    expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
-  })
+  ])(
+    'an error of kind "%s" in a %i is not retried, does not pause a batch, and may hide an accepted event',
+    (...row) => {
+      const [kind, status, chat, send, others] = row
+      const error = new CliError(kind, 'x', { status, isErrorInSuccess: true })
+      const state = getDeliveryState(error)
+      expect(state).toBe('answered')
+      expect(describeDelivery(state, event)).toMatchObject({ sent: 'unknown', isRepeatable: false })
+      expect(describeDelivery(state, chatRules)).toMatchObject({ sent: 'yes', isRepeatable: true })
+      const retries = [chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))
+      expect([...retries, getBatchConsequence(error)]).toEqual([chat, send, others])
+      expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
+    },
+  )
 
-  test('a failure that the service calls permanent is neither retried nor waited for', () => {
+  test('parley neither retries nor waits after a failure that the service calls permanent', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
     expect(getBatchConsequence(error)).toBe('go on')
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
@@ -121,11 +131,11 @@ describe('status', () => {
     expect(decideRetry({ ...policy, repeat: 'always' }, unreachable, moment)).toBe(unreachable)
   })
 
-  test('a 429 behind a redirect pauses a batch', () => {
+  test('a 429 after a redirect pauses a batch', () => {
     expect(getBatchConsequence(new CliError('rate-limited', 'x', { status: 300 }))).toBe('wait')
   })
 
-  test('a failure without a request ends no other call and is not retried', () => {
+  test('a failure without a request does not end a batch and is not retried', () => {
     const error = new CliError('usage', 'x')
     expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['answered', 'go on'])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
@@ -184,7 +194,7 @@ test.each<
     'look-first',
   ],
   ['a file that cannot be written', new CliError('file', 'x'), 'done', 'never', 'never'],
-])('the retry advice for %s follows from its delivery state', (_, error, state, chat, send) => {
+])('`retry` of a chat and of an event follows from the failure: %s', (_, error, state, chat, send) => {
   expect([chatRules, event].map((rules) => getRetryAdvice(error, describeDelivery(state, rules)))).toEqual([
     chat,
     send,
@@ -207,7 +217,7 @@ test.each<[FailureKind, FailureDetails, boolean]>([
   ['refused', { status: 400 }, false],
   ['credentials', { status: 401 }, false],
   ['usage', {}, false],
-])('whether a failure of kind %s with %j is transient: %s', (kind, details, expected) => {
+])('a failure of kind "%s" with %j is transient: %s', (kind, details, expected) => {
   expect(isTransient(new CliError(kind, 'x', details))).toBe(expected)
 })
 
@@ -220,11 +230,11 @@ test('--retry-unknown repeats a chat that got no answer, but none whose answer h
   expect(failures.map((failure) => canRetry(policy, failure))).toEqual([true, false])
 })
 
-test('an answer that was cut off proves only that the request was sent', () => {
+test('an answer that is cut off proves only that the request was sent', () => {
   expect(getDeliveryState(new CliError('response', 'x', { isCutOff: true }))).toBe('sent')
 })
 
-describe('another attempt', () => {
+describe('decision about another attempt', () => {
   const unanswered = new CliError('unknown', 'x')
   const limited = new CliError('rate-limited', 'x', { status: 429 })
   const unsent = new CliError('not-sent', 'x')
@@ -248,7 +258,7 @@ describe('another attempt', () => {
     ['a rate-limited chat is retried', {}, limited, true],
     ['a chat that was not sent is retried', {}, unsent, true],
     ['a chat is not retried after the last attempt', { retries: 0 }, failed, false],
-  ])('decides on another attempt: %s', (_, more, error, again) => {
+  ])('parley decides whether to retry: %s', (_, more, error, again) => {
     expect(decideRetry({ ...policy, repeat: 'failed', ...more }, error, moment) !== error).toBe(again)
   })
 
@@ -263,7 +273,7 @@ describe('another attempt', () => {
       { attempt, random, now },
     )
 
-  test('the backoff doubles up to 8 s, with jitter of up to a half', () => {
+  test('the wait before a retry doubles up to 8 s, and up to a half of it is random', () => {
     const waits = [1, 2, 3, 4, 5, 6, 7].map((attempt) => decide({ attempt }))
     const lengths = [500, 1000, 2000, 4000, 8000, 8000, 8000]
     expect(waits).toEqual(lengths)
@@ -271,7 +281,7 @@ describe('another attempt', () => {
     expect([0, 3].map((before) => computeBackoffMs({ first: 100, longest: 300 }, before))).toEqual([100, 300])
   })
 
-  test('the wait is as long as Retry-After says; more than 60 s fails at once', () => {
+  test('the wait before a retry is as long as Retry-After says, and more than 60 s fails at once', () => {
     expect([0.1, 2, 60].map((retryAfter) => decide({}, { retryAfter }))).toEqual([500, 2000, 60_000])
     expect(decide({}, { retryAfter: 60.001 })).toMatchObject({
       message: `${limited.message} (the service asks to wait 61 s, more than 60 s)`,
@@ -279,7 +289,7 @@ describe('another attempt', () => {
     })
   })
 
-  test('no attempt is made at the deadline or after it', () => {
+  test('parley does not retry at the deadline or after it', () => {
     expect(decide({ now: 1000 }, { deadline: 1501 })).toBe(500)
     expect(decide({ now: 1000 }, { deadline: 1500 })).toMatchObject({
       message: `${limited.message} (the next attempt, in 0.5 s, would be past the deadline)`,
@@ -288,6 +298,6 @@ describe('another attempt', () => {
   })
 })
 
-test("401 and 403 refuse the service's secret; 407 refuses the proxy's", () => {
+test('401 and 403 reject the secret of the service, but 407 does not', () => {
   expect([401, 403, 407, 402, undefined].map(refusesSecret)).toEqual([true, true, false, false, false])
 })

@@ -15,7 +15,7 @@ const limited = (timeout: number, deadline = Infinity) => {
   return { limits, ends }
 }
 
-test('the time limit for silence counts from the last byte', () => {
+test('the time limit for silence starts at the last received byte', () => {
   const { limits, ends } = limited(1000)
   limits.start()
   vi.advanceTimersByTime(900)
@@ -37,7 +37,7 @@ test('bytes that arrived while the process was suspended prevent a timeout', () 
   expect(ends).toEqual(['no byte arrived for 1 s'])
 })
 
-test('a pause of the reader counts for the deadline but not as silence', async () => {
+test('a pause of the reader counts for the deadline, but not as silence of the service', async () => {
   const { limits, ends } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
@@ -48,7 +48,7 @@ test('a pause of the reader counts for the deadline but not as silence', async (
   expect(ends).toEqual(['the deadline passed'])
 })
 
-test('no timer remains after the end, even if a reader resumes late', () => {
+test('no timer remains after the end of a response, even if its reader resumes late', () => {
   const { limits } = limited(1000, realTimers.now() + 5000)
   limits.start()
   limits.pause(true)
@@ -59,7 +59,7 @@ test('no timer remains after the end, even if a reader resumes late', () => {
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a deadline of years does not expire at once', async () => {
+test('a deadline of years does not pass at once', async () => {
   const { ends } = limited(0, realTimers.now() + 2 ** 40)
   await vi.advanceTimersByTimeAsync(60_000)
   expect(ends).toEqual([])

@@ -33,7 +33,7 @@ test.each([
   ['a control character', `${parent}\u0007`],
   ['20,000 blanks', ' '.repeat(20_000)],
   ['letters beyond ASCII', 'a=ü'],
-])('omits TRACEPARENT and TRACESTATE with %s', async (_, text) => {
+])('parley omits TRACEPARENT and TRACESTATE with %s', async (_, text) => {
   expect(await headersOf({ TRACEPARENT: text, TRACESTATE: text })).toMatchObject({
     parent: undefined,
     state: undefined,

@@ -10,7 +10,7 @@ function open(text: string): AppendedFile {
   return new AppendedFile({ path, name: 'file' })
 }
 
-test('AppendedFile reads a whole file in chunks', async () => {
+test('a file that parley appends to is read in chunks', async () => {
   const text = 'line\n'.repeat(150_000)
   const file = open(text)
   const pieces: Uint8Array[] = []
@@ -20,10 +20,10 @@ test('AppendedFile reads a whole file in chunks', async () => {
   file.close()
 })
 
-test('AppendedFile stays open if reading stops early, until its owner closes it', async () => {
+test('a file that parley appends to stays open after an incomplete read', async () => {
   const file = open('text')
   for await (const _ of file.read()) break
-  // A stream would have closed the file after this time.
+  // A Node stream would have closed the file by this time.
   await new Promise((resolve) => setTimeout(resolve, 50))
   file.append(', and more')
   expect(file.size).toBe(14)

@@ -6,8 +6,8 @@ import { often } from '../harness/often.ts'
 const text = fc.string({ unit: 'binary' })
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
 
-describe('escapeControls and oneLine', () => {
-  test('escapeControls escapes every control character and keeps all others in place', () => {
+describe('escaping of control characters', () => {
+  test('parley escapes every control character for a terminal and keeps all other characters in place', () => {
     const property = fc.property(fc.array(text), (pieces) => {
       const escaped = escapeControls(pieces.join(''))
       expect(escaped).not.toMatch(unsafe)
@@ -21,7 +21,7 @@ describe('escapeControls and oneLine', () => {
     fc.assert(property, often(100))
   })
 
-  test('oneLine returns one line within the maximum length', () => {
+  test('parley shortens a text to one line of the maximum length', () => {
     const property = fc.property(text, fc.integer({ min: 1, max: 60 }), (value, length) => {
       const line = oneLine(value, length)
       expect(line).not.toMatch(/[\n\t]/)
@@ -31,7 +31,7 @@ describe('escapeControls and oneLine', () => {
     fc.assert(property, often(100))
   })
 
-  test('escapeJson keeps the meaning of JSON', () => {
+  test('escaping of control characters keeps the value of JSON', () => {
     const property = fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
       const json = JSON.stringify(value)
       expect(JSON.parse(escapeJson(json))).toEqual(JSON.parse(json))

@@ -1,22 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { breakRunnerCommands, escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 
-/** Characters that can control a terminal, and harmless ones next to them. */
+/** Control characters of terminals, and similar harmless characters. */
 test.each([
   ['C0', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
   ['DEL and C1', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
   ['characters that reorder text', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
   ['harmless characters', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀', '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'],
-])('escapeControls shows %s as text', (_, text, shown) => {
+])('parley shows %s as text on a terminal', (_, text, shown) => {
   expect(escapeControls(text)).toBe(shown)
   expect(escapeControls(`${text}a${text}`)).toBe(`${shown}a${shown}`)
 })
 
-test('escapes every control character of JSON with four digits', () => {
+test('parley escapes every control character in JSON with four digits', () => {
   expect(escapeJson('"\x1b\x7f\x9f\u202e\t\n~"')).toBe('"\\u001b\\u007f\\u009f\\u202e\t\n~"')
 })
 
-describe('oneLine', () => {
+describe('text shortened to one line', () => {
   test.each<[text: string, length: number, shown: string]>([
     [' \r\n a \t\n b\u2028c \n', 9, 'a b c'],
     ['abcde', 5, 'abcde'],
@@ -24,16 +24,16 @@ describe('oneLine', () => {
     ['😀😀😀😀😀', 5, '😀😀😀😀😀'],
     ['😀😀😀😀😀😀', 5, '😀😀😀😀…'],
     ['ab\x1b[31m', 8, 'ab^[[31m'],
-    // If input remains unread, the text counts as shortened, even if the remainder is blank.
+    // A text with unread characters counts as shortened, even if they are all blank.
     [`ab${' '.repeat(18)}`, 5, 'ab'],
     [`ab${' '.repeat(19)}`, 5, 'ab…'],
-    // A truncated character is dropped.
+    // A character that is cut in half is dropped.
     [`${' '.repeat(19)}😀`, 5, '…'],
-  ])('oneLine shortens %j to %i characters: %j', (text, length, shown) => {
+  ])('parley shortens %j to %i characters: %j', (text, length, shown) => {
     expect(oneLine(text, length)).toBe(shown)
   })
 
-  test('oneLine returns at most 500 characters by default', () => {
+  test('parley shortens a text to 500 characters by default', () => {
     expect([500, 501].map((length) => oneLine('x'.repeat(length)))).toEqual([
       'x'.repeat(500),
       `${'x'.repeat(499)}…`,
@@ -46,6 +46,6 @@ test.each([
   ['##vso[task.complete]##VSO[x]', '# #vso[task.complete]# #VSO[x]'],
   ['##[[x]', '# #[[x]'],
   ['## [x] #[x] ##vso.x[y] ##1[x] ##vso', '## [x] #[x] ##vso.x[y] ##1[x] ##vso'],
-])('breaks the runner command in %j', (text, shown) => {
+])('parley makes runner commands of GitHub and Azure ineffective in %j', (text, shown) => {
   expect(breakRunnerCommands(text)).toBe(shown)
 })

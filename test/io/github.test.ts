@@ -16,7 +16,7 @@ const refusal = (text: string) =>
 const commandsIn = (text: string) =>
   text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
 
-test('--errors github prints a failure as marked lines and one annotation', async () => {
+test('--errors github prints the lines of a failure after a mark, and one annotation', async () => {
   const { code, err, out } = await github(['chat', 'hi'], {
     exchange: refusal('100% wrong, you: see\nbelow'),
   })
@@ -71,7 +71,7 @@ test.each(hostile)(
   },
 )
 
-test('guards the lines of retries and batches against runner commands', async () => {
+test('--errors github prevents runner commands in the lines of retries and batches', async () => {
   const ended = await github(['chat', '--batch', '-', '--retries', '1'], {
     exchange: answering('{"error":{"message":"##[group] ::error::"}}', { status: 500 }),
     stdin: '"a"\n"b"\n',
@@ -81,7 +81,7 @@ test('guards the lines of retries and batches against runner commands', async ()
   expect(commandsIn(ended.err)).toHaveLength(1)
 })
 
-test('annotates usage errors, including those of the parser', async () => {
+test('--errors github prints an annotation for a usage error, also one of the command-line parser', async () => {
   const unknown = await run(['--errors=github', 'chat', '--bogus::x'])
   expect(unknown.code).toBe(2)
   expect(unknown.err).toMatch(/^\| parley: .*\n::error title=parley chat%3A usage \(exit 2\)::unknown flag/)
@@ -89,14 +89,14 @@ test('annotates usage errors, including those of the parser', async () => {
   expect(none.err).toMatch(/\n::error title=parley%3A usage \(exit 2\)::/)
 })
 
-test('a run without a failure prints no annotation', async () => {
+test('--errors github prints no annotation if a run does not fail', async () => {
   const { code, err } = await github(['chat', 'hi', '-v'])
   expect(code).toBe(0)
   expect(err).toMatch(/^\| > POST /)
   expect(err).not.toContain('::error')
 })
 
-test('guards the lines and the last words of a signal in a process (needs signals)', async () => {
+test('--errors github prevents runner commands in all lines of a process that a signal ends (needs signals)', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })

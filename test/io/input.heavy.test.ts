@@ -15,12 +15,12 @@ test.each<[string, string, Parameters<typeof type>[2]]>([
       ['written', '\x03'],
     ],
   ],
-])('G31: Ctrl-C that ends the writer of the pipe first%s sends nothing (needs script)', async (...row) => {
+])('G31: Ctrl-C that first ends the writer of the pipe%s sends nothing (needs script)', async (...row) => {
   const [, command, answers] = row
   const server = await serve(() => {})
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
   const env = { ...credentials, ...pointedAt(server), EVENT: event }
-  // The order of signal and end of input is random.
+  // The signal and the end of the input arrive in random order.
   const runs = Array.from({ length: 8 }, () => type(command, temporaryFolder(), [...answers], env))
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
   expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))
@@ -44,7 +44,7 @@ test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs scri
   server.close()
 })
 
-test('P05: prints how to end the text when - reads a terminal (needs script)', async () => {
+test('P05: parley prints how to end the text if - reads from a terminal (needs script)', async () => {
   const typed: [string, string][] = [['waiting for stdin', 'Say hello\n\x04']]
   const { screen } = await type('"$NODE" "$PARLEY" chat - --dry-run', temporaryFolder(), typed, credentials)
   expect(screen).toContain('parley: waiting for stdin; Ctrl-D ends it\r\n')

@@ -31,7 +31,7 @@ function createTerminal(suspend?: () => void) {
   return { keys, screen, cleanups, questioner, shows }
 }
 
-test('a withdrawn question gets no answer, and its typed text does not answer the next one', async () => {
+test('a question that parley withdraws gets no answer, and the typed text answers no later question', async () => {
   const { keys, screen, cleanups, questioner, shows } = createTerminal()
   const withdrawal = new AbortController()
   const answer = questioner.prompt('one? ', { signal: withdrawal.signal })
@@ -52,7 +52,7 @@ test('a withdrawn question gets no answer, and its typed text does not answer th
   expect(await next).toBe('no')
 })
 
-test('a question that was withdrawn early is never shown', async () => {
+test('a question that was withdrawn before it is shown is never shown', async () => {
   const { screen, questioner } = createTerminal()
   const reason = new Error('answered elsewhere')
   await expect(questioner.prompt('one? ', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
@@ -63,7 +63,7 @@ test('a question that was withdrawn early is never shown', async () => {
   expect(screen).toEqual({ text: '', isRaw: false })
 })
 
-test('closing withdraws the open question at once', async () => {
+test('closing the terminal input withdraws the open question at once', async () => {
   const { screen, questioner, shows } = createTerminal()
   const answer = questioner.prompt('secret: ', { isHidden: true })
   await shows('secret: ')
@@ -72,7 +72,7 @@ test('closing withdraws the open question at once', async () => {
   await expect(answer).rejects.toBeInstanceOf(InputEnded)
 })
 
-test('an unfinished line at the end of the input is not an answer', async () => {
+test('an unfinished line at the end of the input is no answer to a question', async () => {
   const { keys, questioner, shows } = createTerminal()
   const answer = questioner.prompt('one? ')
   await shows('one? ')
@@ -81,7 +81,7 @@ test('an unfinished line at the end of the input is not an answer', async () => 
   await expect(questioner.prompt('two? ')).rejects.toBeInstanceOf(InputEnded)
 })
 
-test('pasted lines are one answer, which Enter ends, and typed lines are one answer each', async () => {
+test('pasted lines are one answer, which Enter ends; a typed line is one answer', async () => {
   const { keys, screen, questioner, shows } = createTerminal()
   const answer = questioner.prompt('one? ', { takesLines: true })
   await shows('one? ')
@@ -98,7 +98,7 @@ test('pasted lines are one answer, which Enter ends, and typed lines are one ans
   expect(await next).toBe('f')
 })
 
-test('of pasted lines only the first is the answer to a question about one line', async () => {
+test('only the first of several pasted lines answers a question that accepts one line', async () => {
   const { keys, screen, questioner, shows } = createTerminal()
   const answer = questioner.prompt('one? ')
   await shows('one? ')
@@ -107,7 +107,7 @@ test('of pasted lines only the first is the answer to a question about one line'
   expect(screen.text).not.toContain('\x1b[?2004')
 })
 
-test('Ctrl-Z suspends in the normal mode, drops the typed text, and then shows the question again', async () => {
+test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text and repeats the question', async () => {
   const suspended: boolean[] = []
   const { keys, screen, questioner, shows } = createTerminal(() => {
     suspended.push(screen.isRaw)

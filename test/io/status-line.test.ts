@@ -2,7 +2,7 @@ import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { StatusLine } from '../../src/io/status-line.ts'
 
-test('removes all rows of a line after the terminal became narrower', () => {
+test('the progress line removes all its rows after the terminal became narrower', () => {
   let written = ''
   const stream = {
     isTerminal: true,

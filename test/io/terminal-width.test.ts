@@ -23,7 +23,7 @@ const list = async (columns: number) => {
 }
 
 test.each([79, 80, 81, 120])(
-  'aligns a table of %i columns with emoji and CJK and cuts no character',
+  'parley aligns a table of %i columns with emoji and CJK and cuts no character',
   async (columns) => {
     const { out, code } = await list(columns)
     const rows = out.split('\n').slice(0, -1)
@@ -42,13 +42,16 @@ test.each([79, 80, 81, 120])(
   },
 )
 
-test.each([20, 41, 60])('fits two lines per event into %i columns and cuts no character', async (columns) => {
-  const { out, code } = await list(columns)
-  const rows = out.split('\n').slice(0, -1)
-  expect({ code, count: rows.length }).toEqual({ code: 0, count: 8 })
-  expect(out).not.toMatch(half)
-  for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
-})
+test.each([20, 41, 60])(
+  'events list fits two lines per event into %i columns and cuts no character',
+  async (columns) => {
+    const { out, code } = await list(columns)
+    const rows = out.split('\n').slice(0, -1)
+    expect({ code, count: rows.length }).toEqual({ code: 0, count: 8 })
+    expect(out).not.toMatch(half)
+    for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
+  },
+)
 
 test('config list aligns its columns on a terminal if a value has wide characters', async () => {
   const env = { PARLEY_CHAT_MODEL: '日本語🦊', PARLEY_IMAGE_MODEL: 'plain' }
@@ -59,7 +62,7 @@ test('config list aligns its columns on a terminal if a value has wide character
   expect(first).toBe(second)
 })
 
-test('cuts a message of emoji between characters', async () => {
+test('parley cuts a message of emoji between characters', async () => {
   for (const before of ['', 'x']) {
     const text = before + '🦊'.repeat(5000)
     const body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: text } })
@@ -69,7 +72,7 @@ test('cuts a message of emoji between characters', async () => {
   }
 })
 
-test('marks a cut text, also if it starts with blanks', async () => {
+test('parley marks a cut text, also if the text starts with blanks', async () => {
   const stopped = message('Hi', { stop_reason: `a${' '.repeat(1000)}b` })
   const { err } = await run(['chat', 'hi'], { exchange: answering(stopped) })
   expect(err).toContain('the answer was stopped: a…')

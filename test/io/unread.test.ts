@@ -38,12 +38,12 @@ async function runUnread(argv: string[], world: World) {
 
 const deadlineMessage = 'stdout: the deadline passed before all of it was written'
 
-describe('O11: deadline with a stdout that nothing reads', () => {
+describe('O11: deadline if nothing reads stdout', () => {
   test.each<[string, string[], string]>([
     ['the items of api --paginate', ['api', 'agents', '/v1/sessions', '--paginate'], page],
     ['an event list', ['events', 'list', '-s', 's1'], page],
     ['the ids of an event list', ['events', 'list', '-s', 's1', '--ids'], page],
-  ])('O11: exits with 11 at the deadline if nothing reads %s', async (_, argv, body) => {
+  ])('O11: parley exits with 11 at the deadline if nothing reads %s', async (_, argv, body) => {
     const failure = await runUnread(argv, { exchange: answering(body) })
     expect(failure).toMatchObject({ code: 11, kind: 'file', message: deadlineMessage, deadline: true })
   })
@@ -54,16 +54,19 @@ describe('O11: deadline with a stdout that nothing reads', () => {
     ['an answer with --raw', ['chat', 'hi', '--raw'], message(long), 'application/json', message(long)],
     ['a streamed answer', ['chat', 'hi', '--stream'], `data: ${chunk}\n\n`, 'text/event-stream', long],
     ['the body of api', ['api', 'gateway', '/v1/models'], long, 'text/plain', long],
-  ])('O11: exits with 11 at the deadline and saves %s', async (_, argv, body, type, saved) => {
-    const cwd = temporaryFolder()
-    const exchange = answering(body, { headers: { 'content-type': type } })
-    const failure = await runUnread(argv, { cwd, exchange, env: { TMPDIR: cwd } })
-    expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
-    expect(failure.message).toBe(`${deadlineMessage}; the received data is saved as ${failure.kept}`)
-    expect(readFileSync(failure.kept, 'utf8')).toBe(saved)
-  })
+  ])(
+    'O11: if nothing reads stdout, parley exits with 11 at the deadline and saves %s',
+    async (_, argv, body, type, saved) => {
+      const cwd = temporaryFolder()
+      const exchange = answering(body, { headers: { 'content-type': type } })
+      const failure = await runUnread(argv, { cwd, exchange, env: { TMPDIR: cwd } })
+      expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
+      expect(failure.message).toBe(`${deadlineMessage}; the received data is saved as ${failure.kept}`)
+      expect(readFileSync(failure.kept, 'utf8')).toBe(saved)
+    },
+  )
 
-  test('O15: exits with 11 and saves the answer if -o names a full pipe (needs FIFOs)', async () => {
+  test('O15: chat exits with 11 and saves the answer if -o names a full pipe (needs FIFOs)', async () => {
     const cwd = temporaryFolder()
     spawnSync('mkfifo', ['pipe'], { cwd })
     const reader = openSync(join(cwd, 'pipe'), constants.O_RDONLY | constants.O_NONBLOCK)
@@ -80,20 +83,20 @@ describe('O11: deadline with a stdout that nothing reads', () => {
     }
   })
 
-  test('O11: exits with 11 at the deadline and saves the image', async () => {
+  test('O11: if nothing reads stdout, image exits with 11 at the deadline and saves the image', async () => {
     const argv = ['image', 'a fox', '-m', 'painter', '-o', '-']
     const failure = await runUnread(argv, { exchange: answering(picture) })
     expect(failure).toMatchObject({ code: 11, sent: 'yes', kept: expect.any(String) })
     expect(readFileSync(failure.kept).toString('base64')).toBe(pixel)
   })
 
-  test('O11: exits with 11 at the deadline and reports that the events were accepted', async () => {
+  test('O11: if nothing reads stdout, events send exits with 11 at the deadline and reports the accepted events', async () => {
     const receipt = JSON.stringify({ data: [{ id: 'e1', type: 'user.message' }] })
     const failure = await runUnread(['events', 'send', 'hi', '-s', 's1'], { exchange: answering(receipt) })
     expect(failure).toMatchObject({ code: 11, sent: 'yes', retry: 'never', deadline: true })
   })
 
-  test('O11: a batch exits with 15 at the deadline and sends no further request', async () => {
+  test('O11: if nothing reads stdout, a batch exits with 15 at the deadline and sends no further request', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"p"\n'.repeat(100))
     const sent: string[] = []
@@ -107,7 +110,7 @@ describe('O11: deadline with a stdout that nothing reads', () => {
   })
 })
 
-describe('O12: deadline of a follower whose output nothing reads', () => {
+describe('O12: deadline of a follower if nothing reads stdout', () => {
   const withSession = (script: Partial<AgentScript> = {}) => {
     const timers = createPatientClock()
     return { service: createAgentService({ rounds: [[says(long)]], timers, ...script }), timers }
@@ -149,7 +152,7 @@ describe('O12: deadline of a follower whose output nothing reads', () => {
   })
 
   test.each([[[]], [['--raw']], [['--last']]])(
-    'O12: events run %j exits with 15 at the deadline, with a resume command',
+    'O12: if nothing reads stdout, events run %j exits with 15 at the deadline, with a resume command',
     async (flags) => {
       const { service, timers } = withSession()
       const cwd = temporaryFolder()
@@ -166,7 +169,7 @@ describe('O12: deadline of a follower whose output nothing reads', () => {
   )
 })
 
-test('O13: a slow reader that finishes before the deadline gets everything', async () => {
+test('O13: a slow reader that finishes before the deadline gets the whole output', async () => {
   let out = ''
   const timers = createPatientClock()
   const slow = new Writable({
@@ -184,7 +187,7 @@ test('O13: a slow reader that finishes before the deadline gets everything', asy
   expect(out).toBe(`${long}\n`)
 })
 
-test('O14: an unread stderr does not delay the end after the deadline', async () => {
+test('O14: a stderr that nothing reads does not delay the exit after the deadline', async () => {
   const ended = await run(['chat', 'hi', '--deadline', '60'], {
     exchange: answering(message(long)),
     stdout: unread(),

@@ -48,7 +48,7 @@ const failure = (bytes: Uint8Array) => {
 }
 
 test.each([0, 64 * 1024 - 2, 64 * 1024 - 1, 2 * 64 * 1024 - 3])(
-  'names the first byte that is not UTF-8 after %i bytes of text',
+  'the message about invalid UTF-8 names the first invalid byte after %i bytes of text',
   (length) => {
     const start = latin1(`\n${'\xc3\xa9'.repeat(length)}`.slice(0, length).replace(/\xc3$/, 'x'))
     for (const end of smallTexts(pieces, length > 0 ? 2 : 3)) {
@@ -64,7 +64,7 @@ test.each([0, 64 * 1024 - 2, 64 * 1024 - 1, 2 * 64 * 1024 - 3])(
   },
 )
 
-test('decodeUtf8 drops a byte order mark', () => {
+test('parley removes a byte order mark from the start of a text', () => {
   expect(decodeUtf8(Buffer.from('\ufeffa\ufeff'), 'x')).toBe('a\ufeff')
 })
 
@@ -75,11 +75,13 @@ test.each<[title: string, bytes: Uint8Array, message: string]>([
   ['an image', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), `${place}; ${latin1Advice}`],
   ['UTF-16', utf16('a\0'), `${place}; ${utf16Advice}`],
   ['UTF-16 of the other byte order', utf16('a\0').swap16(), `${place}; ${utf16Advice}`],
-  ['the first byte of a UTF-16 mark', latin1('\xffa'), `${place}; ${latin1Advice}`],
-  ['the second byte of a UTF-16 mark', latin1('\xfea'), `${place}; ${latin1Advice}`],
-])('names %s if it is given instead of text', (_, bytes, message) => expect(failure(bytes)).toBe(message))
+  ['only the first byte of a UTF-16 byte order mark', latin1('\xffa'), `${place}; ${latin1Advice}`],
+  ['only the second byte of a UTF-16 byte order mark', latin1('\xfea'), `${place}; ${latin1Advice}`],
+])('the message about invalid UTF-8 suggests the conversion that fits %s', (_, bytes, message) =>
+  expect(failure(bytes)).toBe(message),
+)
 
-test('accepts control characters in text', () => {
+test('parley accepts control characters in text', () => {
   expect(decodeUtf8(Buffer.from('\ufeffa\0\x01'), 'x')).toBe('a\0\x01')
 })
 
@@ -91,4 +93,4 @@ test.each([
   ['\x0e ', false],
   ['\n\n!', false],
   ['\u00a0', false],
-])('isBlank(%j) is %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
+])('%j is blank: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))

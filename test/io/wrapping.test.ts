@@ -8,7 +8,7 @@ const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns
 /** Joins the wrapped lines of messages. */
 const joined = (err: string) => err.replace(/\n {2,4}(?=\S)/g, ' ')
 
-test('V69: wraps a message on a terminal between words and indents continuation lines', async () => {
+test('V69: parley wraps a message on a terminal between words and indents the continuation lines', async () => {
   const argv = ['chat', 'hi', '--timeout', 'soon', '--temperature', 'warm']
   const { err } = await run(argv, terminal)
   const plain = await run(argv)
@@ -20,12 +20,12 @@ test('V69: wraps a message on a terminal between words and indents continuation 
     if (line.length > columns) expect(line).not.toContain(' is ')
 })
 
-test('prints a message in a pipe on one line, whatever the width', async () => {
+test('parley prints a message in a pipe on one line, with any COLUMNS', async () => {
   const { err } = await run(['chat', 'hi', '--temperature', 'warm', '--color', 'never'], { columns })
   expect(err).toMatch(/^parley: [^\n]*\n$/)
 })
 
-test('V69: keeps a command to copy on one line', async () => {
+test('V69: parley keeps a command that users copy on one line', async () => {
   const env = { NO_COLOR: '1', PARLEY_ACCESS_TOKEN: '' }
   const { err } = await run(['chat', 'hi'], { ...terminal, env })
   expect(err).toMatch(/^ *.*'--profile demo'/m)
@@ -33,7 +33,7 @@ test('V69: keeps a command to copy on one line', async () => {
   for (const line of err.trimEnd().split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test("V69: indents each line of the service's message, so only parley begins a line", async () => {
+test("V69: parley indents each line of the service's message, so that only parley's lines start at the left", async () => {
   const serviceMessage = `it is so ${'very '.repeat(30)}late`
   const exchange = answering(JSON.stringify({ error: { message: serviceMessage } }), { status: 400 })
   const { err } = await run(['chat', 'hi'], { ...terminal, exchange })
@@ -41,7 +41,7 @@ test("V69: indents each line of the service's message, so only parley begins a l
   expect(joined(err)).toContain(` the service says: ${serviceMessage}\n`)
 })
 
-test('V69: wraps the message of a signal between words', async () => {
+test('V69: parley wraps the message of a signal between words', async () => {
   let signal: (exit: number) => string = () => ''
   const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
   const text = await new Promise<string>((resolve) => {
@@ -61,7 +61,7 @@ test('V69: wraps the message of a signal between words', async () => {
   for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
-test('wraps a note like a failure, and counts wide characters as two columns', async () => {
+test('parley wraps a note like a failure, and counts wide characters as two columns', async () => {
   const env = { NO_COLOR: '1', PARLEY_PROFILE: '漢字漢字' }
   const { err } = await run(['config', 'use', 'default'], { ...terminal, env })
   expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides the current profile\n')
@@ -69,7 +69,7 @@ test('wraps a note like a failure, and counts wide characters as two columns', a
   expect(narrow.err).toBe('parley: PARLEY_PROFILE (漢字漢\n  字) overrides the current\n  profile\n')
 })
 
-test('wraps a footer between words', async () => {
+test('parley wraps the footer between words', async () => {
   const answer = message('Hi', { usage: { input_tokens: 17, output_tokens: 23, cache_read_input_tokens: 5 } })
   const wide = await run(['chat', 'hi'], { ...terminal, columns: 200, exchange: answering(answer) })
   const { err } = await run(['chat', 'hi'], { ...terminal, columns: 32, exchange: answering(answer) })
@@ -80,7 +80,7 @@ test('wraps a footer between words', async () => {
   expect(undated(joined(err))).toBe(undated(wide.err))
 })
 
-test('keeps the line breaks of a message, such as before a resume command', async () => {
+test('parley keeps the line breaks of a message, such as before a resume command', async () => {
   const wrap = await createLineWrapper({
     isTerminal: true,
     columns,

@@ -36,7 +36,7 @@ export const anything = fc.oneof(
 )
 
 export const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
-/** Marks without a fence's language, which is not printed. */
+/** Marks without the language of a code block, which parley does not print. */
 export const unnamed = marks.filter((mark) => !mark.includes('js'))
 export const isPlain = (text: string) =>
   !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text)

@@ -102,7 +102,7 @@ describe('Markdown answer', () => {
     expect((await run(['chat', 'hi', '--raw'], onTerminal)).out).toContain('"# Title\\n')
   })
 
-  test('lays out an unfinished block if the stream is cut', async () => {
+  test('a stream that is cut off prints its unfinished Markdown block with layout', async () => {
     const delta = (text: string) =>
       `event: content_block_delta\ndata: ${JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })}\n\n`
     const body = ['**one', ' two\n\n|a|b|\n', '|-|-|\n|1|', '2'].map(delta)

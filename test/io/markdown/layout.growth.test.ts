@@ -2,7 +2,7 @@ import { describe, test } from 'vitest'
 import { growsWithItsText } from '../../harness/steps.ts'
 import { print, printPieces } from './print.ts'
 
-describe('Markdown layout takes time linear in the text', () => {
+describe('time of the Markdown layout', () => {
   const units = [
     '*',
     '**a ',
@@ -42,7 +42,7 @@ describe('Markdown layout takes time linear in the text', () => {
   const inCode = ['<a', '"', '`', '/*', '[', '${', '<a\n', '/*\n'].map((unit) => ['```html\n', unit] as const)
 
   test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
-    'Markdown layout takes time linear in a text of %j and %j',
+    'Markdown layout takes linear time for a text of %j and %j',
     (start, unit) =>
       growsWithItsText((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
   )
@@ -54,7 +54,7 @@ describe('Markdown layout takes time linear in the text', () => {
     ...inPieces,
     ['a link with a long address', link],
     ['an asterisk and such a link', `*${link}`],
-  ] as const)('Markdown layout takes time linear in a text that arrives in chunks of %j', (_, unit) =>
+  ] as const)('Markdown layout takes linear time for a text of %j in chunks of four characters', (_, unit) =>
     growsWithItsText((size) => {
       const text = 'a *'.padEnd(size, unit)
       return printPieces(text.match(/.{1,4}/gs) ?? [], { columns: 80, isColoured: true })
@@ -68,7 +68,7 @@ describe('Markdown layout takes time linear in the text', () => {
     ...['*a ', '`a ``b ', '[a ', '<a ', '- 1. ', '- [ ] ', '![a](b "c', '| a\n', '> a\n'].map(
       (unit) => [unit, unit] as const,
     ),
-  ] as const)('Markdown layout takes time linear in a text that arrives in chunks of %j', async (_, unit) => {
+  ] as const)('Markdown layout takes linear time for a text in chunks of %j', async (_, unit) => {
     for (const start of ['', 'a *']) {
       await growsWithItsText((size) => {
         const text = start.padEnd(size, unit)

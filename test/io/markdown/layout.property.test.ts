@@ -20,7 +20,7 @@ test('Markdown layout prints the same for any split of a text', async () => {
   await fc.assert(property, often(300))
 })
 
-test('Markdown layout prints the same for any split of a text with distant marks', async () => {
+test('Markdown layout prints the same for any split of a text whose marks are far apart', async () => {
   const far = fc.constantFrom(
     'word ',
     '日本',

@@ -26,7 +26,7 @@ test.each([
   ['<https://a.b/_c_> and https://d.e/_f.', '<2;4>https://a.b/_c_</> and <2;4>https://d.e/_f</>.\n'],
   ['***a** b* **a *b* c**', '<3;1>a</><3> b</> <1>a </><1;3>b</><1> c</>\n'],
   ['- one *two three* four', '<36>• </>one <3>two three</> four\n'],
-])('lays out the words of %j', async (text, shown) => {
+])('Markdown layout prints the words of %j', async (text, shown) => {
   expect(await coloured(text)).toBe(shown)
 })
 
@@ -36,18 +36,18 @@ describe('characters that are not Markdown', () => {
     ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
     ...['if a<b and c>d', 'a <b>c</b> &amp &unknown; AT&T', 'a<bri>b', '#1 -1 +1 1.5', '[x] (y) ![', '*.js'],
     ...['a [b][c] d', 'snake_case_name', '{"a": [1]}', '|a|b|'],
-  ])('prints a text without Markdown verbatim: %j', async (text) => {
+  ])('Markdown layout prints a text without Markdown verbatim: %j', async (text) => {
     expect(await print(`a ${text}\nb`)).toBe(`a ${text}\nb\n`)
     expect(await print(text)).toBe(`${text}\n`)
   })
 
-  test('prints constructs without a layout, such as HTML, verbatim', async () => {
+  test('Markdown layout prints HTML and other unsupported constructs verbatim', async () => {
     const text = '<div>\n  a\n</div>\n\n[a]: https://b.c "d"\n'
     expect(await print(text, { columns: 20 })).toBe(text)
   })
 })
 
-describe('HTML in text', () => {
+describe('HTML in Markdown', () => {
   test.each([
     ['a<br>b<BR />c', 'a\nb\nc\n'],
     ['a<br>\nb `<br>`', 'a\nb <br>\n'],
@@ -63,12 +63,12 @@ describe('HTML in text', () => {
     ['&#42;a&#42; &#x60;b&#x60;', '*a* `b`\n'],
     ['|a|\n|-|\n|&lt;x&gt;<br>y|', 'a\n───\n<x>\ny\n'],
     ['```\n&lt;<br>\n```', '  &lt;<br>\n'],
-  ])('prints line breaks and character references of %j', async (text, shown) => {
+  ])('Markdown layout prints line breaks and character references of %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 })
 
-describe('layout of blocks', () => {
+describe('layout of Markdown blocks', () => {
   const rule = '─'.repeat(80)
   test.each([
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
@@ -98,16 +98,16 @@ describe('layout of blocks', () => {
       '1. a\n   ◦ b\n       c\n     d\n   ◦ e\n\n2. f\n',
     ],
     ['> ```\n> a\n> ```\nb', '│   a\nb\n'],
-  ])('lays out the blocks of %j', async (text, shown) => {
+  ])('Markdown layout prints the blocks of %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 
-  test('an unclosed code block extends to the end of the text', async () => {
+  test('Markdown layout extends an unclosed code block to the end of the text', async () => {
     expect(await print('```\nnever closed\n- b')).toBe('  never closed\n  - b\n')
   })
 })
 
-describe('wrapping', () => {
+describe('wrapping of Markdown', () => {
   test.each([
     ['one two three', 7, 'one two\nthree\n'],
     ['one  two three', 8, 'one  two\nthree\n'],
@@ -121,15 +121,15 @@ describe('wrapping', () => {
     ['ab🎉 cd', 5, 'ab🎉\ncd\n'],
     ['```\none two three\n```', 5, '  one two three\n'],
     ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
-  ])('wraps %j between words in %j columns', async (text, columns, shown) => {
+  ])('Markdown layout wraps %j between words in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
-  test('colours do not count as columns', async () => {
+  test('Markdown layout does not count colours as columns', async () => {
     expect(await coloured('**one two** three', 7)).toBe('<1>one two</>\nthree\n')
   })
 
-  test("uses the terminal's current width", async () => {
+  test('Markdown layout wraps at the current width of the terminal', async () => {
     let width = 80
     const options = { columns: () => width }
     const written = await printPieces(['one two three\n\n', 'one two three'], options, () => {
@@ -168,7 +168,7 @@ describe('layout of tables', () => {
     ],
     ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, 'a: one two\nb: averylongword\n'],
     ['|a|`b c`|\n|-|-|\n', 3, 'a\nb c\n'],
-  ])('lays out the table %j in %j columns', async (text, columns, shown) => {
+  ])('Markdown layout prints the table %j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
 
@@ -176,7 +176,7 @@ describe('layout of tables', () => {
     ['|a|b|\n|-|-|\n|1|2|3|\n', 'a │ b\n──┼───┼──\n1 │ 2 │ 3\n'],
     ['|a|b|c|\n|-|-|\n||\n|1|\n', 'a │ b │ c\n──┼───┼──\n\n1\n'],
     ['|a|\\|b|\n|-|-|\n', 'a │ |b\n──┼───\n'],
-  ])('prints rows of any number of cells: %j', async (text, shown) => {
+  ])('Markdown layout prints table rows with any number of cells: %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
 
@@ -186,12 +186,15 @@ describe('layout of tables', () => {
     ['- a b | c\n  --|--\n  1 | 2\n- d', '• a b | c\n  ────┼──\n  1   │ 2\n• d\n'],
     ['a b | c\n---\nd', `a b | c\n${'─'.repeat(80)}\nd\n`],
     ['a b | c\n- d', 'a b | c\n• d\n'],
-  ])('lays out the rows below a header that was printed as text: %j', async (text, shown) => {
-    expect(await print(text)).toBe(shown)
-    expect((await printPieces([...text])).join('')).toBe(shown)
-  })
+  ])(
+    'Markdown layout aligns rows even if the table header was already printed as text: %j',
+    async (text, shown) => {
+      expect(await print(text)).toBe(shown)
+      expect((await printPieces([...text])).join('')).toBe(shown)
+    },
+  )
 
-  test('repeats the header after 64 KiB of a table', async () => {
+  test('Markdown layout repeats the header of a table after 64 KiB', async () => {
     const row = '| b | c |\n'
     const table = `| a | b |\n|---|---|\n${row.repeat(7000)}`
     const lines = (await print(table)).trimEnd().split('\n')
@@ -206,7 +209,7 @@ describe('terminal hyperlinks', () => {
   const link = (address: string, text: string) => `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\`
   const shown = (address: string) => `\x1b[2;4m (${address})\x1b[0m`
 
-  test('prints a terminal hyperlink only for an address that is safe for a terminal', async () => {
+  test('Markdown layout prints a hyperlink only for an address that is safe for a terminal', async () => {
     expect(await print('[a b](https://a.b/c?d=e) c', options)).toBe(`${link('https://a.b/c?d=e', 'a b')} c\n`)
     expect(await print('[a](javascript:x) [b](https://ä.b)', options)).toBe(
       `a${shown('javascript:x')} b${shown('https://ä.b')}\n`,
@@ -229,11 +232,14 @@ describe('terminal hyperlinks', () => {
     ...[...'@＠﹫'].map((at) => [`me${at}bank`, 'mailto:evil@nk.example']),
     ...['／／', '∕∕', '⁄⁄', '/\ufe0f/'].map((slashes) => [`bank:${slashes}login`, 'https://evil.example']),
     ['http: //bank', 'https://evil.example'],
-  ])('prints the address next to a link whose text looks like another: %s, %s', async (text, address) => {
-    expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}${shown(address)}\n`)
-  })
+  ])(
+    'Markdown layout prints the address next to a link whose text looks like another address: %s, %s',
+    async (text, address) => {
+      expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}${shown(address)}\n`)
+    },
+  )
 
-  test('prints the address next to a hyperlink whose styled text looks like another one', async () => {
+  test('Markdown layout prints the address next to a link whose styled text looks like another address', async () => {
     expect(await print('[bank.**example**](https://evil.example)', options)).toContain(
       '(https://evil.example)',
     )
@@ -248,22 +254,25 @@ describe('terminal hyperlinks', () => {
     ['a@b.example', 'mailto:a@b.example'],
     ['bank。exam\ufe0fple', 'https://bank.example'],
     ['don’t ask, and/or read-me', 'https://bank.example'],
-  ])('prints only the text of a hyperlink that looks like its own address: %s, %s', async (text, address) => {
-    expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}\n`)
-  })
+  ])(
+    'Markdown layout prints only the text of a link that looks like its address: %s, %s',
+    async (text, address) => {
+      expect(await print(`[${text}](${address})`, options)).toBe(`${link(address, text)}\n`)
+    },
+  )
 
-  test('prints a bare address once', async () => {
+  test('Markdown layout prints a bare address once', async () => {
     expect(await print('<https://a.b/c> www.d.example', options)).toBe(
       `${link('https://a.b/c', 'https://a.b/c')} ${link('http://www.d.example', 'www.d.example')}\n`,
     )
   })
 })
 
-describe('blocks over the maximum length', () => {
+describe('Markdown blocks over the maximum length', () => {
   const long = `${'word '.repeat(799)}word`
   const options = { columns: 20, isColoured: true }
 
-  test('lays out a paragraph of 4,000 characters', async () => {
+  test('Markdown layout wraps a paragraph of 4,000 characters', async () => {
     expect(long).toHaveLength(3999)
     const shown = await print(`**a**\n\n${long}`, options)
     expect(
@@ -276,36 +285,36 @@ describe('blocks over the maximum length', () => {
 
   test.each([
     ['a quote', `> ${long.slice(7)}\n> **x**\n`],
-    ['a lot of quotes', `${'> '.repeat(60)}*x*\n`],
-  ])('prints %s over the maximum length verbatim', async (_, text) => {
+    ['a quote of 60 levels', `${'> '.repeat(60)}*x*\n`],
+  ])('Markdown layout prints %s over the maximum length verbatim', async (_, text) => {
     expect(await print(`${text}\n*z*`, options)).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
     const pieces = `${text}\n*z*`.match(/.{1,700}/gs) ?? []
     expect((await printPieces(pieces, options)).join('')).toBe(`${text}\n\x1b[3mz\x1b[0m\n`)
   })
 
-  test.each([long, `${long} ${long}`])('wraps a line of text of any length', async (text) => {
+  test.each([long, `${long} ${long}`])('Markdown layout wraps a line of any length', async (text) => {
     const lines = (await print(`${text}\n*next*`, { columns: 20 })).split('\n')
     expect(lines.filter((line) => line.length > 20)).toEqual([])
     expect(lines.slice(-2)).toEqual(['next', ''])
   })
 
-  test('prints the pieces of a long line unchanged', async () => {
+  test('Markdown layout prints the chunks of a long line unchanged', async () => {
     const written = await printPieces(Array.from({ length: 100 }, () => long))
     expect(written.join('')).toBe(`${long.repeat(100)}\n`)
   })
 
-  test('prints a long line of code without colours', async () => {
+  test('Markdown layout prints a long line of code without colours for its words', async () => {
     const code = 'x if '.repeat(900).trimEnd()
     const shown = await print(`\`\`\`py\n${code}\nif x\n\`\`\``, options)
     expect(shown).toBe(`  \x1b[36m${code}\x1b[0m\n  \x1b[35mif\x1b[0m x\n`)
   })
 
-  test('lays out the code block after a line over the maximum length', async () => {
+  test('Markdown layout prints a code block after a line over the maximum length', async () => {
     expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
   })
 })
 
-describe('colours of code', () => {
+describe('colours of code in Markdown', () => {
   test.each([
     [
       'js',
@@ -317,7 +326,7 @@ describe('colours of code', () => {
     ['json', '{"a": 1}', ['{<36>"a"</>: <33>1</>}']],
     ['diff', '+a\n-b\n c', ['<32>+a</>', '<31>-b</>', ' c']],
     ['__proto__', 'a', ['<36>a</>']],
-  ])('colours code in %s', async (language, code, lines) => {
+  ])('Markdown layout colours code in %s', async (language, code, lines) => {
     const shown = lines.map((line) => `  ${line.replace(/^ /, ' ')}\n`).join('')
     expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
   })

@@ -82,9 +82,12 @@ describe('streamed Markdown', () => {
       ['one two\n``', '`\nco', 'de\n', '```\nthree four '],
       ['one two\n', '', '  code\n', 'three four'],
     ],
-  ])('prints each word of %j as soon as no later text can change it', async (pieces, shown) => {
-    expect(await open().add(pieces)).toEqual(shown)
-  })
+  ])(
+    'a streamed answer prints each word of %j as soon as no later text can change it',
+    async (pieces, shown) => {
+      expect(await open().add(pieces)).toEqual(shown)
+    },
+  )
 
   test.each([
     '5 * 3 * 2 and more ',
@@ -92,12 +95,12 @@ describe('streamed Markdown', () => {
     'a ~ b and more ',
     'a] b) and more ',
     'a < b & c and more ',
-  ])('does not wait for the end of a mark that cannot open: %j', async (text) => {
+  ])('a streamed answer does not wait after a character that starts no Markdown: %j', async (text) => {
     expect(await open().add([text])).toEqual([text.trimEnd()])
   })
 
   test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
-    'prints %s as text if it is open after 200 characters',
+    'a streamed answer prints %s as text if it is not closed within 200 characters',
     async (mark) => {
       const words = `${mark}x ${'word '.repeat(50)}`
       const { add, printer, take } = open()
@@ -109,16 +112,16 @@ describe('streamed Markdown', () => {
     },
   )
 
-  test('wraps streamed words at the width of the terminal', async () => {
+  test('a streamed answer wraps at the width of the terminal', async () => {
     const pieces = ['one two', ' three', ' four\n', '- five', ' six seven', '\n']
     expect((await open(9).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
   })
 
-  test('prints an underline below streamed text as text, and three hyphens as a rule', async () => {
+  test('a streamed answer prints an underline of = as text, and three hyphens as a rule', async () => {
     expect(await print('Title\n=====\nx\n---\ny', { columns: 5 })).toBe('Title\n=====\nx\n─────\ny\n')
   })
 
-  test('shows the spinner for a table, and not while a row of text is unfinished', async () => {
+  test('a streamed answer shows the spinner during a table, but not after a part of a line', async () => {
     const { add, spinners } = open()
     await add(['one two ', 'three **four ', 'five'])
     expect(spinners).toEqual([])
@@ -133,7 +136,7 @@ describe('streamed Markdown', () => {
     ['```\na\nb', '  a\n', '  b\n'],
     ['a b ', 'a b', '\n'],
     ['a b\n', 'a b\n', ''],
-  ])('prints the unfinished part of a streamed %j at a cut', async (text, before, rest) => {
+  ])('a streamed answer that is cut off prints the unfinished part of %j', async (text, before, rest) => {
     const { add, printer, take } = open()
     expect(await add([text])).toEqual([before])
     expect(printer.breakLine()).toBe(rest !== '')
