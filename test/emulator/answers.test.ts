@@ -15,7 +15,7 @@ test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
   },
 )
 
-describe('prompt with "in 3 parts"', () => {
+describe('prompt that asks for an answer in 3 parts', () => {
   test.each([[[]], [['--stream']], [['--stream', '--stream-via', 'path']]])(
     'the emulator answers a prompt with "in 3 parts" in 3 responses: %j',
     async (flags) => {
@@ -34,7 +34,7 @@ describe('prompt with "in 3 parts"', () => {
     expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
   })
 
-  test('the emulator refuses a continuation token of another prompt with 400', async () => {
+  test('the emulator answers 400 to a continuation token of another prompt', async () => {
     const argv = ['chat', 'Count in 2 parts', '--set', 'continuationToken=part-2-of-3']
     expect(await run(argv)).toMatchObject({
       code: 4,
@@ -76,18 +76,21 @@ const schemas: [string, object, unknown][] = [
   ],
 ]
 
-test.each(schemas)('the emulator answers --schema by matching JSON: %s', async (_, schema, fitting) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 's.json'), JSON.stringify(schema))
-  for (const via of ['prompt', 'native']) {
-    const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
-    const ended = await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })
-    expect(ended.code).toBe(0)
-    expect(JSON.parse(ended.out)).toEqual(fitting)
-  }
-})
+test.each(schemas)(
+  'the emulator answers a chat with --schema by matching JSON: %s',
+  async (_, schema, fitting) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 's.json'), JSON.stringify(schema))
+    for (const via of ['prompt', 'native']) {
+      const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
+      const ended = await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })
+      expect(ended.code).toBe(0)
+      expect(JSON.parse(ended.out)).toEqual(fitting)
+    }
+  },
+)
 
-test('the emulated agent ends with JSON if its task has a schema', async () => {
+test('the emulated agent ends its task with JSON if the task has a schema', async () => {
   const cwd = temporaryFolder()
   writeFileSync(
     join(cwd, 's.json'),

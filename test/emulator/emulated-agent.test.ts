@@ -25,7 +25,7 @@ async function listed(): Promise<Event[]> {
 const usesOf = async () => (await listed()).filter(({ type }) => type.endsWith('tool_use'))
 const typesOf = async () => (await listed()).map(({ type }) => type)
 
-test('the emulated agent understands each tool use in the help of serve', async () => {
+test('the emulated agent executes each tool use in the help of serve', async () => {
   const { out } = await run(['serve', '--help'])
   const lines = [...out.matchAll(/^ {2}(use .*\})/gm)].map(([, line]) => line)
   expect(lines).toHaveLength(3)
@@ -50,7 +50,7 @@ test('the emulated agent understands each tool use in the help of serve', async 
 })
 
 test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":1}'])(
-  'the emulated agent uses a tool if prompted with: %s',
+  'the emulated agent uses a tool for the task: %s',
   async (text) => {
     expect((await send(text)).code).toBe(12)
     const [use] = await usesOf()
@@ -117,7 +117,7 @@ describe('replies to the emulated agent', () => {
     expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
   })
 
-  test('the emulated agent shortens a long result only between characters', async () => {
+  test('the emulated agent shortens a long tool result only between characters', async () => {
     await send('use custom deploy {}')
     const [use] = await usesOf()
     const content = [{ type: 'text', text: '🦜'.repeat(500_000) }]
@@ -125,7 +125,7 @@ describe('replies to the emulated agent', () => {
     expect(ended.out).toContain(`gave: “${'🦜'.repeat(40)}…”.\n`)
   })
 
-  test('the emulator refuses a second answer to a tool use and charges nothing for it', async () => {
+  test('the emulator refuses a second reply to a tool use and does not charge for it', async () => {
     await send('use bash {}')
     await confirm('--allow')
     const before = await listed()
@@ -189,7 +189,7 @@ test('the emulated agent runs a tool after "run" without a confirmation', async 
   ])
 })
 
-test('the emulated agent does a "then" line after all replies to the lines above', async () => {
+test('the emulated agent executes a line that starts with "then" after all replies to the lines above it', async () => {
   const names = async () => (await usesOf()).map(({ name }) => name)
   const all = (verdict: string) => parley('events', 'confirm', '--pending', verdict, '--follow')
   expect((await send('use a1 {}\nuse a2 {}\nthen use b {}\nthen run c {}\nthen use d {}')).code).toBe(12)
@@ -203,7 +203,7 @@ test('the emulated agent does a "then" line after all replies to the lines above
   expect(last.out.match(/is done/g)).toHaveLength(1)
 })
 
-test('the emulated agent loses no round if several replies arrive before it reacts', async () => {
+test('the emulated agent answers every reply even if several replies arrive before it reacts', async () => {
   exchange = createEmulator({ latencyMs: 5 })
   await send('use a1 {}\nuse a2 {}\nthen use b {}')
   const [one, two] = (await usesOf()).map(({ id }) => id)
@@ -212,7 +212,7 @@ test('the emulated agent loses no round if several replies arrive before it reac
   expect((await usesOf()).map(({ name }) => name)).toEqual(['a1', 'a2', 'b'])
 })
 
-test('an interrupt ends all rounds of the emulated agent; an interrupt of a thread ends none', async () => {
+test('an interrupt ends all waiting tool uses of the emulated agent, but an interrupt of a thread ends none', async () => {
   await send('use a {}\nuse b {}\nthen use c {}')
   const before = await typesOf()
   const waitForIdle = async () => {
@@ -229,7 +229,7 @@ test('an interrupt ends all rounds of the emulated agent; an interrupt of a thre
   expect(await usesOf()).toHaveLength(2)
 })
 
-test('the emulated agent does an outcome like a task', async () => {
+test('the emulated agent works on an outcome like on a task', async () => {
   expect((await parley('events', 'send', '--follow', '--outcome', 'use bash {}')).code).toBe(12)
 })
 
@@ -252,7 +252,7 @@ describe('lines that are not a tool use', () => {
     'start a {"use":"bash"}',
     'start a {"result":5}',
     `start a {"phases":[${Array(101).fill('""')}]}`,
-  ])('the emulated agent explains the error in %s', async (line) => {
+  ])('the emulated agent answers the invalid line with an explanation: %s', async (line) => {
     const ended = await send(`Please:\n${line}`)
     expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
     expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
@@ -260,7 +260,7 @@ describe('lines that are not a tool use', () => {
   })
 
   test.each(['lose', 'thread', 'then lose', 'use bash', 'thread lose bash'])(
-    'the emulated agent reports the line %j of a script instead of ignoring it',
+    'the emulated agent reports the line %j of a scripted task instead of ignoring it',
     async (line) => {
       const ended = await send(`say {"text":"first"}\n${line}\nPlease.`)
       expect(ended.out).toContain('first')
@@ -294,7 +294,7 @@ describe('lines that are not a tool use', () => {
 })
 
 describe('threads and workflow runs', () => {
-  // With a store the agent acts at once, and also in the background.
+  // With a store, the emulated agent acts at once and also works in the background.
   beforeEach(() => {
     const store = { read: () => [], change: async (change: () => unknown) => void change() }
     exchange = createEmulator({ sessions: { store } })
@@ -310,7 +310,7 @@ describe('threads and workflow runs', () => {
   ]
   const statusOf = async () => JSON.parse((await parley('api', 'agents', '/v1/sessions/s1')).out).status
 
-  test('the emulated agent understands each form in the help of serve', async () => {
+  test('the emulated agent executes each form of a task in the help of serve', async () => {
     const { out } = await run(['serve', '--help'])
     const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
       ([, line]) => line,
@@ -347,7 +347,7 @@ describe('threads and workflow runs', () => {
     })
   })
 
-  test('a failed workflow run of the emulator shows its error twice', async () => {
+  test('a failed workflow run of the emulator has its error in two events', async () => {
     await post('start review {"phases":[],"result":"error"}')
     const [error, ended] = (await listed()).filter(({ type }) => /error|ended/.test(type))
     expect(error).toMatchObject({
@@ -357,7 +357,7 @@ describe('threads and workflow runs', () => {
     expect(ended).toMatchObject({ result: { type: 'error', error: error?.error } })
   })
 
-  test('a tool use of a child thread waits while the emulated session runs', async () => {
+  test('a tool use of a child thread waits while the emulated session is running', async () => {
     await post('thread use bash {"command":"ls"}')
     const [use] = await usesOf()
     const events = await listed()
@@ -390,7 +390,7 @@ describe('threads and workflow runs', () => {
     expect(await statusOf()).toBe('idle')
   })
 
-  test('an ended thread of the emulator accepts no result, and ignores a confirmation', async () => {
+  test('an ended thread of the emulator refuses a tool result and ignores a confirmation', async () => {
     await post('thread lose bash {}\nthread lose custom deploy {}')
     const [use, custom] = await usesOf()
     const before = await listed()
@@ -415,7 +415,7 @@ describe('threads and workflow runs', () => {
     expect((await typesOf()).slice(before.length)).toEqual(['user.tool_confirmation'])
   })
 
-  test('a thread of a workflow run waits in an idle session, and so does the run', async () => {
+  test('a waiting thread of an emulated workflow run makes the run wait in an idle session', async () => {
     await post('start review {"use":"bash {\\"command\\":\\"ls\\"}"}')
     const [use] = await usesOf()
     const before = await listed()
@@ -462,7 +462,7 @@ describe('threads and workflow runs', () => {
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
-  test('the emulator waits for no reply to a refused tool use', async () => {
+  test('the emulator does not wait for replies to a tool use that its policy refused', async () => {
     await post('refuse bash {"command":"rm -rf /"}')
     const [use] = await usesOf()
     expect(use).toMatchObject({
@@ -477,7 +477,7 @@ describe('threads and workflow runs', () => {
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('400') })
   })
 
-  test('an MCP server that fails permanently ends no turn of the emulated agent', async () => {
+  test('a permanent failure of an MCP server does not end the turn of the emulated agent', async () => {
     await post('fail github {}')
     const events = await listed()
     expect(events).toContainEqual(
@@ -488,7 +488,7 @@ describe('threads and workflow runs', () => {
     expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
   })
 
-  test('the emulator refuses a message to a waiting session unless the same request answers or interrupts', async () => {
+  test('the emulator refuses a message to a waiting session without a reply or interrupt in the same request', async () => {
     await post('use bash {}')
     const [use] = await usesOf()
     const before = await listed()
@@ -503,7 +503,7 @@ describe('threads and workflow runs', () => {
     expect((await parley('events', 'send', '--interrupt', '--message', 'hello')).code).toBe(0)
   })
 
-  test('an emulated session stops at its budget and then accepts no message', async () => {
+  test('an emulated session stops at its budget and then refuses messages', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '1', currency: 'USD' } }
     const created = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
       exchange,

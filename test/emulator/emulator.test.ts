@@ -42,7 +42,7 @@ function emulate(options: EmulatorOptions = {}) {
 
 const typesOf = (text: string) => (JSON.parse(text).data as { type: string }[]).map(({ type }) => type)
 
-describe('W: behavior of the services', () => {
+describe('documented behavior of the services', () => {
   test('W20: the emulator ignores an interrupt of an idle session', async () => {
     const { ask, watch } = emulate()
     const interrupt = '{"events":[{"type":"user.interrupt"}]}'
@@ -104,7 +104,7 @@ describe('W: behavior of the services', () => {
     ['GET', '/v1/sessions/sesn%5F1/events', 200],
     ['GET', '/v1/sessions%2Fsesn_1/events', 404],
     ['GET', '/v1/sessions//events', 404],
-  ])('W29: the emulator decodes paths: %s %s', async (method, path, code) => {
+  ])('W29: the emulator decodes percent-encoded paths: %s %s', async (method, path, code) => {
     expect((await emulate().ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
   })
 
@@ -142,7 +142,7 @@ describe('W: behavior of the services', () => {
   })
 })
 
-describe('values without a schema', () => {
+describe('values of any type', () => {
   const odd: unknown[] = [{ toString: 1 }, { valueOf: 1, toString: null }, null, 5, [[]]]
   const kinds: [string, (value: unknown) => object][] = [
     ['an outcome', (description) => ({ type: 'user.define_outcome', description })],
@@ -152,7 +152,7 @@ describe('values without a schema', () => {
     ['an id and a time', (value) => ({ type: 'user.interrupt', id: value, processed_at: value, is: 'kept' })],
   ]
 
-  test.each(kinds)('the emulator accepts %s of any type, and adds id and time', async (_, make) => {
+  test.each(kinds)('the emulator accepts %s of any type', async (_, make) => {
     const { ask } = emulate()
     for (const value of odd) {
       const { status, text } = await ask('POST', events, JSON.stringify({ events: [make(value)] }))
@@ -173,19 +173,22 @@ describe('values without a schema', () => {
   })
 })
 
-test.each([['query'], ['path'], ['body']])('--fault cut cuts a stream within its text: %s', async (via) => {
-  const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
-  const whole = await run(argv, { exchange: createEmulator({}) })
-  const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
-  const ended = await run(argv, { exchange })
-  expect(ended.code).toBe(8)
-  expect(ended.out).toMatch(/^Hello from/)
-  expect(ended.out.length).toBeLessThan(whole.out.length)
-  expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
-})
+test.each([['query'], ['path'], ['body']])(
+  'serve --fault cut cuts a stream within its text, also with --stream-via %s',
+  async (via) => {
+    const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
+    const whole = await run(argv, { exchange: createEmulator({}) })
+    const exchange = createEmulator({ faults: parseFaults(['chat:cutx1'], faultEndpoints) })
+    const ended = await run(argv, { exchange })
+    expect(ended.code).toBe(8)
+    expect(ended.out).toMatch(/^Hello from/)
+    expect(ended.out.length).toBeLessThan(whole.out.length)
+    expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
+  },
+)
 
 test.each([['reset'], ['RESET'], ['Chat:Reset']])(
-  '--fault ignores case, may name an endpoint: %s',
+  'serve --fault ignores case and may name an endpoint: %s',
   async (spec) => {
     const exchange = createEmulator({ faults: parseFaults([spec], faultEndpoints) })
     const ended = await run(['chat', 'Say hello', '--retries', '0'], { exchange })

@@ -9,9 +9,9 @@ import { run, temporaryFolder } from '../harness/run.ts'
 type Event = Record<string, unknown> & { type: string }
 
 /**
- * Emulates unusual behavior of recorded services. Lists are bare arrays and show each event one request late. The
- * receipt is empty. The stream starts with the whole history, deltas and comments. Idle events have unusual stop
- * reasons. The session is listed as running before the message that started it.
+ * Emulates a service with unusual behavior. Lists are bare arrays and show each event one request late. The
+ * receipt is empty. The stream starts with the whole history, deltas and comments. Idle events have unusual
+ * stop reasons. The status "running" is listed before the message that caused it.
  */
 function createService(): Exchange {
   const events: Event[] = []
@@ -124,7 +124,7 @@ async function record(command: 'list' | 'follow') {
 }
 
 describe.each(['list', 'follow'] as const)(
-  'replays a session that %s --raw recorded from a service (needs sh)',
+  'serve --session replays a session that events %s --raw recorded from a service (needs sh)',
   (command) => {
     test('a replay with the same policy has the same decisions, exit code and answer', async () => {
       const { cwd, ended, exchange } = await record(command)
@@ -156,7 +156,7 @@ describe.each(['list', 'follow'] as const)(
       )
     })
 
-    test('a person can answer a replayed session by separate commands', async () => {
+    test('a person can answer the tool uses of a replayed session by separate commands', async () => {
       const { cwd, exchange } = await record(command)
       const world = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
       const runEvents = async (...argv: string[]) => (await run(['events', ...argv, '--follow'], world)).code

@@ -36,7 +36,7 @@ const linesOf = (out: string) =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-test('a replayed run ends like the recorded one: same answer, code and decisions (needs sh)', async () => {
+test('a replayed run ends like the recorded run: same answer, exit code and decisions (needs sh)', async () => {
   const cwd = folder()
   const { ended, out } = await record(cwd)
   expect(ended.code).toBe(0)
@@ -61,7 +61,7 @@ test('a replay with a stricter policy fails and names the recorded event (needs 
   )
 })
 
-test('a replay lists events up to the next sent one, and accepts confirmations in any order (needs sh)', async () => {
+test('a replay lists the recorded events up to the next one that a client sent (needs sh)', async () => {
   const cwd = folder()
   const { out } = await record(cwd)
   const exchange = play(out)
@@ -91,7 +91,7 @@ test('a replay lists events up to the next sent one, and accepts confirmations i
   })
 })
 
-test('a replay accepts no event of a request if one of them is not in the record', async () => {
+test('a replay accepts no event of a request that contains an event without a recorded counterpart', async () => {
   const { out } = await record(folder(), 'hello')
   const world = { exchange: play(out), env: { PARLEY_SESSION: 's1' } }
   const both = await run(['events', 'send', '--message', 'one', '--interrupt'], world)
@@ -130,7 +130,7 @@ test.each([
   ['', 'it contains no event'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
   ['5', 'line 1 is not an event'],
-])('serve --session exits with 2 for the record %j', async (text, expectedText) => {
+])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 's.ndjson'), text)
   const { code, err } = await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })
@@ -160,7 +160,7 @@ test('a replay with threads and workflow runs ends like the recorded session', a
   expect(again.err).toContain('the MCP server github failed for good')
 })
 
-test('an ended thread of a replay accepts no result, and ignores a confirmation', async () => {
+test('an ended thread of a replay refuses a tool result and ignores a confirmation', async () => {
   const cwd = folder()
   const exchange = createEmulator({})
   const agent = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }

@@ -19,7 +19,7 @@ async function inTurn<T>(count: number, ask: () => Promise<T>): Promise<T[]> {
 }
 
 describe('--fault rate:N', () => {
-  test('--fault rate:4 accepts four requests at once, then answers 429 until time passes', async () => {
+  test('serve --fault rate:4 accepts four requests at once, then answers 429 until time has passed', async () => {
     let now = 0
     const exchange = emulate(['rate:4'], () => now)
     const ask = () => run(once, { exchange })
@@ -33,7 +33,7 @@ describe('--fault rate:N', () => {
     expect(codes(await inTurn(5, ask))).toEqual([0, 0, 0, 0, 6])
   })
 
-  test('--fault rate:N counts the requests to both services with any credentials', async () => {
+  test('serve --fault rate:N counts the requests to both services with any credentials', async () => {
     const exchange = emulate(['rate:3'], () => 0)
     const others = [
       ['events', 'send', '-s', 's1', 'hi', '--retries', '0'],
@@ -44,7 +44,7 @@ describe('--fault rate:N', () => {
     expect(codes(ended)).toEqual([0, 0, 0, 6])
   })
 
-  test('a client that waits for Retry-After is within --fault rate:N', async () => {
+  test('a client that waits for Retry-After stays below the limit of serve --fault rate:N', async () => {
     const timers = createClock()
     const exchange = emulate(['rate:1'], timers.now)
     const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
@@ -52,7 +52,7 @@ describe('--fault rate:N', () => {
     expect(ended.at(-1)?.err).toContain('429')
   })
 
-  test('a request over the limit of --fault rate:N uses up no other fault', async () => {
+  test('a request over the limit of serve --fault rate:N does not use up another fault', async () => {
     let now = 0
     const exchange = emulate(['402x3', 'rate:2'], () => now)
     const ask = () => run(once, { exchange })
@@ -61,7 +61,7 @@ describe('--fault rate:N', () => {
     expect(codes(await inTurn(3, ask))).toEqual([5, 0, 6])
   })
 
-  test('the limiter never exceeds its rate, and never refuses a client that keeps to it', () => {
+  test('the emulated rate limit never allows more than its rate, and never refuses a slower client', () => {
     const rates = fc.integer({ min: 1, max: 200 })
     const steps = fc.array(fc.integer({ min: 0, max: 2000 }), { maxLength: 200 })
     fc.assert(

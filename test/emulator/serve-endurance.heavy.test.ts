@@ -42,7 +42,7 @@ test('serve answers 1,000 requests over 8 kept-alive connections', async () => {
   expect(err).not.toContain('broken off')
 })
 
-test('a complete answer of the emulator has a content length, a streamed one has none', async () => {
+test('a complete answer of the emulator has a content length, a streamed answer has none', async () => {
   const ask = async (target: string, method = 'POST') =>
     createEmulator({})({ method, url: `http://emulator${target}`, headers, body: Buffer.from(body) })
   const whole = await ask(path)
@@ -50,7 +50,7 @@ test('a complete answer of the emulator has a content length, a streamed one has
   expect((await ask(`${path}?alt=sse`)).headers).not.toHaveProperty('content-length')
 })
 
-test('serve continues after the reader of its log closes the pipe', async () => {
+test('serve continues after the reader of its log has closed the pipe', async () => {
   const { port, child } = await serve()
   child.stderr?.destroy()
   for (let i = 0; i < 3; i++) {

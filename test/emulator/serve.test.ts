@@ -88,7 +88,7 @@ test('serve checks requests against the specification and answers with an error 
   }
 })
 
-test('W12: serve fails as often as --fault says', async () => {
+test('W12: serve fails exactly as often as --fault says', async () => {
   const served = await serve(
     '--fault',
     '429x1',
@@ -121,7 +121,7 @@ test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
 test.each([
   ['127.0.0.1', []],
   ['0.0.0.0', ['parley: listening on 0.0.0.0: other machines may reach it']],
-])('serve says if other machines can reach it: %s', async (host, answer) => {
+])('serve listens on %s and prints whether other machines can reach it', async (host, answer) => {
   const served = await serve('--host', host)
   expect(served.baseUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   expect((await chat(served)).code).toBe(0)
@@ -129,7 +129,7 @@ test.each([
   expect(served.log.filter((line) => line.includes('machines'))).toEqual(answer)
 })
 
-test('serve exits with 11 and prints no address if it cannot listen on it', async () => {
+test('serve exits with 11 and prints no address if it cannot listen on the address', async () => {
   const { code, err } = await run(['serve', '--host', '203.0.113.1'])
   expect(code).toBe(11)
   expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: address not available\n/)
@@ -148,7 +148,7 @@ test('serve --fault rate:N answers 429 with Retry-After over the limit, then con
   expect((await chat(served)).code).toBe(0)
 })
 
-test('serve answers by the prompt and respects the output limit', async () => {
+test('serve creates its answer from the prompt and respects the output limit', async () => {
   const served = await serve()
   const answer = await chat(served)
   expect(await chat(served)).toMatchObject({ code: 0, out: answer.out })
@@ -173,8 +173,12 @@ const right = {
 }
 
 test.each([
-  ['no version header', { headers: {} }, 'the version header is missing'],
-  ['a blank version header', { headers: { 'vendor-version': ' ' } }, 'the version header is missing'],
+  ['a request without a version header', { headers: {} }, 'the version header is missing'],
+  [
+    'a request with a blank version header',
+    { headers: { 'vendor-version': ' ' } },
+    'the version header is missing',
+  ],
   [
     'an undocumented beta',
     { headers: { ...right.headers, 'vendor-beta': 'files-api-2025-04-14, nonsense' } },
@@ -185,7 +189,7 @@ test.each([
     { body: '{"events":[{"type":"user.message","content":[]}]}' },
     'events[0].content: must not be empty',
   ],
-])('serve: %s gets a 400 only with --strict', async (_, wrong, answer) => {
+])('serve answers %s with a 400 only with --strict', async (_, wrong, answer) => {
   const ask = async (...flags: string[]) => {
     const served = await serve('--api-key', 'k', ...flags)
     const post = async (path: string, request: { headers: object; body: string }) => {

@@ -125,7 +125,7 @@ describe('sessions of the emulator', () => {
 
   test('serve --strict refuses a request with 300,000 invalid events in a short message', async () => {
     exchange = createEmulator({ isStrict: true })
-    // A call takes about 120,000 arguments, so their problems must not be spread into one.
+    // A function call accepts about 120,000 arguments. A spread of all problems into one call would fail.
     const events = Array.from({ length: 300_000 }, () => ({ type: 'user.message', content: [] }))
     const { status, value } = await ask('POST', '/v1/sessions/s1/events', { events })
     expect(status).toBe(400)
@@ -140,7 +140,7 @@ describe('sessions of the emulator', () => {
   })
 })
 
-test('the emulated agent ends with exactly the words of "say"', async () => {
+test('the emulated agent answers exactly with the text after "say"', async () => {
   const ended = await task('say {"text":"first"}\nsay {"text":"{\\"a\\":1}"}')
   expect(ended).toMatchObject({ code: 0 })
   const said = (await listed()).filter(({ type }) => type === 'agent.message')
@@ -150,7 +150,7 @@ test('the emulated agent ends with exactly the words of "say"', async () => {
 test.each([
   ['GET', '/v1/sessions/s1/events/stream', undefined],
   ['POST', '/alpha_cli/v1beta/models/m:generateContent?alt=sse', { contents: [{ parts: [{ text: 'x' }] }] }],
-])("the emulator's streams forbid buffering by proxies: %s %s", async (method, path, body) => {
+])("the emulator's streams forbid proxies to buffer them: %s %s", async (method, path, body) => {
   const json = body && { body: Buffer.from(JSON.stringify(body)) }
   const request = {
     method,

@@ -25,7 +25,7 @@ const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString
 
 const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
-describe('audit that changes while a command runs (needs sh)', () => {
+describe('audit file that changes while a command runs (needs sh)', () => {
   test.each([
     ['removed', 'rm a.ndjson'],
     ['removed', 'mv a.ndjson b.ndjson'],
@@ -33,7 +33,7 @@ describe('audit that changes while a command runs (needs sh)', () => {
     ['replaced', 'mv a.ndjson b.ndjson; ln -s b.ndjson a.ndjson'],
     ['made shorter', ': > a.ndjson'],
     ['made shorter', 'head -n 1 a.ndjson > b; cat b > a.ndjson'],
-  ])('a run stops with 11 if its audit is %s: %s', async (what, command) => {
+  ])('events run stops with 11 if its audit file is %s: %s', async (what, command) => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
@@ -46,7 +46,7 @@ describe('audit that changes while a command runs (needs sh)', () => {
     expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
   })
 
-  test('a run accepts lines that another run of the same audit appends', async () => {
+  test('events run accepts lines that another run appends to its audit file', async () => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
@@ -76,7 +76,7 @@ function withBatch(): string {
   return cwd
 }
 
-/** Makes the clock of locks advance with each reading, so a waiter soon reaches its limit. */
+/** Makes the clock of lock files advance with each reading, so a waiting run soon reaches its limit. */
 function speedUpLocks(): void {
   let now = 0
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
@@ -106,20 +106,23 @@ const obstacles: [what: string, make: (path: string) => void, inspect: (path: st
   ['a FIFO (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
 ]
 
-describe.each(Object.entries(locking))('lock of %s', (_, { argv, lock }) => {
-  test.each(obstacles)('sends nothing if %s is in the place of the lock', async (_, make, inspect) => {
-    const cwd = withBatch()
-    make(join(cwd, lock))
-    const before = inspect(join(cwd, lock))
-    speedUpLocks()
-    const { code, err, requests } = await run(argv, { cwd })
-    expect([code, requests]).toEqual([11, []])
-    expect(err).toContain(`${lock} is not a lock, and is left alone`)
-    expect(inspect(join(cwd, lock))).toEqual(before)
-    expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
-  })
+describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) => {
+  test.each(obstacles)(
+    'parley sends nothing if %s has the name of its lock file',
+    async (_, make, inspect) => {
+      const cwd = withBatch()
+      make(join(cwd, lock))
+      const before = inspect(join(cwd, lock))
+      speedUpLocks()
+      const { code, err, requests } = await run(argv, { cwd })
+      expect([code, requests]).toEqual([11, []])
+      expect(err).toContain(`${lock} is not a lock, and is left alone`)
+      expect(inspect(join(cwd, lock))).toEqual(before)
+      expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
+    },
+  )
 
-  test('a run ignores files with similar names next to its lock file', async () => {
+  test('parley ignores files whose names resemble its lock file', async () => {
     const cwd = withBatch()
     mkdirSync(join(cwd, 'notes.lock'))
     writeFileSync(join(cwd, 'notes.lock/mine'), '')
@@ -128,7 +131,7 @@ describe.each(Object.entries(locking))('lock of %s', (_, { argv, lock }) => {
     expect(readdirSync(join(cwd, 'notes.lock'))).toEqual(['mine'])
   })
 
-  test('a run waits for a lock that is updated, and takes one that is not', async () => {
+  test('parley waits for a lock file that is updated, and replaces one that is not', async () => {
     const cwd = withBatch()
     const path = join(cwd, lock)
     writeFileSync(path, '')
@@ -137,8 +140,8 @@ describe.each(Object.entries(locking))('lock of %s', (_, { argv, lock }) => {
     const beating = setInterval(() => utimesSync(path, ++beats, beats), 1)
     onTestFinished(() => clearInterval(beating))
     const running = run(argv, { cwd })
-    // The holder's update is visible at each check. A hundred checks would be enough to take an abandoned
-    // lock.
+    // The lock file is updated before each check. A hundred checks would suffice to replace an abandoned lock
+    // file.
     while (beats < 300) await new Promise((resolve) => setTimeout(resolve, 5))
     expect(existsSync(path)).toBe(true)
     clearInterval(beating)
@@ -149,13 +152,13 @@ describe.each(Object.entries(locking))('lock of %s', (_, { argv, lock }) => {
   })
 })
 
-describe('lock that another run takes (needs files replaced while open)', () => {
+describe('lock file that another run takes (needs files replaced while open)', () => {
   const takeOver = (path: string) => {
     writeFileSync(`${path}.new`, '')
     renameSync(`${path}.new`, path)
   }
 
-  test('a batch exits with 11 and sends nothing more if another run takes its lock', async () => {
+  test('a batch exits with 11 and sends nothing more if another run takes its lock file', async () => {
     const cwd = withBatch()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
@@ -172,24 +175,27 @@ describe('lock that another run takes (needs files replaced while open)', () => 
   test.each([
     ['all its requests wait for a rate limit', { status: 429, headers: { 'retry-after': '1' } }],
     ['a request waits for its next attempt', { status: 500 }],
-  ])('a batch exits with 11 and sends nothing more if it loses its lock while %s', async (_, failure) => {
-    const cwd = withBatch()
-    const path = join(cwd, 'notes.parley-lock')
-    let count = 0
-    const exchange: Exchange = async (request) => {
-      if (++count === 3) takeOver(path)
-      return answering('{}', failure)(request)
-    }
-    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
-    const { code, err, out, requests } = await run(argv, { cwd, exchange })
-    expect([code, requests.length]).toEqual([11, 3])
-    // A result that cannot be written to the file is printed.
-    expect(out).not.toContain('"ok":true')
-    expect(err).toContain('notes: another parley process has taken it over')
-    expect(existsSync(path)).toBe(true)
-  })
+  ])(
+    'a batch exits with 11 and sends nothing more if it loses its lock file while %s',
+    async (_, failure) => {
+      const cwd = withBatch()
+      const path = join(cwd, 'notes.parley-lock')
+      let count = 0
+      const exchange: Exchange = async (request) => {
+        if (++count === 3) takeOver(path)
+        return answering('{}', failure)(request)
+      }
+      const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
+      const { code, err, out, requests } = await run(argv, { cwd, exchange })
+      expect([code, requests.length]).toEqual([11, 3])
+      // A result that cannot be written to the file is printed.
+      expect(out).not.toContain('"ok":true')
+      expect(err).toContain('notes: another parley process has taken it over')
+      expect(existsSync(path)).toBe(true)
+    },
+  )
 
-  test('a batch repeats no request for its schema after it lost its lock', async () => {
+  test('a batch repeats no request for its schema after it lost its lock file', async () => {
     const cwd = withBatch()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
     const exchange: Exchange = async (request) => {
@@ -202,7 +208,7 @@ describe('lock that another run takes (needs files replaced while open)', () => 
     expect([code, requests.length]).toEqual([11, 1])
   })
 
-  test('a run exits with 11 and answers nothing more if another run takes the lock of its audit (needs sh)', async () => {
+  test('events run exits with 11 and replies no more if another run takes the lock file of its audit file (needs sh)', async () => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const path = getLockPath('a.ndjson')
@@ -213,7 +219,7 @@ describe('lock that another run takes (needs files replaced while open)', () => 
     expect(existsSync(join(cwd, path))).toBe(true)
   })
 
-  test('a chat with --thread does not retry after it lost its lock', async () => {
+  test('chat --thread does not retry after it lost its lock file', async () => {
     const cwd = temporaryFolder()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
@@ -225,7 +231,7 @@ describe('lock that another run takes (needs files replaced while open)', () => 
     expect(existsSync(path)).toBe(true)
   })
 
-  test('a chat with --thread exits with 11 if its lock is not empty, and keeps the content', async () => {
+  test('chat --thread exits with 11 if its lock file is not empty, and keeps the content', async () => {
     const cwd = temporaryFolder()
     const path = join(cwd, 'notes.parley-lock')
     const exchange: Exchange = async (request) => {
@@ -238,7 +244,7 @@ describe('lock that another run takes (needs files replaced while open)', () => 
   })
 })
 
-describe('profile that others can write (needs POSIX files and sh)', () => {
+describe('profile file that others can write (needs POSIX files and sh)', () => {
   const profile = JSON.stringify({
     profiles: { default: { baseUrl: 'https://a.test', accessTokenCommand: 'touch ran; echo secret' } },
   })
@@ -260,17 +266,20 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     expect(err).toContain(`is not run: others can write ${place}; check that`)
   }
 
-  test.each([0o666, 0o664, 0o602])('a secret command is not run from a file of mode %o', async (mode) => {
-    const { cwd, path } = home(mode)
-    await expectNoRun(cwd, path)
-  })
+  test.each([0o666, 0o664, 0o602])(
+    'parley does not run a secret command from a profile file of mode %o',
+    async (mode) => {
+      const { cwd, path } = home(mode)
+      await expectNoRun(cwd, path)
+    },
+  )
 
   test.each([
     ['chat', 'hi', '--dry-run', '-q'],
     ['config', 'list'],
     ['config', 'set', 'timeout', '5'],
     ['config', 'use', 'default'],
-  ])('%s %s leaves a file that others can write as it is, and warns', async (...argv) => {
+  ])('%s %s warns about a profile file that others can write, and does not change it', async (...argv) => {
     const { cwd, path } = home(0o666)
     const { err } = await run(argv, { cwd, env: bare })
     expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
@@ -278,7 +287,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     await expectNoRun(cwd, path)
   })
 
-  test('an escaped key of a secret command counts', async () => {
+  test('parley detects a secret command in such a file even if its key is escaped', async () => {
     const { cwd, path } = home(0o666)
     const escaped = profile.replace('Command', '\\u0043ommand')
     writeFileSync(path, escaped)
@@ -287,20 +296,20 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     expect(readFileSync(path, 'utf8')).toBe(escaped)
   })
 
-  test('config set exits with 3 for a profile that others can write, and says what to check', async () => {
+  test('config set exits with 3 if others can write the profile file, and says what to check', async () => {
     const { cwd, path } = home(0o666)
     const { code, err } = await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })
     expect([code, readFileSync(path, 'utf8')]).toEqual([3, profile])
     expect(err).toContain(`${path}: others can write it; check that its commands are your own`)
   })
 
-  test('a secret command is not run if others can write the profile folder', async () => {
+  test('parley does not run a secret command if others can write the folder of the profile file', async () => {
     const { cwd, folder } = home()
     chmodSync(folder, 0o777)
     await expectNoRun(cwd, folder)
   })
 
-  test('a secret command is not run if others can write PARLEY_CONFIG_DIR', async () => {
+  test('parley does not run a secret command if others can write PARLEY_CONFIG_DIR', async () => {
     const { cwd, folder } = home()
     chmodSync(folder, 0o775)
     await expectNoRun(cwd, folder, { PARLEY_CONFIG_DIR: folder })
@@ -309,7 +318,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
   test.each([
     ['the target of a link', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'real.json'],
     ['the folder of the target', (target: string) => chmodSync(target, 0o777), ''],
-  ])('a secret command is not run if others can write %s', async (_, allowWriting, place) => {
+  ])('parley does not run a secret command if others can write %s', async (_, allowWriting, place) => {
     const { cwd, path } = home()
     const target = join(cwd, 'target')
     mkdirSync(target, { mode: 0o700 })
@@ -320,7 +329,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     await expectNoRun(cwd, place === '' ? target : path)
   })
 
-  test('a secret command is not run if others can write the folder of an intermediate link', async () => {
+  test('parley does not run a secret command if others can write the folder of an intermediate link', async () => {
     const { cwd, path } = home()
     const shared = join(cwd, 'shared')
     mkdirSync(shared)
@@ -331,7 +340,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     await expectNoRun(cwd, shared)
   })
 
-  test('a secret command is not run if others can write a file of root (needs root and another user)', async () => {
+  test('parley does not run a secret command if others can write a file of root (needs root and another user)', async () => {
     const cwd = processHome()
     const path = join(cwd, 'config.json')
     writeFileSync(path, profile)
@@ -342,7 +351,7 @@ describe('profile that others can write (needs POSIX files and sh)', () => {
     expect(err).toContain(`is not run: others can write ${path}`)
   })
 
-  test('a secret command is run if only its owner can write the file, or if it is mounted', async () => {
+  test('parley runs a secret command if only the owner can write the profile file, or if it is mounted', async () => {
     const { cwd } = home(0o644)
     const answer = { cwd, env: bare, exchange: answering(message('ok')) }
     expect((await run(['chat', 'hi'], answer)).code).toBe(0)
@@ -376,7 +385,7 @@ describe.each(Object.entries(writing))('%s and symbolic links (needs symbolic li
     ['to itself', 'out'],
     ['to a link', 'second'],
     ['to a folder', 'folder'],
-  ])('exits with 11 for an output that is a link %s', async (__, target) => {
+  ])('parley exits with 11 for an output that is a link %s', async (__, target) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n')
     writeFileSync(join(cwd, 'victim'), '')
@@ -402,7 +411,7 @@ test('an output may be in a linked folder (needs symbolic links)', async () => {
 })
 
 test.each(['chat -o', 'chat --thread', 'image -o --force', 'api -o', 'events run -o'])(
-  '%s exits with 11 before sending for a file that only another user can replace (needs POSIX files)',
+  '%s exits with 11 before sending if only another user can replace its file (needs POSIX files)',
   async (kind) => {
     const cwd = temporaryFolder()
     chmodSync(cwd, 0o1777)

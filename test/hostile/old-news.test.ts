@@ -108,9 +108,9 @@ async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
   return { code, err, wrong, audit: lines.map((line) => JSON.parse(line)), answers }
 }
 
-describe.each(actions)('another client %s', (_, ids, act) => {
-  describe.each([true, false])('streams show events of clients: %s', (echoes) => {
-    test('a run answers and runs no tool use that another client has ended, at any point (needs sh)', async () => {
+describe.each(actions)('another client that %s', (_, ids, act) => {
+  describe.each([true, false])('session whose streams show events of clients: %s', (echoes) => {
+    test('events run neither answers nor runs a tool use that another client has ended at any point (needs sh)', async () => {
       for (let when = 1, answers = 1; when <= answers; when++) {
         const ended = await runBeside({ ids, act, when, echoes })
         expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })
@@ -118,11 +118,11 @@ describe.each(actions)('another client %s', (_, ids, act) => {
       }
     })
 
-    test('a run leaves tool uses alone that another client ends during a command, and the audit says so (needs sh)', async () => {
+    test('events run ignores tool uses that another client ends during a command, and the audit file says so (needs sh)', async () => {
       const { wrong, audit, err } = await runBeside({ ids, act, when: 'in a command', echoes })
       expect(wrong, err).toEqual([])
       const left = audit.filter(({ event }) => event === 'answered-elsewhere')
-      // This run answered the first tool use itself.
+      // The run answered the first tool use itself.
       if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
       for (const { toolUse, reason } of left)
         expect(err).toMatch(

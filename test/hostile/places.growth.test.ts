@@ -2,11 +2,12 @@ import { describe, test } from 'vitest'
 import { growsWithItsText } from '../harness/steps.ts'
 import { parts, runWithText, wholes } from './places.ts'
 
-// Each parser has its own test of hostile texts. This test shows that no step around a parser grows faster.
+// Each parser has a separate test with hostile texts. This test shows that the code around the parsers takes
+// linear time too.
 const units = ['{"a":', '\\"', '5\n', '<title', '\u001b[']
 
 describe.each(Object.entries({ ...wholes, ...parts }))('P43: %s', (name, place) => {
-  test.each(units)(`P43: ${name} full of %j takes time linear in its length`, (unit) =>
+  test.each(units)(`P43: parley reads ${name} full of %j in linear time`, (unit) =>
     growsWithItsText((size) => runWithText(place, Buffer.alloc(size, unit))),
   )
 })

@@ -55,7 +55,7 @@ const json = (text: Buffer) => JSON.stringify(text.toString())
 const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const html = { status: 500, headers: { 'content-type': 'text/html' } }
 
-/** Places that read a text as a whole. */
+/** Inputs that consist of the whole text. */
 export const wholes: Record<string, Place> = {
   'a chat answer': answered(['chat', 'hi'], asIs),
   'a stream': answered(['chat', 'hi'], asIs, eventStream),
@@ -86,7 +86,7 @@ export const wholes: Record<string, Place> = {
   'the profile file': inFile(['chat', 'hi'], 'config.json', 'config'),
 }
 
-/** Places that read a text inside another text. */
+/** Inputs that contain the text inside another text. */
 export const parts: Record<string, Place> = {
   "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
   "an answer's reason": answered(['chat', 'hi'], (text) => message('a', { stop_reason: text.toString() })),
@@ -131,7 +131,7 @@ export async function runWithText(place: Place, text: string | Buffer): Promise<
   expect(err.length).toBeLessThan(2_500_000)
 }
 
-/** Units that fill a hostile text. */
+/** Texts that are repeated to a long hostile text. */
 export const units = [
   ...['[', '{', '}', '{"a":', '"', '\\', '\\"', ',', ':', '0', '[],', '{"type":5},', '5\n', '{"type":"x"}\n'],
   ...['<title', '<', 'data:image/', 'data:image/png;base64,', '(', '![](', '='],

@@ -20,7 +20,7 @@ test.each([
   ['a command of 3 MiB, and rules that deny', 'deny', 10, 3 * 2 ** 20],
   ['a command of 98,000 characters, and rules that allow', 'allow', 1000, 98_000],
 ])(
-  'matching %s pauses regularly so that the process stays responsive',
+  'policy check pauses regularly so that the process stays responsive: %s',
   async (_, decision, count, length) => {
     const policy = await readPolicy(starry(decision, count), 'policy.json')
     const input = { command: 'a'.repeat(length) }
@@ -28,7 +28,7 @@ test.each([
     let pauses = 0
     const pace = createPauser(async () => void pauses++)
     expect(await decideByPolicy(policy, call, pace)).toEqual({ decision: 'ask' })
-    // One pause per 4 Mi characters, plus or minus one rule.
+    // One pause per 4 Mi characters, at most one rule earlier or later.
     expect(pauses).toBeGreaterThanOrEqual(Math.floor((count * length) / (2 ** 22 + length)))
     let left = 2
     const ending = createPauser(async () => {

@@ -43,12 +43,15 @@ test.each<[string, Event[], number]>([
   ['shown with another input', [use(), waits, use({ input: destructive })], 12],
   ['replaced by another input', [use({ input: destructive }), waits], 12],
   ['shown under another tool', [use(), waits, use({ name: 'write' })], 12],
-])('a y is not posted if the tool use was %s meanwhile', async (_, latest, expected) => {
-  const { code, posts, err } = await sayYes([[use(), waits], latest])
-  expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
-})
+])(
+  'events confirm does not post an answer y if the tool use was %s after the question',
+  async (_, latest, expected) => {
+    const { code, posts, err } = await sayYes([[use(), waits], latest])
+    expect({ code, posts }, err).toEqual({ code: expected, posts: 0 })
+  },
+)
 
-test('if the list cannot be read after a y, the failure says that the answer was not sent', async () => {
+test('events confirm says that the answer y was not sent if it then cannot read the list', async () => {
   let lists = 0
   const { code, err } = await run(['events', 'confirm', '-s', 's', '--pending', '--retries', '0'], {
     typed: 'y\n',
@@ -64,7 +67,7 @@ test('if the list cannot be read after a y, the failure says that the answer was
   expect(err).toContain('answered 503; your answer to t1 was not sent\n')
 })
 
-test('confirm shows the tool input of the session, not the input of a file', async () => {
+test('events confirm shows the tool input from the session, not from a file', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'events.json'), JSON.stringify([use(), waits]))
   const { err } = await sayYes([[use({ input: destructive }), waits]], ['-i', 'events.json'], cwd)
@@ -72,7 +75,7 @@ test('confirm shows the tool input of the session, not the input of a file', asy
   expect(err).not.toContain('git status')
 })
 
-describe('text that imitates rows of parley', () => {
+describe('text in a question that imitates rows of parley', () => {
   const imitatedRows = [
     '| MCP server: github',
     '| tool: ls',
@@ -85,7 +88,7 @@ describe('text that imitates rows of parley', () => {
   )
 
   test.each(['name', 'mcp_server_name', 'key', 'value'])(
-    'a %s cannot imitate a row of parley',
+    "the %s of a tool use cannot imitate a row of parley's question",
     async (place) => {
       for (const text of padded) {
         const more = place === 'key' ? { input: { [text]: 1 } } : { input: { a: text } }
@@ -98,7 +101,7 @@ describe('text that imitates rows of parley', () => {
   )
 
   test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
-    'confirm rejects the tool name %j',
+    'events confirm rejects the tool name %j',
     async (name) => {
       const { code, posts } = await sayYes([[use({ name }), waits]])
       expect({ code, posts }).toEqual({ code: 2, posts: 0 })

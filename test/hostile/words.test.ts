@@ -3,18 +3,18 @@ import { answering, message, run } from '../harness/run.ts'
 import { parts, runWithText, uglyWords, wholes } from './places.ts'
 
 describe.each(Object.entries(wholes))('P40: %s', (name, place) => {
-  test.each(uglyWords)(`P40: ${name} may be the word %j`, (word) => runWithText(place, word))
+  test.each(uglyWords)(`P40: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
 })
 
 describe.each(Object.entries(parts))('P41: %s', (name, place) => {
-  test.each(uglyWords)(`P41: ${name} may be the word %j`, (word) => runWithText(place, word))
+  test.each(uglyWords)(`P41: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
 })
 
 test.each([
   ['content-encoding', 'chat'],
   ['content-type', 'chat'],
   ['retry-after', 'chat'],
-])('P42: the header %s may be any word', async (name, command) => {
+])('P42: parley handles any word in the header %s', async (name, command) => {
   for (const word of uglyWords) {
     for (const status of [200, 400]) {
       const exchange = answering(message('a'), { status, headers: { [name]: word } })
@@ -23,16 +23,19 @@ test.each([
   }
 })
 
-test.each(uglyWords.slice(0, -1))('P42: the argument %s is an unknown name, not a bug', async (word) => {
-  const cases = [
-    [word],
-    ['help', word],
-    ['events', word],
-    ['help', 'events', word],
-    ['config', 'set', word, 'x'],
-  ]
-  for (const argv of [...cases, ['config', 'get', word], ['chat', 'hi', '--profile', word]]) {
-    const { code, err } = await run(argv)
-    expect([2, 3], `${argv.join(' ')}: ${err}`).toContain(code)
-  }
-})
+test.each(uglyWords.slice(0, -1))(
+  'P42: the command-line argument %s is an unknown name, not a bug',
+  async (word) => {
+    const cases = [
+      [word],
+      ['help', word],
+      ['events', word],
+      ['help', 'events', word],
+      ['config', 'set', word, 'x'],
+    ]
+    for (const argv of [...cases, ['config', 'get', word], ['chat', 'hi', '--profile', word]]) {
+      const { code, err } = await run(argv)
+      expect([2, 3], `${argv.join(' ')}: ${err}`).toContain(code)
+    }
+  },
+)

@@ -86,7 +86,7 @@ async function runAction(inputs: Record<string, string>, answer: Script) {
   }
 }
 
-describe('composite action (needs bash and jq)', () => {
+describe('composite action of GitHub (needs bash and jq)', () => {
   test('the action passes its inputs to flags, and sets outputs and a summary from the report', async () => {
     const text = 'Hi</pre>\n::error::no'
     const ended = await runAction({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
@@ -118,7 +118,7 @@ describe('composite action (needs bash and jq)', () => {
     expect(ended.requests[0]).toContain('{"text":"a b.txt:\\n"},{"text":"text of a file"}')
   })
 
-  test('a failure of the action is an annotation, and its outputs are set for later steps', async () => {
+  test('a failure of the action is an annotation, and later steps can read its outputs', async () => {
     const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
     )
@@ -131,7 +131,7 @@ describe('composite action (needs bash and jq)', () => {
     expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
   })
 
-  test('the action fails and sets no answer if the answer was cut', async () => {
+  test('the action fails and sets no answer output if the answer was cut', async () => {
     const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response(message('Hi', { stop_reason: 'max_tokens' }))),
     )

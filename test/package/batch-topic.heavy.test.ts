@@ -54,15 +54,15 @@ async function gatewayThatRefuses(refused: Set<number>) {
   }
 }
 
-describe('help clusters: shares by hand (needs bash and jq)', () => {
-  test('three shares by hand join to the whole in order', async () => {
+describe('help clusters: shares without a scheduler (needs bash and jq)', () => {
+  test('the script of help clusters joins three shares in the order of the input', async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
     expect(await job.step(byHand)).toMatchObject({ code: 0 })
     expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
   })
 
-  test('a failed line that is requested again counts once, by its last result', async () => {
+  test('a failed line that a later run repeats counts once, by its last result', async () => {
     const refused = new Set([7])
     const { variables, asked: requested, close } = await gatewayThatRefuses(refused)
     const job = createJob(variables)
@@ -93,7 +93,7 @@ describe('help clusters: join of the results (needs bash and jq)', () => {
     return { ...ended, all: read(job, 'all.ndjson').map(({ index, ok }) => [index, ok]) }
   }
 
-  test('the join succeeds if every line has a result, also a failed one', async () => {
+  test('the join script succeeds if every line has a result, also a failed one', async () => {
     const { code, log, all } = await joinShares(result(4, false), result(1, true), result(3, true))
     expect({ code, log }).toEqual({ code: 0, log: '' })
     expect(all).toEqual([
@@ -103,19 +103,19 @@ describe('help clusters: join of the results (needs bash and jq)', () => {
     ])
   })
 
-  test('the join fails and prints a line that has no result', async () => {
+  test('the join script fails and prints a line that has no result', async () => {
     const { code, log } = await joinShares(result(4, true), result(1, true), '')
     expect(code).toBe(1)
     expect(log).toMatch(/^< 3$/m)
   })
 
-  test('the join fails without the file of the prompts', async () => {
+  test('the join script fails without the file of the prompts', async () => {
     const job = createJob()
     for (const share of [1, 2, 3]) job.write(`r${share}.ndjson`, '')
     expect((await job.step(join)).code).not.toBe(0)
   })
 
-  test('the join prefers a success to an older failure, whichever file has it', async () => {
+  test('the join script prefers a success to an older failure, whichever file has it', async () => {
     const { code, all } = await joinShares(
       result(3, true),
       result(1, true),
@@ -205,7 +205,7 @@ describe('help gitlab: batch (needs bash and jq)', () => {
   }
   const script = batch.script.join('\n')
 
-  test('the parallel jobs of GitLab are the shares, and together they are the whole', async () => {
+  test('the parallel jobs of GitLab request all lines together, each job one share', async () => {
     const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
     const whole = createJob()
     for (let node = 1; node <= batch.parallel; node++) {
@@ -231,7 +231,7 @@ describe('help gitlab: batch (needs bash and jq)', () => {
     ['401 No', false],
     ['402 No', false],
     ['429 Wait', true],
-  ])('after an answer of %s GitLab runs the job again: %s', async (status, isRetried) => {
+  ])('GitLab runs a batch job again after an answer of %s: %s', async (status, isRetried) => {
     const server = await serve((socket) =>
       socket.write(response('{"error":"no"}', status, ['retry-after: 4000'])),
     )
@@ -275,7 +275,7 @@ describe('help kubernetes: batch', () => {
   const expand = (text: string, env: Record<string, string>) =>
     text.replace(/\$\$|\$\(([^)]*)\)/g, (found, name) => (found === '$$' ? '$' : (env[name] ?? found)))
 
-  test('the pods of the Kubernetes job request each line once, and a permanent failure is not retried (needs sh)', async () => {
+  test('the pods of the Kubernetes job request each line once, and do not retry a permanent failure (needs sh)', async () => {
     const [container] = parsed.spec.template.spec.containers
     const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
     const job = createJob()
@@ -316,7 +316,7 @@ test.each([
   ['503 Away', '400 No', 7],
   ['200 OK', '503 Away', 8],
 ])(
-  'a Kubernetes index is retried if one of its lines may succeed later: %s, then %s (needs sh)',
+  'Kubernetes retries an index if one of its lines may succeed later: %s, then %s (needs sh)',
   async (first, others, exit) => {
     const [container] = (
       parse(manifest) as { spec: { template: { spec: { containers: { args: string[] }[] } } } }
@@ -337,7 +337,7 @@ test.each([
   },
 )
 
-test('a requeued task of a Slurm array sends no request twice (needs bash)', async () => {
+test('a task that Slurm queues again sends no request twice (needs bash)', async () => {
   const { variables, asked: requested, close } = await gatewayThatRefuses(new Set([6]))
   const job = createJob(variables)
   job.write('prompts.ndjson', prompts)
@@ -352,7 +352,7 @@ test('a requeued task of a Slurm array sends no request twice (needs bash)', asy
   expect(requested.slice(0, before).toSorted((one, other) => one - other)).toEqual(indexes)
 })
 
-test('GNU parallel distributes the shares over hosts (needs parallel)', async () => {
+test('GNU parallel distributes the shares over several hosts (needs parallel)', async () => {
   const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
   const job = createJob(variables)
   job.write('prompts.ndjson', prompts)

@@ -25,7 +25,7 @@ const librariesIn = (name: string): string[] => [
   ),
 ]
 
-test('each library is in one chunk, and the chunks that a request loads contain few', () => {
+test('each library is in one chunk of the bundle, and a request loads few chunks', () => {
   const all = [...chunks.keys()].flatMap(librariesIn)
   expect(all.toSorted()).toEqual([...new Set(all)].toSorted())
   expect(librariesIn('main.cjs')).toEqual([])
@@ -114,7 +114,7 @@ test('events send without --follow loads no code that follows a session', async 
 })
 
 test.skipIf(process.platform === 'win32')(
-  'help that is not printed on a terminal loads no terminal module',
+  'help that is not printed on a terminal loads no code for terminals',
   async () => {
     const { chunks, modules } = await loadedBy(['--help'], { before: 'exec > /dev/null' })
     expect(chunks).toEqual(['main', 'program'])
@@ -122,7 +122,7 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
-test('--max-http-header-size of NODE_OPTIONS is respected', async () => {
+test('parley respects --max-http-header-size of NODE_OPTIONS', async () => {
   const big = response(message('Hello'), '200 OK', [`x-big: ${'x'.repeat(20_000)}`])
   const server = await serve((socket) => socket.end(big))
   try {

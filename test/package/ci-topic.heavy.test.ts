@@ -59,7 +59,7 @@ const isCommand = /^::|##(vso)?\[/m
 
 const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
-test('every block of the topics about pipelines is tested here or with help batch', () => {
+test('every block of the help topics about pipelines is tested in this file or with help batch', () => {
   const headings = Object.entries(blocks).map(([topic, found]) => [
     topic,
     [...new Set(found.map(({ heading }) => heading))],
@@ -84,7 +84,7 @@ const scriptsOf = (value: unknown): string[] =>
         return key === 'run' || key === 'bash' ? [field as string] : scriptsOf(field)
       })
 
-test('each script of a job sets -eo pipefail, unless it is one command', async () => {
+test('each script of a job in a help topic sets -eo pipefail, unless the script is one command', async () => {
   const all = [...Object.values(blocks), await blocksOf('batch')].flat()
   const jobs = all.filter(({ text }) => /^[\w-]+:[ \n]/.test(text))
   const scripts = jobs.flatMap(({ text }) => scriptsOf(parse(text)))
@@ -93,7 +93,7 @@ test('each script of a job sets -eo pipefail, unless it is one command', async (
   for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -r '[^']*' .*\s+.*)\s*$/)
 })
 
-test("actions of the topics are pinned to the commits of the project's own workflows", async () => {
+test('help topics pin actions to the same commits as the workflows of the project', async () => {
   const folder = join(import.meta.dirname, '../../.github/workflows')
   const pins = new Map<string, { commit: string; version: string }>()
   for (const name of readdirSync(folder))
@@ -121,15 +121,18 @@ test("actions of the topics are pinned to the commits of the project's own workf
 test.each([
   ['the same', 0],
   ['another', 1],
-])('the install step checks the checksum: %s text (needs bash and sha256sum)', async (text, code) => {
-  const job = createJob()
-  job.write('parley-cli-0.1.0.tgz', 'the same')
-  await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
-  job.write('parley-cli-0.1.0.tgz', text)
-  expect(await job.step(under('ci', 'Installing')[0] ?? '')).toMatchObject({ code })
-})
+])(
+  'the install step of help ci checks the checksum: %s text (needs bash and sha256sum)',
+  async (text, code) => {
+    const job = createJob()
+    job.write('parley-cli-0.1.0.tgz', 'the same')
+    await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
+    job.write('parley-cli-0.1.0.tgz', text)
+    expect(await job.step(under('ci', 'Installing')[0] ?? '')).toMatchObject({ code })
+  },
+)
 
-test('no page and no workflow installs parley by its name in a registry', () => {
+test('no page and no workflow installs parley by name from a registry', () => {
   const root = join(import.meta.dirname, '../..')
   const files = [
     'README.md',
@@ -146,7 +149,7 @@ describe('help ci: step (needs bash)', () => {
   const [step = ''] = under('ci', 'A step')
   const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
 
-  test('the step saves answer and report, does not wait for stdin, and prints nothing', async () => {
+  test('the step of help ci saves answer and report, does not wait for stdin, and prints nothing', async () => {
     const { job } = await jobWith(answering(message(commands)))
     expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
     expect(job.read('summary.md')).toBe(`${commands}\n`)
@@ -159,22 +162,25 @@ describe('help ci: step (needs bash)', () => {
     ['402 No', 5],
     ['429 Wait', 6],
     ['500 No', 7],
-  ])('%s exits with %i, and the old summary stays', async (status, code) => {
-    const { job } = await jobWith(failing(status))
-    job.write('summary.md', 'before')
-    expect(await job.step(step)).toMatchObject({ code })
-    expect(job.read('summary.md')).toBe('before')
-    expect(reportOf(job)).toMatchObject({ exit: code })
-  })
+  ])(
+    'after the answer %s the step of help ci exits with %i and keeps the old summary',
+    async (status, code) => {
+      const { job } = await jobWith(failing(status))
+      job.write('summary.md', 'before')
+      expect(await job.step(step)).toMatchObject({ code })
+      expect(job.read('summary.md')).toBe('before')
+      expect(reportOf(job)).toMatchObject({ exit: code })
+    },
+  )
 
-  test('a cut answer exits with 8 and is saved as summary.md.part', async () => {
+  test('the step of help ci exits with 8 for a cut answer and saves it as summary.md.part', async () => {
     const { job } = await jobWith(answering(message('Hi', { stop_reason: 'max_tokens' })))
     expect(await job.step(step)).toMatchObject({ code: 8 })
     expect(job.has('summary.md')).toBe(false)
     expect(job.read('summary.md.part')).toContain('Hi')
   })
 
-  test('the step exits with 9 if the gateway is unreachable, and with 10 without an answer', async () => {
+  test('the step of help ci exits with 9 if the gateway is unreachable, and with 10 without an answer', async () => {
     const { job } = await jobWith((socket) => socket.destroy())
     expect(await job.step(step)).toMatchObject({ code: 10 })
     const nobody = { PARLEY_BASE_URL: 'http://127.0.0.1:1' }
@@ -196,7 +202,7 @@ describe('help ci: step (needs bash)', () => {
     return { job, requests, env, ...(await job.step(untrustedStep, { env })) }
   }
 
-  test('text of strangers is neither a flag nor a file nor a command', async () => {
+  test('the step of help ci treats untrusted text neither as a flag nor as a file nor as a command', async () => {
     const { job, requests, env, code, log } = await runUntrusted('echo tea > notes.md')
     expect(code, log).toBe(0)
     expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
@@ -208,7 +214,7 @@ describe('help ci: step (needs bash)', () => {
     expect(job.read('out/answer.md')).toBe('Hi\n')
   })
 
-  test('links in the tree of a stranger lead neither to a file of the runner nor out of the tree (needs symbolic links)', async () => {
+  test("links in an untrusted repository lead the step neither to the runner's files nor out of the repository (needs symbolic links)", async () => {
     const { job, requests, code, log } = await runUntrusted(
       'ln -s ../canary-of-the-runner notes.md && mkdir elsewhere && ln -s elsewhere out',
     )
@@ -218,7 +224,7 @@ describe('help ci: step (needs bash)', () => {
     expect([job.has('out/answer.md'), job.has('elsewhere/answer.md')]).toEqual([true, false])
   })
 
-  test('a job whose commit lacks the named file fails and sends nothing', async () => {
+  test('the step of help ci fails and sends nothing if the commit has no file of that name', async () => {
     const { requests, code } = await runUntrusted('echo tea > other.md')
     expect(code).not.toBe(0)
     expect(requests).toEqual([])
@@ -236,7 +242,7 @@ describe('help github (needs bash and jq)', () => {
       'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
     })
 
-  test('the GitHub job writes the answer to a file and the tokens to the summary', async () => {
+  test('the job of help github writes the answer to a file and the tokens to the summary', async () => {
     const { job, variables } = await jobWith(answering(message(commands)))
     const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([0, 0, 0])
@@ -245,7 +251,7 @@ describe('help github (needs bash and jq)', () => {
     expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
   })
 
-  test('a failure of the GitHub job is one annotation and a line of the summary', async () => {
+  test('the job of help github prints a failure as one annotation and a line of the summary', async () => {
     const { job, variables } = await jobWith(failing('401 No', error))
     const { codes, log } = await runOwn(job, variables)
     expect(codes).toEqual([0, 3, 0])
@@ -254,7 +260,7 @@ describe('help github (needs bash and jq)', () => {
     expect(job.read('step-summary')).toBe('parley: exit 3, ? tokens\n')
   })
 
-  test('the action exists and has the inputs and outputs that the GitHub job names', async () => {
+  test('the action exists and has the inputs and outputs that help github uses', async () => {
     const [checkout, node, ask, copy] = parseJob(action).steps
     expect([checkout, node].map((step) => step?.uses?.split('@')[0])).toEqual([
       'actions/checkout',
@@ -285,7 +291,7 @@ describe('help gitlab: step (needs bash)', () => {
     ['401 No', 3, error],
     ['429 Wait', 6, error],
     ['503 No', 7, error],
-  ])('GitLab: an answer %s exits with %i', async (status, code, body) => {
+  ])('after the answer %s the step of help gitlab exits with %i', async (status, code, body) => {
     const { job } = await jobWith(failing(status, body))
     expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
     expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7, 8].includes(code))
@@ -302,16 +308,19 @@ describe('help jenkins-azure: Jenkins (needs bash)', () => {
   test.each([
     ['200 OK', message('Hi'), 0],
     ['401 No', error, 3],
-  ])('Jenkins: %s ends the step with the code of parley', async (status, body, code) => {
-    const { job } = await jobWith(failing(status, body))
-    expect(script).toMatch(/^#!\/bin\/bash\n/)
-    const ended = await job.step(script, { shell: ['bash'] })
-    expect(ended.code).toBe(code)
-    expect(job.has('summary.md')).toBe(code === 0)
-    expect(reportOf(job)).toMatchObject({ exit: code })
-  })
+  ])(
+    "the Jenkins step of help jenkins-azure fails with parley's exit code: %s",
+    async (status, body, code) => {
+      const { job } = await jobWith(failing(status, body))
+      expect(script).toMatch(/^#!\/bin\/bash\n/)
+      const ended = await job.step(script, { shell: ['bash'] })
+      expect(ended.code).toBe(code)
+      expect(job.has('summary.md')).toBe(code === 0)
+      expect(reportOf(job)).toMatchObject({ exit: code })
+    },
+  )
 
-  test('the Jenkins pipeline has balanced brackets', () => {
+  test('the Jenkins pipeline of help jenkins-azure has balanced brackets', () => {
     for (const [open, close] of ['{}', '()'])
       expect(pipeline.split(open as string)).toHaveLength(pipeline.split(close as string).length)
   })
@@ -326,16 +335,19 @@ describe('help jenkins-azure: Azure (needs bash)', () => {
   test.each([
     ['200 OK', message(commands), 0],
     ['401 No', error, 3],
-  ])('Azure: %s puts no command into the log', async (status, body, code) => {
-    const { job } = await jobWith(failing(status, body))
-    expect(await job.step(install?.bash ?? '')).toMatchObject({ code: 0 })
-    const ended = await job.step(ask?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
-    expect(ended.code).toBe(code)
-    expect(ended.log).not.toMatch(/##(vso)?\[/)
-    expect(Object.keys(ask?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
-    expect(steps.at(-1)).toEqual({ publish: 'report.json', condition: 'always()' })
-    expect(job.has('report.json')).toBe(true)
-  })
+  ])(
+    'the Azure step of help jenkins-azure puts no runner command into the log: %s',
+    async (status, body, code) => {
+      const { job } = await jobWith(failing(status, body))
+      expect(await job.step(install?.bash ?? '')).toMatchObject({ code: 0 })
+      const ended = await job.step(ask?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
+      expect(ended.code).toBe(code)
+      expect(ended.log).not.toMatch(/##(vso)?\[/)
+      expect(Object.keys(ask?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
+      expect(steps.at(-1)).toEqual({ publish: 'report.json', condition: 'always()' })
+      expect(job.has('report.json')).toBe(true)
+    },
+  )
 })
 
 describe('help ci: cancelling (needs bash and signals)', () => {
@@ -343,7 +355,7 @@ describe('help ci: cancelling (needs bash and signals)', () => {
   const [step = ''] = under('ci', 'A step')
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '%s to a step that ran exec ends parley by that signal',
+    'after exec, %s to the step ends parley by that signal',
     async (signal) => {
       let arrived = () => {}
       const asked = new Promise<void>((resolve) => {
@@ -360,7 +372,7 @@ describe('help ci: cancelling (needs bash and signals)', () => {
   )
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    'a trap passes %s on to parley, and the step continues after it',
+    "a trap passes %s on to parley, and the step continues after parley's end",
     async (signal) => {
       const event = (id: string, type: string, text: string) =>
         JSON.stringify({
@@ -387,7 +399,7 @@ describe('help ci: cancelling (needs bash and signals)', () => {
     },
   )
 
-  test('a step with a trap exits like parley if no signal arrives', async () => {
+  test("a step with a trap has parley's exit code if no signal arrives", async () => {
     const job = createJob(await serveEmulator())
     await job.step(`parley events send --no-stdin -s s1 'Use a tool' --follow > sent.txt || [ $? = 12 ]`)
     expect(await job.step(trapped, { env: { SESSION: 's1' } })).toMatchObject({ code: 12 })
@@ -401,7 +413,7 @@ describe('help kubernetes: image', () => {
     .trim()
     .split('\n')
 
-  test('the image runs parley as an unprivileged user', () => {
+  test('the image of help kubernetes runs parley as an unprivileged user', () => {
     expect(instructions.map((line) => line.split(' ')[0])).toEqual([
       'FROM',
       'RUN',
@@ -416,7 +428,7 @@ describe('help kubernetes: image', () => {
     expect(JSON.parse(instructions[5]?.replace('ENTRYPOINT ', '') ?? '')).toEqual(['parley'])
   })
 
-  test('chat works without a home, a user name and write permission (needs another user)', async () => {
+  test('chat works without a home folder, a user name and write permission (needs another user)', async () => {
     const { variables } = await jobWith(answering(message('Hi')))
     const env = { ...variables, HOME: undefined }
     const ended = await execute(['chat', '--no-stdin', 'Say hello'], { env, isNobody: true, cwd: '/' })
@@ -424,7 +436,7 @@ describe('help kubernetes: image', () => {
   })
 })
 
-test('events run works without a home, and warns that it cannot lock the session (needs another user)', async () => {
+test('events run works without a home folder, and warns that it cannot lock the session (needs another user)', async () => {
   const env = { ...(await serveEmulator()), HOME: undefined, XDG_CACHE_HOME: undefined }
   const ended = await execute(['events', 'run', '--no-stdin', 'Hi', '-s', 's1'], {
     env,
@@ -462,7 +474,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
   test.each([
     ['pass', 0],
     ['block', 1],
-  ])('the verdict %s decides the exit code of the review', async (word, code) => {
+  ])('the verdict %s decides the exit code of the review script', async (word, code) => {
     const { job, requests } = await jobWith(
       answering(verdict({ verdict: word, why: 'So</pre>\n\n::error::x' })),
     )
@@ -476,14 +488,14 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
       expect(job.read('step-summary')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
   })
 
-  test('an empty diff exits with 2 and sends no request', async () => {
+  test('the review script exits with 2 and sends no request for an empty diff', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(job, 'true')
     expect(await runReview(job)).toMatchObject({ code: 2, log: expect.stringContaining('stdin') })
     expect(requests).toEqual([])
   })
 
-  test('an unknown commit fails the review and sends no request', async () => {
+  test('the review script fails and sends no request for an unknown commit', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(job, 'echo two > code.txt')
     const { code } = await runReview(job, { from: 'nowhere', to: 'nowhere' })
@@ -491,7 +503,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     expect(requests).toEqual([])
   })
 
-  test('an answer without a valid verdict is requested again, then exits with 8', async () => {
+  test('the review script requests an answer without a valid verdict again, then exits with 8', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'maybe', why: '' })))
     await repository(job, 'echo two > code.txt')
     expect(await runReview(job)).toMatchObject({ code: 8 })
@@ -499,7 +511,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     expect(job.has('out/review.json')).toBe(false)
   })
 
-  test('a change can hide nothing by attributes or by bytes that are not UTF-8', async () => {
+  test('a change can hide nothing from the review by Git attributes or by bytes that are not UTF-8', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(
       job,
@@ -512,7 +524,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     expect(requests[0]).not.toContain('Binary files')
   })
 
-  test('links and files of a change replace no file of the review (needs symbolic links)', async () => {
+  test('links and files in a change replace no file of the review script (needs symbolic links)', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(
       job,
@@ -527,14 +539,14 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     if (runner === 'GitLab') expect(job.read('elsewhere/a')).toBe('theirs\n')
   })
 
-  test('a verdict that was cut exits with 8', async () => {
+  test('the review script exits with 8 for a verdict that was cut', async () => {
     const cut = message('{"verdict":"pass","why":""}', { stop_reason: 'max_tokens' })
     const { job } = await jobWith(answering(cut))
     await repository(job, 'echo two > code.txt')
     expect(await runReview(job)).toMatchObject({ code: 8 })
   })
 
-  test('an earlier review is not used as the result of a failed one', async () => {
+  test('a failed review does not use the result of an earlier review', async () => {
     const { job } = await jobWith(failing('401 No'))
     await repository(job, 'echo two > code.txt')
     mkdirSync(join(job.folder, 'out'))
@@ -593,7 +605,7 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
   })
 
-  test('after a person has answered, the rerun job resumes its task', async () => {
+  test('the agent job that runs again after a person has answered resumes its task', async () => {
     const variables = await serveEmulator()
     const cache: Cache = new Map()
     expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
@@ -610,7 +622,7 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
     ['allow', 0],
     ['deny', 14],
   ])(
-    'a job that runs again after its task was done (%s) exits as before and sends nothing',
+    'an agent job that runs again after its task was done (%s) exits as before and sends nothing',
     async (decision, code) => {
       const variables = await serveEmulator()
       const cache: Cache = new Map()
@@ -619,13 +631,13 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
       const second = await attempt(2, { variables, cache, decision: 'allow' })
       expect(second.artifacts).toEqual(first.artifacts)
       const lost = await attempt(3, { variables, cache: new Map(), decision: 'allow' })
-      // Denials are also known from the list.
+      // The run also finds denials in the list.
       for (const again of [second, lost]) expect(again.codes, again.log).toEqual([0, code, 0])
       expect(await countTasks(variables)).toBe(1)
     },
   )
 
-  test('a run that exceeds its cost limit exits with 15', async () => {
+  test('the agent job exits with 15 if the run exceeds its cost limit', async () => {
     const variables = await serveEmulator()
     const cache: Cache = new Map()
     const steps = agent.steps.map(({ run, ...others }) =>
@@ -637,7 +649,7 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
     expect(await countTasks(variables)).toBe(1)
   })
 
-  test('a job of its own creates the session and passes the id on', async () => {
+  test('a separate job creates the session and passes its id on', async () => {
     const variables = await serveEmulator()
     const job = createJob()
     job.write('session.json', '{"agent":"a1","environment_id":"e1"}')
@@ -649,7 +661,7 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
     expect(job.read('step-output')).toMatch(/^id=sesn_\w+\n$/)
   })
 
-  test('a cancelled job resumes its task when it runs again (needs signals)', async () => {
+  test('an agent job that was cancelled resumes its task when it runs again (needs signals)', async () => {
     const variables = await serveEmulator('--latency', '300')
     const cache: Cache = new Map()
     const job = createJob()
@@ -665,7 +677,7 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
 describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
   const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
 
-  test('a session is created once for the job, and the answer to its first task is checked', async () => {
+  test('an agent job creates its session once, and checks the answer to the first task', async () => {
     const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
     const event = (id: string, type: string, fields: object) => ({
       id,
@@ -707,7 +719,7 @@ describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
     })
   })
 
-  test('an answer that does not match the schema exits with 8', async () => {
+  test('an agent job exits with 8 if the answer does not match the schema', async () => {
     const job = createJob(await serveEmulator())
     job.write('rules.json', rules('allow'))
     job.write('verdict.json', '{"type":"object","required":["verdict"]}')
@@ -716,7 +728,7 @@ describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
     expect(job.has('answer.json')).toBe(false)
   })
 
-  test('a failed creation of the session ends the job, and the next job tries again', async () => {
+  test('an agent job ends if it cannot create its session, and the next job tries again', async () => {
     const { job, requests } = await jobWith(failing('403 No'))
     const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge' }
     expect(await job.step(answerScript, { env: own })).toMatchObject({ code: 3 })
@@ -727,7 +739,7 @@ describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
   })
 })
 
-test('files of an agent are saved under their ids, never under their names (needs bash and jq)', async () => {
+test("the script of help agents-in-ci saves an agent's files under their ids, never under their names (needs bash and jq)", async () => {
   const { job, requests } = await jobWith((socket, request) => {
     const [, path = ''] = /^GET (\S+)/.exec(request) ?? []
     const content = /^\/v1\/files\/(\w+)\/content$/.exec(path)
@@ -756,7 +768,7 @@ describe('help policy: scripts (needs bash and jq)', () => {
   const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
   const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
-  test('a policy is checked against a recorded session without a service', async () => {
+  test('the script of help policy checks a policy against a recorded session without a service', async () => {
     const recording = createJob(await serveEmulator())
     recording.write('rules.json', rules('allow'))
     const kept = await recording.step(
@@ -779,7 +791,7 @@ describe('help policy: scripts (needs bash and jq)', () => {
     })
   })
 
-  test('a program decides about the waiting tool uses', async () => {
+  test('the script of help policy lets a program decide about the waiting tool uses', async () => {
     const job = createJob(await serveEmulator())
     job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
     await job.step('chmod +x decide')
@@ -791,7 +803,7 @@ describe('help policy: scripts (needs bash and jq)', () => {
     expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
   })
 
-  test('a tool use that the list does not have ends the loop with a failure', async () => {
+  test('the script of help policy fails if a waiting tool use is not in the list', async () => {
     const { job } = await jobWith((socket, request) => {
       const isListed = request.startsWith('GET') && !request.includes('/stream')
       if (isListed) socket.write(response(JSON.stringify({ data: [], next_page: null })))
@@ -808,10 +820,10 @@ describe('help policy: scripts (needs bash and jq)', () => {
   })
 })
 
-describe('help review: trying a script (needs bash and jq)', () => {
+describe('help review: test of a script (needs bash and jq)', () => {
   const [fixedAnswerScript = ''] = under('review', 'Trying a script')
 
-  test('a script is checked with a fixed answer', async () => {
+  test('help review shows how to test a script with a fixed answer', async () => {
     const job = createJob()
     job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
     await job.step('chmod +x review.sh')
@@ -821,7 +833,7 @@ describe('help review: trying a script (needs bash and jq)', () => {
   })
 })
 
-describe('help github: no stored secret (needs sh, curl and jq)', () => {
+describe('help github: job without a stored secret (needs sh, curl and jq)', () => {
   const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as {
     permissions: Record<string, string>
     env: Record<string, string>
@@ -849,7 +861,7 @@ describe('help github: no stored secret (needs sh, curl and jq)', () => {
     return { ...ended, job, requests }
   }
 
-  test('the job exchanges its identity token for an access token', async () => {
+  test('the job of help github exchanges its identity token for an access token', async () => {
     const { code, log, job, requests } = await ask()
     expect({ code, log }).toEqual({ code: 0, log: '' })
     expect(job.read('answer.txt')).toBe('Hi\n')
@@ -861,15 +873,18 @@ describe('help github: no stored secret (needs sh, curl and jq)', () => {
     expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
   })
 
-  test.each(['/oidc', '/token'])('a 403 from %s exits with 3, and no model is requested', async (path) => {
-    const { code, log, requests } = await ask({ path, status: '403 No' })
-    expect(code).toBe(3)
-    expect(log).not.toMatch(/proof-of|token-of/)
-    expect(requests.filter((request) => request.includes(':generateContent'))).toEqual([])
-  })
+  test.each(['/oidc', '/token'])(
+    'the job of help github exits with 3 after a 403 from %s and requests no model',
+    async (path) => {
+      const { code, log, requests } = await ask({ path, status: '403 No' })
+      expect(code).toBe(3)
+      expect(log).not.toMatch(/proof-of|token-of/)
+      expect(requests.filter((request) => request.includes(':generateContent'))).toEqual([])
+    },
+  )
 })
 
-test('what help platforms shows runs as printed (needs bash)', async () => {
+test('the commands of help platforms run as printed (needs bash)', async () => {
   const { job, requests } = await jobWith(answering(message('Hi')))
   const shown = (await blocksOf('platforms')).map(({ text }) => text)
   expect(shown).toHaveLength(2)

@@ -45,7 +45,9 @@ beforeAll(() => {
   }
 })
 
-/** Runs help in a home folder that `plant` has prepared. `text` is the printed one of the two texts. */
+/**
+ * Runs help in a home folder that `plant` has prepared. The result names which of the two texts was printed.
+ */
 function help(plant: (folder: string, home: string) => void = () => {}, env: Record<string, string> = {}) {
   const home = temporaryFolder()
   const folder = join(home, '.cache/parley')
@@ -82,7 +84,7 @@ function plantForgery(folder: string, mode = 0o700): void {
   chmodSync(folder, mode)
 }
 
-test('compiled code is saved, and the next run uses it (needs POSIX files)', () => {
+test('parley saves its compiled code, and the next run uses it (needs POSIX files)', () => {
   const { folder, text } = help()
   expect(text).toBe(original)
   expect(readdirSync(folder).map((name) => name.replace(/.*-/, ''))).toEqual(
@@ -91,7 +93,7 @@ test('compiled code is saved, and the next run uses it (needs POSIX files)', () 
   expect(help((there) => plantForgery(there)).text).toBe(forged)
 })
 
-test('a run that compiles nothing writes nothing (needs POSIX files)', () => {
+test('a run that compiles nothing writes no compiled code (needs POSIX files)', () => {
   const { home, folder } = help()
   const long = new Date(2000, 0)
   for (const name of readdirSync(folder)) utimesSync(join(folder, name), long, long)
@@ -100,7 +102,7 @@ test('a run that compiles nothing writes nothing (needs POSIX files)', () => {
   expect(new Set(times)).toEqual(new Set([long.getTime()]))
 })
 
-test('runs with two versions of Node keep the code of both (needs POSIX files)', () => {
+test('two versions of Node keep separate compiled code (needs POSIX files)', () => {
   const { home, folder } = help()
   const before = filesIn(folder)
   const other = join(home, 'other.cjs')
@@ -110,7 +112,7 @@ test('runs with two versions of Node keep the code of both (needs POSIX files)',
   expect(readdirSync(folder)).toHaveLength(2 * before.length)
 })
 
-test('functions that a run compiles first are saved in all files if one file is new (needs POSIX files)', () => {
+test('a run that saves one new file of compiled code also adds its newly compiled functions to the others (needs POSIX files)', () => {
   const { home, folder } = help()
   const sizeOf = () =>
     lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
@@ -138,7 +140,7 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
   ],
   ['half a file', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
   ['an empty file', () => Buffer.alloc(0)],
-])('%s is not run and is replaced (needs POSIX files)', (_, damage) => {
+])('parley replaces %s without running it (needs POSIX files)', (_, damage) => {
   const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
   const { home, folder, text } = help((planted) => {
     plantForgery(planted)
@@ -149,7 +151,7 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
   expect(helpIn(home)).toBe(original)
 })
 
-test('K35: a file larger than any that parley writes is not read and is replaced (needs POSIX files)', () => {
+test('K35: parley replaces a file larger than any compiled code without reading it (needs POSIX files)', () => {
   const [name = ''] = [...forgery.keys()].filter((each) => each.endsWith('-program.cjs'))
   const { home, folder } = help((planted) => {
     mkdirSync(planted, 0o700)
@@ -166,7 +168,7 @@ test('K35: a file larger than any that parley writes is not read and is replaced
   expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
 })
 
-test('K35: compiled code is saved in a folder with mode 0700 and files with 0600 (needs POSIX files)', () => {
+test('K35: parley saves compiled code in a folder with mode 0700 and in files with 0600 (needs POSIX files)', () => {
   const { folder } = help()
   expect(modeOf(folder)).toBe('700')
   expect(readdirSync(folder).map((name) => modeOf(join(folder, name)))).toEqual(
@@ -196,17 +198,20 @@ test.each([
       for (const name of forgery.keys()) chmodSync(join(folder, name), 0o622)
     },
   ],
-])('K35: a cache that others may have written is not used: %s (needs POSIX files)', (_, plant) => {
-  expect(help(plant).text).toBe(original)
-})
+])(
+  'K35: parley does not use a cache of compiled code that others may have written: %s (needs POSIX files)',
+  (_, plant) => {
+    expect(help(plant).text).toBe(original)
+  },
+)
 
-test("K35: root runs no compiled code from a user's home (needs root)", () => {
+test('K35: root runs no compiled code from the home folder of a user (needs root)', () => {
   const plant = (folder: string) => {
     plantForgery(folder)
     chownSync(folder, nobody, nobody)
   }
   expect(help(plant).text).toBe(original)
-  // As if the folder was replaced between its check and the read.
+  // Replaces the folder between its check and the read.
   const exchange = (folder: string) => {
     plantForgery(folder)
     for (const name of forgery.keys()) chownSync(join(folder, name), nobody, nobody)
@@ -214,7 +219,7 @@ test("K35: root runs no compiled code from a user's home (needs root)", () => {
   expect(help(exchange).text).toBe(original)
 })
 
-test("K35: root creates no folder in a user's home (needs root)", () => {
+test('K35: root creates no folder in the home folder of a user (needs root)', () => {
   const { home, text } = help((folder, home) => {
     rmdirSync(join(folder, '..'))
     chownSync(home, nobody, nobody)
@@ -238,7 +243,7 @@ test("K35: root creates and changes nothing behind a user's link (needs root)", 
   }
 })
 
-test('K35: compiled code is not written through a link, and a FIFO is not waited for (needs POSIX files)', () => {
+test('K35: parley neither writes compiled code through a link nor waits for a FIFO (needs POSIX files)', () => {
   const { folder, home, text } = help((planted) => {
     plantForgery(planted)
     const [first = '', second = ''] = forgery.keys()
@@ -252,7 +257,7 @@ test('K35: compiled code is not written through a link, and a FIFO is not waited
   expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
 })
 
-test('NODE_DISABLE_COMPILE_CACHE turns saved code off (needs POSIX files)', () => {
+test('NODE_DISABLE_COMPILE_CACHE turns saved compiled code off (needs POSIX files)', () => {
   const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
   expect(help((folder) => plantForgery(folder), env).text).toBe(original)
   expect(help(() => {}, env).kept).toEqual([])
@@ -262,7 +267,7 @@ test('NODE_DISABLE_COMPILE_CACHE turns saved code off (needs POSIX files)', () =
 })
 
 test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
-  'K35: parley works without a cache if HOME is %j',
+  'K35: parley works without a cache of compiled code if HOME is %j',
   (HOME) => {
     const { home, text } = help(() => {}, { HOME })
     expect(text).toBe(original)

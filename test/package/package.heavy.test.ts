@@ -116,25 +116,25 @@ const refusal = (version: string) => ({
 })
 
 test.each(['4.9.1', '18.20.8', '20.18.3'])(
-  'Node %s exits with 2 and one line, because it is too old',
+  'parley on Node %s exits with 2 and one line, because this Node is too old',
   async (old) => {
     expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
   },
 )
 
-test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('Node %s is new enough', async (version) => {
+test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('parley runs on Node %s', async (version) => {
   expect(await execute(['--version'], { env: claiming(version) })).toMatchObject({ code: 0, err: '' })
 })
 
-test.each(tooOld)('Node %s itself prints that it is too old', async (old) => {
+test.each(tooOld)('parley on Node %s prints that this Node is too old', async (old) => {
   const program = [nodeOf(old), binary]
   expect(await execute(['chat', 'hi'], { program })).toMatchObject(refusal(old))
 })
 
-/** Chunks that save no compiled code, and chunks for terminals if there is none. */
+/** Chunks that save no compiled code. Without `script`, also the chunks for terminals. */
 const notCompiled = ['schema-worker', 'scripts', ...(has('script') ? [] : ['init', 'ora', 'setup'])]
 
-describe.each(versions)('on Node %s, from the packed package', (version) => {
+describe.each(versions)('packed package on Node %s', (version) => {
   const cwd = temporaryFolder()
   const cache = join(cwd, 'cache')
   const program = [nodeOf(version), binary]
@@ -308,7 +308,7 @@ describe.each(versions)('on Node %s, from the packed package', (version) => {
     }
   })
 
-  test('the tests above load every file of the package', () => {
+  test('the tests of the packed package load each of its files', () => {
     const names = (files: string[]) => files.flatMap((file) => /([\w.-]+)\.cjs$/.exec(file)?.[1] ?? [])
     const kept = filesIn(cache).map((file) => file.replace(/.*-dist-v[\d.]+-\w+-/, ''))
     const tried = [...names(kept), ...notCompiled]

@@ -8,7 +8,7 @@ import { run } from '../harness/run.ts'
 const path = join(import.meta.dirname, '../../README.md')
 const readme = readFileSync(path, 'utf8')
 
-test('help exit-codes lists every exit code with its kind, and the README every failure but a bug', async () => {
+test('help exit-codes lists each exit code with its kind, and README.md each failure but a bug', async () => {
   const { out } = await run(['help', 'exit-codes'])
   const rows = [...out.matchAll(/^ {2}(\d+) +(\S+) /gm)].map(([, exit, kind]) => `${exit} ${kind}`)
   expect(rows).toEqual(Object.entries(exitCodes).map(([kind, exit]) => `${exit} ${kind}`))
@@ -19,11 +19,11 @@ test('help exit-codes lists every exit code with its kind, and the README every 
   expect(codes.toSorted((a, b) => a - b)).toEqual(Object.values(others))
 })
 
-test('the README has at most 140 lines', () => {
+test('README.md has at most 140 lines', () => {
   expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(140)
 })
 
-test('the README names every help topic', () => {
+test('README.md names every help topic', () => {
   const more = readme.slice(readme.indexOf('## What else'))
   for (const topic of topics) expect(more).toContain(`\`${topic}\``)
 })
@@ -31,7 +31,7 @@ test('the README names every help topic', () => {
 /** Indented blocks of the page. */
 const blocks = [...readme.matchAll(/(?<=\n\n)( {4}.*\n)+/g)].map(([block]) => block.replace(/^ {4}/gm, ''))
 
-test('the README shows the prompts of config init', async () => {
+test('README.md shows the prompts of config init', async () => {
   const shown = blocks.find((block) => block.startsWith('$ parley config init')) ?? ''
   const lines = shown.trimEnd().split('\n').slice(1)
   const typed = ['https://gateway.example', 'token-0123456789', '', '', '', '', 'n'].map(
@@ -48,7 +48,7 @@ test('the README shows the prompts of config init', async () => {
   for (const part of parts) expect(err).toContain(part)
 })
 
-test("the README's command creates a session", async () => {
+test('the command in README.md creates a session', async () => {
   const command = blocks.find((block) => block.startsWith('parley sessions create ')) ?? ''
   const { code, out } = await run(command.trim().split(' ').slice(1))
   expect(code).toBe(0)

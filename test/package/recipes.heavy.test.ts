@@ -34,7 +34,7 @@ const announced: [RegExp, string][] = [
 const shells = {
   bash: ['bash'],
   dash: ['dash'],
-  // Like the shell of a person, which treats `# …` as words.
+  // Like a person's interactive zsh, in which `#` starts no comment.
   'zsh -i': ['zsh', '-f', '-i', '+o', 'promptsp', '+o', 'promptcr'],
   'bash -eo pipefail': ['bash', '-eo', 'pipefail'],
 }
@@ -49,16 +49,16 @@ beforeAll(() => {
   install = `npm pack && npm install -g ./${basename(tarball)}`
 })
 
-test('the README says how to install the package', () => {
+test('README.md shows how to install the package', () => {
   expect(readme).toContain(`    ${install}\n`)
 })
 
-test('no recipe contains characters that an interactive shell treats specially', () => {
+test('no command of README.md contains characters that an interactive shell treats specially', () => {
   for (const { block } of blocks) expect(block).not.toMatch(/(^|\s)#|!/)
 })
 
 for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
-  test(`every recipe runs as printed in ${name} (needs ${shell} and jq)`, async () => {
+  test(`every command of README.md runs as printed in ${name} (needs ${shell} and jq)`, async () => {
     const { out, err } = await paste(shell, flags)
     const ended = err.match(/^the block ended: \d+$/gm)
     expect(ended, err).toEqual(blocks.map(() => 'the block ended: 0'))
@@ -83,7 +83,7 @@ test.each([
   ['401 No', 3],
   ['429 Wait', 75],
   ['500 No', 75],
-])('after %s the script of the README exits with %i (needs sh)', async (status, code) => {
+])('the script in README.md exits after %s with %i (needs sh)', async (status, code) => {
   const block = blocks.find((each) => each.block.includes('summarise.sh'))?.block ?? ''
   const server = await serve((socket) => socket.write(response(message('Hi'), status)))
   const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
@@ -95,7 +95,7 @@ test.each([
   expect(ended.log.includes('try again later')).toBe(code === 75)
 })
 
-test('the README announces what its recipes print on stderr', () => {
+test('README.md announces everything that its commands print on stderr', () => {
   const page = readme.replace(/\s+/g, ' ')
   for (const [, sentence] of announced) expect(page).toContain(sentence)
 })

@@ -30,14 +30,14 @@ const { 'ci.yml': ci, 'release.yml': release } = Object.fromEntries(
   [...sources].map(([name, source]) => [name, parse(source) as Workflow]),
 )
 
-test('workflows use actions of others at a commit, not at a tag that can be moved', () => {
+test('workflows pin actions of others to a commit, not to a tag', () => {
   for (const [name, source] of sources) {
     for (const [line] of source.matchAll(/^.*\buses: .*$/gm))
       expect(line, name).toMatch(/uses: (\.\/|[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)/)
   }
 })
 
-test('only two jobs have more than read permission, and both run no code of the project', () => {
+test('only two jobs have more than read permission, and neither runs code of the project', () => {
   const workflows = [...sources.values()].map((source) => parse(source) as Workflow)
   for (const { permissions } of workflows) expect(permissions).toEqual({ contents: 'read' })
   const privileged = workflows.flatMap(({ jobs }) => Object.values(jobs).filter((job) => job.permissions))
@@ -51,14 +51,14 @@ test('only two jobs have more than read permission, and both run no code of the 
   ])
 })
 
-test('a release is started by hand, and published with provenance after approval by a person', () => {
+test('a release starts by hand, and is published with provenance after a person has approved it', () => {
   expect(release?.on).toBe('workflow_dispatch')
   const { environment, steps = [] } = release?.jobs.publish ?? {}
   expect(environment).toBe('npm')
   expect(steps.at(-1)?.run).toMatch(/^npm publish .* --provenance$/)
 })
 
-test('npm scripts of .ci/run set no variables, because the shell of npm on Windows cannot', () => {
+test("npm scripts of .ci/run set no variables, because npm's shell on Windows cannot", () => {
   const source = readFileSync(join(root, '.ci/run'), 'utf8')
   const names = [...source.matchAll(/(?:npm run|run_tests) ([\w:]+)/g)].map(([, name = '']) => name)
   expect([...new Set(names)]).toEqual(['check', 'test', 'test:heavy', 'proof:faults'])
@@ -97,7 +97,7 @@ test.each([
   ['refs/tags/v1.10.0', '1.10.0', dated.replace('2026-11-21', 'unreleased'), 1, undefined],
   ['refs/tags/v1.10.0', '1.10.0', dated.replace('- This.', ''), 1, undefined],
 ])(
-  'a release of %s with the version %s needs a matching tag and a changelog (needs bash and awk)',
+  'a release of %s with the version %s needs a matching tag and a changelog section (needs bash and awk)',
   (ref, version, changes, code, notes) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'package.json'), JSON.stringify({ version }))
@@ -113,6 +113,6 @@ test.each([
   },
 )
 
-test('the changelog has this version', () => {
+test('CHANGELOG.md has a section for the version in package.json', () => {
   expect(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${manifest.version} - `)
 })

@@ -32,7 +32,7 @@ const readers = [
   ['chat', 'x', '--dry-run'],
 ]
 
-/** Commands about the file itself. The environment cannot replace what they print. */
+/** Commands about the profile file. The environment cannot replace the values that they print. */
 const aboutTheFile = [
   ['config', 'list'],
   ['config', 'profiles'],
@@ -44,7 +44,7 @@ const named = ['chat', 'x', '--dry-run', '--profile', 'default']
 const fallbackNote = 'settings come from flags and the environment alone'
 
 describe('mode of the profile file', () => {
-  test('C01: the first write creates the file with 0600 and its folder with 0700, whatever the umask (needs sh)', async () => {
+  test('C01: the first write creates the profile file with 0600 and its folder with 0700, with any umask (needs sh)', async () => {
     const cwd = temporaryFolder()
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
     expect(ended).toMatchObject({ code: 0, out: '', err: '' })
@@ -53,7 +53,7 @@ describe('mode of the profile file', () => {
   })
 
   test.each(readers)(
-    'C02: warns about a file of mode 0644 and leaves its mode: %s %s (needs POSIX files)',
+    'C02: parley warns about a profile file of mode 0644 and keeps its mode: %s %s (needs POSIX files)',
     async (...argv) => {
       const { path, world } = settled(content, 0o644)
       const ended = await run(argv, world)
@@ -63,13 +63,13 @@ describe('mode of the profile file', () => {
     },
   )
 
-  test('C02: writing sets a file of mode 0644 to 0600 (needs POSIX files)', async () => {
+  test('C02: config set changes the mode of a profile file from 0644 to 0600 (needs POSIX files)', async () => {
     const { path, world } = settled(content, 0o644)
     expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     expect(modeOf(path)).toBe('600')
   })
 
-  test('C02: the first write restricts the default folder, but not one from PARLEY_CONFIG_DIR (needs POSIX files)', async () => {
+  test('C02: config set restricts the mode of the default folder, but not of PARLEY_CONFIG_DIR (needs POSIX files)', async () => {
     const { folder, path, world } = settled()
     const set = ['config', 'set', 'timeout', '5']
     for (const [more, mode] of [
@@ -83,13 +83,13 @@ describe('mode of the profile file', () => {
     }
   })
 
-  test('C03: writing keeps the mode 0600 (needs POSIX files)', async () => {
+  test('C03: config set keeps the mode 0600 of the profile file (needs POSIX files)', async () => {
     const { path, world } = settled()
     expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
     expect(modeOf(path)).toBe('600')
   })
 
-  test('C16: reading creates no file and changes no time stamp', async () => {
+  test('C16: reading the profile file creates no file and changes no time stamp', async () => {
     const cwd = temporaryFolder()
     for (const argv of [...readers, ['config', 'path']]) await run(argv, { cwd })
     expect(readdirSync(cwd)).toEqual([])
@@ -124,7 +124,7 @@ describe('content of the profile file', () => {
     ],
     ['not UTF-8', Buffer.from([0x7b, 0xff]).toString('latin1'), 'not UTF-8'],
   ])(
-    'C04: exits with 3 and names the position, not the content, if the file is %s',
+    'C04: parley exits with 3 and names the position, not the content, if the profile file is %s',
     async (_, text, expectedText) => {
       const { cwd, path, world } = settled()
       writeFileSync(path, Buffer.from(text, 'latin1'))
@@ -146,7 +146,7 @@ describe('content of the profile file', () => {
     },
   )
 
-  test('C15: writing keeps unknown keys at every level, and reading accepts a byte order mark', async () => {
+  test('C15: config set keeps unknown keys at every level, and accepts a byte order mark', async () => {
     const odd = {
       future: { a: [1, null] },
       current: 'work',
@@ -161,7 +161,7 @@ describe('content of the profile file', () => {
     })
   })
 
-  test('C15: the file of a newer version is read but never written', async () => {
+  test('C15: parley reads the profile file of a newer version, but never writes it', async () => {
     const { text, world } = settled({ ...content, version: 2 })
     expect((await run(['config', 'get', 'baseUrl'], world)).out).toBe('https://a.test\n')
     const before = text()
@@ -184,7 +184,7 @@ describe('content of the profile file', () => {
     ['"quoted\'`$(x)\\', '"quoted\'`$(x)\\'],
     ['  spaces around \n'.replace(' around', ''), 'spaces'],
     ['crlf\r\n', 'crlf'],
-  ])('C19: saves a secret exactly, without surrounding blanks: %j', async (given, kept) => {
+  ])('C19: config set saves a secret exactly, without surrounding blanks: %j', async (given, kept) => {
     const { text, world } = settled({})
     expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(0)
     expect(JSON.parse(text()).profiles.default.accessToken).toBe(kept)
@@ -192,7 +192,7 @@ describe('content of the profile file', () => {
   })
 
   test.each(['', ' \n', 'two words', 'two\nlines', 'é', '\0'])(
-    'C19: exits with 2 for a secret that cannot be a header value: %j',
+    'C19: config set exits with 2 for a secret that cannot be a header value: %j',
     async (given) => {
       const { text, world } = settled({})
       expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
@@ -207,7 +207,7 @@ describe('location of the profile file', () => {
     ['empty', ''],
     ['missing', '/nonexistent'],
     ['relative', 'home'],
-  ])('C10: chat works with the environment alone if HOME is %s (needs another user)', async (_, HOME) => {
+  ])('C10: chat works with only the environment if HOME is %s (needs another user)', async (_, HOME) => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = temporaryFolder()
     const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
@@ -229,7 +229,7 @@ describe('location of the profile file', () => {
     },
   )
 
-  test('C10: a read-only home makes only writing exit with 3 (needs another user)', async () => {
+  test('C10: a read-only home folder makes only commands that write exit with 3 (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = home()
     chmodSync(cwd, 0o555)
@@ -241,7 +241,7 @@ describe('location of the profile file', () => {
     await server.close()
   })
 
-  test('C11: PARLEY_CONFIG_DIR comes before an absolute XDG_CONFIG_HOME; a relative one is ignored', async () => {
+  test('C11: parley prefers PARLEY_CONFIG_DIR to XDG_CONFIG_HOME, and ignores a relative XDG_CONFIG_HOME', async () => {
     const cwd = temporaryFolder()
     const pathWith = async (env: Record<string, string>) =>
       (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
@@ -254,7 +254,7 @@ describe('location of the profile file', () => {
     expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
   })
 
-  test('C12: a symbolic link is read and never written through (needs POSIX files)', async () => {
+  test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
     const { cwd, path, text, world } = settled(content, 0o640)
     const target = join(cwd, 'target.json')
     renameSync(path, target)
@@ -271,7 +271,7 @@ describe('location of the profile file', () => {
     expect(lstatSync(path).isSymbolicLink()).toBe(true)
   })
 
-  test('C12: a linked folder is read; a link to nothing exits with 3 (needs POSIX files)', async () => {
+  test('C12: parley reads the profile file in a linked folder, but exits with 3 for a link to nothing (needs POSIX files)', async () => {
     const { cwd, folder, text, world } = settled()
     renameSync(folder, join(cwd, 'target'))
     symlinkSync(join(cwd, 'target'), folder)
@@ -303,7 +303,7 @@ describe('location of the profile file', () => {
       },
       'not a regular file',
     ],
-  ])('C13: exits with 3 if config.json is not a regular file: %s', async (_, make, expectedText) => {
+  ])('C13: parley exits with 3 if config.json is not a regular file: %s', async (_, make, expectedText) => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
     const path = join(cwd, configFolder, 'config.json')
@@ -316,7 +316,7 @@ describe('location of the profile file', () => {
     }
   })
 
-  test('C13: commands that need an unreadable file exit with 3 (needs another user)', async () => {
+  test('C13: commands that need an unreadable profile file exit with 3 (needs another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -328,7 +328,7 @@ describe('location of the profile file', () => {
     }
   })
 
-  test('C17: commands that need a file of another user exit with 3 (needs root)', async () => {
+  test('C17: commands that need the profile file of another user exit with 3 (needs root)', async () => {
     const { path, text, world } = settled()
     chownSync(path, 12345, 12345)
     const before = text()
@@ -344,7 +344,7 @@ describe('location of the profile file', () => {
     expect(text()).toBe(before)
   })
 
-  test('C28: without a named profile, an unreadable file leaves the settings to the environment (needs another user)', async () => {
+  test('C28: without a named profile, commands ignore an unreadable profile file (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = home()
     const world = { cwd, env: pointedAt(server), isNobody: true }
@@ -379,7 +379,7 @@ describe('location of the profile file', () => {
     await server.close()
   })
 
-  test('C17: a file of root is read and not written (needs root and another user)', async () => {
+  test('C17: parley reads a profile file of root, but does not write it (needs root and another user)', async () => {
     const cwd = home()
     const world = { cwd, isNobody: true, env: bare }
     await execute(['config', 'set', 'timeout', '5'], world)
@@ -395,10 +395,10 @@ describe('location of the profile file', () => {
   })
 })
 
-describe('concurrent writers', () => {
+describe('concurrent writers of the profile file', () => {
   const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-  test("C07: a writer clears the lock of a killed writer, also if the lock's time is in the future", async () => {
+  test('C07: config set clears the lock of a killed writer, also if the lock has a time in the future', async () => {
     const { folder, path, world } = settled({})
     writeFileSync(`${path}.parley-lock`, '')
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
@@ -409,7 +409,7 @@ describe('concurrent writers', () => {
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('C07: a writer clears the lock of a killed writer within 5 s of its own clock', async () => {
+  test('C07: config set clears the lock of a killed writer within 5 s of its own clock', async () => {
     const { cwd, path } = settled()
     writeFileSync(`${path}.parley-lock`, '')
     const preload = join(cwd, 'preload.cjs')
@@ -432,8 +432,8 @@ describe('concurrent writers', () => {
   })
 
   /**
-   * Returns a program that sends a signal at the given attempt to lock. A signal from the test could be too
-   * late.
+   * Returns a program that sends a signal to itself at the given attempt to lock. A signal from the test
+   * could be too late.
    */
   const signalAt = (attempt: number) => `
     performance.now = () => 0
@@ -453,7 +453,7 @@ describe('concurrent writers', () => {
     return execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })
   }
 
-  test('a signal while waiting for the lock leaves no file behind (needs signals)', async () => {
+  test('a signal to config set that waits for the lock leaves no extra file (needs signals)', async () => {
     const { cwd, folder, path, text } = settled()
     const before = text()
     writeFileSync(`${path}.parley-lock`, '')
@@ -462,16 +462,16 @@ describe('concurrent writers', () => {
     expect(leftovers(folder)).toEqual(['config.json.parley-lock'])
   })
 
-  test('a signal while holding the lock leaves no file behind (needs signals)', async () => {
+  test('a signal to config set that holds the lock leaves no extra file (needs signals)', async () => {
     const { cwd, folder, text } = settled()
     const { code, signal } = await set(cwd, 1)
-    // The signal is handled after the lock is released, so the run may already be done.
+    // parley handles the signal after it has released the lock, so it may already have finished.
     expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
     expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })
     expect(leftovers(folder)).toEqual([])
   })
 
-  test('C09: a full disk leaves the old file unchanged (needs unshare)', () => {
+  test('C09: config set on a full disk leaves the profile file unchanged (needs unshare)', () => {
     const { folder, text, world } = settled()
     const script = `
       cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&

@@ -7,7 +7,7 @@ import { type } from '../harness/typing.ts'
 const set = '"$NODE" "$PARLEY" config set accessToken'
 const saved = (cwd: string) => join(cwd, configFolder, 'config.json')
 
-test('hides a typed secret and then restores the echo of the terminal (needs script)', async () => {
+test('config set hides a typed secret and then restores the echo of the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await type(`${set}; stty -a`, cwd, [['(not shown): ', 'canaryy\x7f-1\r']])
   expect(code).toBe(0)
@@ -17,7 +17,7 @@ test('hides a typed secret and then restores the echo of the terminal (needs scr
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
 
-test('prints a prompt without control codes if stderr is not a terminal (needs script)', async () => {
+test('config set prints a prompt without control codes if stderr is not a terminal (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await type(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
   expect({ code, screen }).toEqual({ code: 0, screen: 'accessToken (not shown): \r\n' })
@@ -26,14 +26,14 @@ test('prints a prompt without control codes if stderr is not a terminal (needs s
 
 const after = `echo "code $?"; stty -a`
 
-test('Ctrl-C while a secret is typed restores the terminal and saves nothing (needs script)', async () => {
+test('Ctrl-C during the prompt for a secret restores the terminal and saves nothing (needs script)', async () => {
   const cwd = temporaryFolder()
   const ended = await type(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
   expectRestored(ended.screen, 'code 130')
   expect(existsSync(saved(cwd))).toBe(false)
 })
 
-test('a signal while a secret is typed restores the terminal (needs script)', async () => {
+test('a signal during the prompt for a secret restores the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
   const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
   const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
@@ -49,7 +49,7 @@ function expectRestored(screen: string, code: string): void {
   expect(screen).not.toContain('canary')
 }
 
-test('V40: Ctrl-Z is ignored while a secret is typed (needs script)', async () => {
+test('V40: parley ignores Ctrl-Z during the prompt for a secret (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await type(set, cwd, [['(not shown): ', 'canary\x1a-1\r']])
   expect(code).toBe(0)
@@ -77,7 +77,7 @@ test('config init asks its questions one after the other on a terminal (needs sc
   })
 })
 
-test('Q12: lines pasted at once answer only the current question (needs script)', async () => {
+test('Q12: lines that are pasted together answer only the current question of config init (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code } = await type('"$NODE" "$PARLEY" config init', cwd, [
     ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\rm-2\r\x1b[201~'],

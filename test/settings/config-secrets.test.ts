@@ -21,7 +21,7 @@ function profile(values: object, others: object = {}) {
 
 const sentToken = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.headers.Authorization
 
-describe('places without secrets', () => {
+describe('places where a secret must not be', () => {
   test('K01: secrets have no flag, config set rejects one as an argument, and neither prints it', async () => {
     for (const argv of [
       ['chat', 'x', '--access-token', token],
@@ -90,7 +90,7 @@ describe('places without secrets', () => {
     ['in JSON', 'canary"quoted\\', JSON.stringify('canary"quoted\\')],
     ['in a URL', 'canary+/=', encodeURIComponent('canary+/=')],
     ['at the cut of a long text', token, `${'x'.repeat(488)}${token}`],
-  ])('K05: never prints a token that the service repeats %s', async (_, secret, echoed) => {
+  ])('K05: parley never prints a token that the service repeats %s', async (_, secret, echoed) => {
     const env = { PARLEY_ACCESS_TOKEN: secret }
     for (const body of [JSON.stringify({ error: { message: echoed } }), `${'y'.repeat(3600)}${echoed}`]) {
       for (const flags of [[], ['--errors', 'json'], ['-v']]) {
@@ -102,7 +102,7 @@ describe('places without secrets', () => {
     }
   })
 
-  test('K05: prints the target of a redirect without its secrets', async () => {
+  test('K05: parley prints the target of a redirect without its secrets', async () => {
     const headers = { location: 'https://u:canary@b.test/?token=canary' }
     const ended = await run(['chat', 'x'], { exchange: answering('', { status: 302, headers }) })
     expect(ended.code).toBe(4)
@@ -110,7 +110,7 @@ describe('places without secrets', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('K07: a bug is reported with its kind and position, never with its content', async () => {
+  test('K07: parley reports a bug with its kind and position, never with its content', async () => {
     const bug = Object.assign(new Error(`canary\n    at canary (canary:1:2)`), {
       headers: { authorization: 'canary' },
       data: 'canary',
@@ -124,7 +124,7 @@ describe('places without secrets', () => {
     }
   })
 
-  test('K07, G07: an uncaught error is reported with its kind and position, never with its content', async () => {
+  test('K07, G07: parley reports an uncaught error with its kind and position, never with its content', async () => {
     const cwd = temporaryFolder()
     const thrower = join(cwd, 'throw.mjs')
     writeFileSync(
@@ -142,7 +142,7 @@ describe('places without secrets', () => {
     await server.close()
   })
 
-  /** Returns the text of a failure whose message repeats `text`, by -v and as JSON. */
+  /** Returns the message of a failure, with -v and as JSON, for which the service repeats `text`. */
   const failWithText = async (text: string, argv: string[] = [], secret = token) => {
     const exchange = answering(JSON.stringify({ error: { message: text } }), {
       status: 400,
@@ -158,7 +158,7 @@ describe('places without secrets', () => {
     return (await Promise.all(runs)).join('')
   }
 
-  test('K40: redacts the longer of two secrets completely if one starts with the other', async () => {
+  test('K40: parley redacts the longer of two secrets completely if one is the start of the other', async () => {
     const shown = await failWithText(`no ${token}-and-more, no ${token}`, [
       '-H',
       `X-Api-Key: ${token}-and-more`,
@@ -178,14 +178,14 @@ describe('places without secrets', () => {
     ['base64', Buffer.from('canary/token=+1').toString('base64')],
     ['base64 of a longer text', Buffer.from('x:canary/token=+1').toString('base64')],
     ['base64 for URLs', Buffer.from('me:canary/token=+1?').toString('base64url')],
-  ])('K41: redacts a secret that the service repeats as %s', async (_, echo) => {
+  ])('K41: parley redacts a secret that the service repeats as %s', async (_, echo) => {
     const shown = await failWithText(`no <${echo}> here`, [], 'canary/token=+1')
     expect(shown).toMatch(/no <.{0,12}\[redacted\].{0,4}> here/)
     expect(shown).not.toContain(echo)
     expect(shown).not.toMatch(/canary|token=|Y2FuYX/)
   })
 
-  test('K44: redacts a secret completely where a long text is cut', async () => {
+  test('K44: parley redacts a secret completely where it cuts a long text', async () => {
     const cwd = temporaryFolder()
     const answer = message('hi', {
       id: `${'x'.repeat(194)}${token}`,
@@ -207,7 +207,7 @@ describe('places without secrets', () => {
     )
   })
 
-  test('K42: redacts a header that holds a credential, whatever its name', async () => {
+  test('K42: parley redacts a header that contains a credential, whatever its name', async () => {
     const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl'
     const basic = `Basic ${Buffer.from('user:canary').toString('base64')}`
     const lines = [`X-Forward: Bearer canary`, `X-Upstream: ${basic}`, `X-Assertion: ${jwt}`, 'X-Plan: basic']
@@ -223,7 +223,7 @@ describe('places without secrets', () => {
     expect(curl.out).toContain('"X-Forward: $X_FORWARD"')
   })
 
-  test('K43: redacts a user name and password with quotes in a URL', async () => {
+  test('K43: parley redacts a user name and password with quotes in a URL', async () => {
     const shown = await failWithText('see https://us"er:pa"canary@b.test/ and "https://c.test"')
     expect(shown).toContain('https://[redacted]@b.test/')
     expect(shown).not.toMatch(/pa"|canary/)
@@ -244,7 +244,7 @@ describe('places without secrets', () => {
     await server.close()
   })
 
-  test('K09: rejects a URL with a password in every source, and never prints the password', async () => {
+  test('K09: parley rejects a URL with a password from every source, and never prints the password', async () => {
     const address = 'https://user:canary@a.test'
     const inFile = profile({ baseUrl: address })
     const runs = [
@@ -288,7 +288,7 @@ describe('destination of each secret', () => {
     ['a newline', `${token}\n`],
     ['blanks', `  ${token} \t`],
     ['CR LF', `${token}\r\n`],
-  ])('K02: trims a secret with %s around it', async (_, given) => {
+  ])('K02: parley trims a secret with %s around it', async (_, given) => {
     expect(sentToken(await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: given } }))).toBe(
       `Bearer ${token}`,
     )
@@ -297,7 +297,7 @@ describe('destination of each secret', () => {
   })
 
   test.each(['a\r\nX-Evil: canary', 'a\ncanary', 'canary\0', 'canary🔑', 'canaryé', 'two canary'])(
-    'K03: exits with 3 and names the source of a secret that cannot be a header value: %j',
+    'K03: parley exits with 3 and names the source of a secret that cannot be a header value: %j',
     async (secret) => {
       const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
       const printed = profile({
@@ -352,7 +352,7 @@ describe('destination of each secret', () => {
     expect(ended.err).toContain('no address and no access token for the gateway')
   })
 
-  test('K17: exits with 3 and names the ways to set a missing address or secret', async () => {
+  test('K17: parley exits with 3 and names all ways to set a missing address or secret', async () => {
     const server = await serve(() => {})
     const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
@@ -394,7 +394,7 @@ test.each([
   [{ PARLEY_ACCESS_TOKEN_COMMAND: 'echo x' }, [], {}, `PARLEY_ACCESS_TOKEN_COMMAND: ${inEnvironment}`],
   [{}, ['-H', 'Authorization: Bearer canary-own'], {}, '--header'],
 ])(
-  'K16: a 401 names the refused secret and how to replace it: %o %o %o',
+  'K16: the message of a 401 names the refused secret and how to replace it: %o %o %o',
   async (env, flags, values, failWithText) => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
     const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
@@ -406,7 +406,7 @@ test.each([
   },
 )
 
-test('K16: the command that replaces a refused secret names its profile', async () => {
+test('K16: the suggested command that replaces a refused secret names its profile', async () => {
   const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
   const exchange = answering('{}', { status: 403 })
   const argv = ['events', 'list', '-s', 's', '--profile', 'work']
@@ -416,21 +416,24 @@ test('K16: the command that replaces a refused secret names its profile', async 
   )
 })
 
-test.each(['run', 'send'])('K16: events %s also names the secret if following is refused', async (verb) => {
-  const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
-  const exchange = answering('{}', { status: 401 })
-  const follow = verb === 'send' ? ['--follow'] : []
-  const argv = ['events', verb, 'x', '-s', 's', ...follow, '--profile', 'work']
-  const { code, err, requests } = await run(argv, { ...world, exchange })
-  expect({ code, posts: requests.filter(({ method }) => method === 'POST') }).toEqual({
-    code: 3,
-    posts: [],
-  })
-  expect(err).toBe(
-    'parley: the session cannot be followed: the session service answered 401\n' +
-      "  nothing was sent; the refused secret is from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
-  )
-})
+test.each(['run', 'send'])(
+  'K16: events %s also names the refused secret if the service refuses the stream or list',
+  async (verb) => {
+    const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
+    const exchange = answering('{}', { status: 401 })
+    const follow = verb === 'send' ? ['--follow'] : []
+    const argv = ['events', verb, 'x', '-s', 's', ...follow, '--profile', 'work']
+    const { code, err, requests } = await run(argv, { ...world, exchange })
+    expect({ code, posts: requests.filter(({ method }) => method === 'POST') }).toEqual({
+      code: 3,
+      posts: [],
+    })
+    expect(err).toBe(
+      'parley: the session cannot be followed: the session service answered 401\n' +
+        "  nothing was sent; the refused secret is from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
+    )
+  },
+)
 
 describe('secret commands (needs sh)', () => {
   const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
@@ -447,7 +450,7 @@ describe('secret commands (needs sh)', () => {
     expect(sentToken(ended)).toBe(`Bearer ${token}`)
   })
 
-  test('PARLEY_ACCESS_TOKEN_COMMAND comes before the token of the current profile', async () => {
+  test('parley prefers PARLEY_ACCESS_TOKEN_COMMAND to the token of the current profile', async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: 'of-the-profile' })
     const env = {
       PARLEY_BASE_URL: 'https://b.test',
@@ -463,19 +466,22 @@ describe('secret commands (needs sh)', () => {
     ['no-such-program-at-all', 'failed with exit code 127: '],
     ['true', 'printed nothing\n'],
     ['echo; echo canary', 'printed nothing\n'],
-  ])('a secret command that fails exits with 3 and its escaped stderr: %s', async (command, failWithText) => {
-    const ended = await run(['chat', 'x'], from(command))
-    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-    expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${failWithText}`)
-    expect(ended.err).not.toContain('canary')
-  })
+  ])(
+    'parley exits with 3 and the escaped stderr of a secret command that fails: %s',
+    async (command, failWithText) => {
+      const ended = await run(['chat', 'x'], from(command))
+      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+      expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${failWithText}`)
+      expect(ended.err).not.toContain('canary')
+    },
+  )
 
   test.each([
     ['exit 75', 'later'],
     ['echo t; exit 75', 'later'],
     ['exit 74', 'never'],
     ['true', 'never'],
-  ])('a failed secret command may be retried later only after exit code 75: %s', async (command, retry) => {
+  ])('`retry` after a failed secret command is "later" only for exit code 75: %s', async (command, retry) => {
     const ended = await run(['chat', 'x', '--errors', 'json'], from(command))
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
     const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
@@ -521,7 +527,7 @@ describe('secret commands (needs sh)', () => {
 })
 
 test.each(['Bearer t', 'a b'])(
-  'exits with 3 if a token contains a scheme or blanks: %j',
+  'parley exits with 3 if a token contains an authentication scheme or blanks: %j',
   async (PARLEY_ACCESS_TOKEN) => {
     const { code, err, requests } = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN } })
     const why = "has blanks or other characters that no token has; parley adds 'Bearer'"

@@ -47,21 +47,24 @@ describe('values that cannot work', () => {
     ['agentsUrl', 'https://a.test/v1', 'https://a.test'],
     ['agentsUrl', 'https://a.test/v1/agents', undefined],
     ['baseUrl', 'https://a.test/gateway', undefined],
-  ])('config init offers the base of %s %s if it ends with the path of a call', async (name, typed, rest) => {
-    const { env } = world()
-    const { err } = await run(['config', 'init'], {
-      env,
-      typed: `${name === 'baseUrl' ? '' : '\n'}${typed}\n`,
-    })
-    if (rest === undefined) expect(err).not.toContain('the path of a call')
-    else expect(err).toContain(`  ${name} [${rest}]: `)
-  })
+  ])(
+    'config init offers a corrected %s for %s if the address ends with the path of a call',
+    async (name, typed, rest) => {
+      const { env } = world()
+      const { err } = await run(['config', 'init'], {
+        env,
+        typed: `${name === 'baseUrl' ? '' : '\n'}${typed}\n`,
+      })
+      if (rest === undefined) expect(err).not.toContain('the path of a call')
+      else expect(err).toContain(`  ${name} [${rest}]: `)
+    },
+  )
 
   test.each([
     ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
     ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
   ])(
-    'config set refuses %s %s, which ends with the path of a call, and names its base',
+    'config set refuses the %s %s, which ends with the path of a call, and suggests the corrected address',
     async (name, typed, base) => {
       const { env } = world()
       const ended = await run(['config', 'set', name, typed], { env })
@@ -123,7 +126,7 @@ describe('values that cannot work', () => {
     expect(err).toBe("parley: betas: undocumented beta 'nope'; --no-validate accepts it\n")
   })
 
-  test('requests send an undocumented beta of a profile, because config set --no-validate confirmed it', async () => {
+  test('requests send the undocumented beta of a profile, because config set --no-validate has confirmed it', async () => {
     const { env, file, also } = world()
     const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
     expect(await run(set, { env })).toMatchObject({ code: 0, err: '' })
@@ -138,7 +141,7 @@ describe('values that cannot work', () => {
     expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
   })
 
-  test('config set --no-validate applies to betas only', async () => {
+  test('config set --no-validate accepts only undocumented betas', async () => {
     const { env } = world()
     const timeout = await run(['config', 'set', '--no-validate', 'timeout', 'soon'], { env })
     expect(timeout).toMatchObject({
@@ -152,7 +155,7 @@ describe('values that cannot work', () => {
 
 describe('config set, get and unset', () => {
   test.each(['baseUrl', 'base-url', '--base-url', 'PARLEY_BASE_URL', 'base_url', 'BASEURL'])(
-    'config accepts %s as a name of baseUrl',
+    'config accepts the name %s for the setting baseUrl',
     async (spelling) => {
       const { env, file } = world()
       expect(await run(['config', 'set', spelling, 'https://a.test'], { env })).toMatchObject({
@@ -172,7 +175,7 @@ describe('config set, get and unset', () => {
     ['access-tokn', 'did you mean accessToken?'],
     ['PARLEY_TIMEOT', 'did you mean PARLEY_TIMEOUT?'],
     ['zzzzzzzzzzzz', "'parley help settings' lists them"],
-  ])('exits with 2 and suggests the nearest setting for %s', async (spelling, expectedText) => {
+  ])('config exits with 2 and suggests the nearest setting for %s', async (spelling, expectedText) => {
     for (const command of ['set', 'get', 'unset']) {
       const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
       expect(ended).toMatchObject({ code: 2, out: '' })
@@ -195,14 +198,14 @@ describe('config set, get and unset', () => {
     ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
     ['family', 'a/b', 'letters'],
     ['chatModel', '', 'must not be empty'],
-  ])('config set rejects %s %s before saving it', async (key, value, expectedText) => {
+  ])('config set rejects %s %s without saving it', async (key, value, expectedText) => {
     const { env } = world({ profiles: {} })
     const ended = await run(['config', 'set', key, value], { env })
     expect(ended).toMatchObject({ code: 2, out: '' })
     expect(ended.err).toContain(expectedText)
   })
 
-  test('saves numbers, booleans and lists as such, and prints them as typed', async () => {
+  test('config set saves numbers, booleans and lists as JSON values, and config get prints them as typed', async () => {
     const { env, file } = world()
     const betas = 'skills-2025-10-02, compact-2026-09-04'
     for (const [key, value] of [
@@ -241,7 +244,7 @@ describe('config set, get and unset', () => {
     expect(file().profiles.default).toEqual({ [key]: saved })
   })
 
-  test('config get of an unset setting exits with 3, and config unset of it changes nothing', async () => {
+  test('config get exits with 3 for an unset setting, and config unset of it changes nothing', async () => {
     const { env, path } = world({ profiles: {} })
     expect(await run(['config', 'get', 'baseUrl'], { env })).toMatchObject({ code: 3, out: '' })
     const before = readFileSync(path, 'utf8')
@@ -258,7 +261,7 @@ describe('config set, get and unset', () => {
     expect(got).toMatchObject({ code: 0, out: 'https://a.test\n', err: '' })
   })
 
-  test('C25: setting a secret removes its command and the reverse, with a note', async () => {
+  test('C25: config set of a secret removes its command, and the reverse, with a note', async () => {
     const { env, file } = world({ profiles: { default: work } })
     const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
     expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
@@ -269,7 +272,7 @@ describe('config set, get and unset', () => {
     expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
   })
 
-  test('config set without a value prompts on a terminal, for secrets only', async () => {
+  test('config set without a value prompts on a terminal, but only for secrets', async () => {
     const { env, file } = world()
     expect(await run(['config', 'set', 'baseUrl'], { env })).toMatchObject({ code: 2 })
     const ended = await run(['config', 'set', 'apiKey'], { env, typed: 'key-1234\n' })
@@ -290,7 +293,7 @@ describe('profiles', () => {
     )
   })
 
-  test('config uses --profile, then PARLEY_PROFILE, then the current profile', async () => {
+  test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
     const { env, file, also } = world()
     await run(['config', 'set', 'chatModel', 'a'], { env })
     await run(['config', 'set', 'chatModel', 'b'], also({ PARLEY_PROFILE: 'two' }))
@@ -339,7 +342,7 @@ describe('profiles', () => {
     expect(file().profiles).toEqual({})
   })
 
-  test('C22: config delete removes a profile and says if it was the current one', async () => {
+  test('C22: config delete removes a profile and says whether it was the current one', async () => {
     const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
     const ended = await run(['config', 'delete', 'work', '--yes'], { env })
     expect(ended).toMatchObject({ code: 0, out: '' })
@@ -350,7 +353,7 @@ describe('profiles', () => {
     expect(none.err).toContain(`'default' was the current profile; ${next}`)
   })
 
-  test('exits with 3 and suggests the nearest profile for an unknown name', async () => {
+  test('parley exits with 3 and suggests the nearest profile for an unknown name', async () => {
     const { env } = world({ profiles: { work } })
     for (const argv of [
       ['config', 'use', 'wrok'],
@@ -365,7 +368,7 @@ describe('profiles', () => {
   })
 
   test.each(['__proto__', 'constructor', 'toString'])(
-    'a member of Object.prototype is not a profile: %s',
+    'parley does not use a member of Object.prototype as a profile: %s',
     async (name) => {
       const { env } = world({ profiles: { work } })
       expect((await run(['config', 'use', name], { env })).code).toBe(3)
@@ -373,7 +376,7 @@ describe('profiles', () => {
     },
   )
 
-  test('a profile named __proto__ that is not an object is exit 3', async () => {
+  test('parley exits with 3 if the profile __proto__ is not an object', async () => {
     const { env } = world({ profiles: JSON.parse('{"__proto__":5}') })
     const { code, err } = await run(['config', 'profiles'], { env })
     expect({ code, err }).toEqual({
@@ -382,7 +385,7 @@ describe('profiles', () => {
     })
   })
 
-  test('C22: config delete says if PARLEY_PROFILE or the current profile still names it', async () => {
+  test('C22: config delete says if PARLEY_PROFILE or the current profile still names the deleted profile', async () => {
     const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
     const named = await run(['config', 'delete', 'work', '--yes'], also({ PARLEY_PROFILE: 'work' }))
     expect(named.err).toBe('parley: PARLEY_PROFILE still names the deleted profile\n')
@@ -406,7 +409,7 @@ describe('profiles', () => {
     expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
   })
 
-  test('C23: a file with demo as the current profile can be repaired by config use', async () => {
+  test('C23: config use repairs a file whose current profile is demo', async () => {
     const { env, file } = world({ current: 'demo' })
     for (const argv of [['set', 'timeout', '1'], ['unset', 'timeout'], ['init']]) {
       const ended = await run(['config', ...argv], { env })
@@ -419,7 +422,7 @@ describe('profiles', () => {
     expect(file()).toEqual({ version: 1, current: 'default', profiles: { default: { timeout: 1 } } })
   })
 
-  test('C24: config profiles marks the current one, or says on a terminal that it does not exist', async () => {
+  test('C24: config profiles marks the current profile, or says on a terminal that it does not exist', async () => {
     const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
     const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
     expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
@@ -439,7 +442,7 @@ describe('profiles', () => {
 describe('precedence of settings', () => {
   const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
 
-  test('K16: the environment comes before the current profile, and --profile before the environment', async () => {
+  test('K16: the environment overrides the current profile, and --profile overrides the environment', async () => {
     const { env, also } = world({ profiles: { default: work } })
     const mixed = also({ PARLEY_BASE_URL: 'https://env.test', PARLEY_ACCESS_TOKEN: 'env-token-2222' })
     const ambient = await run(['chat', 'x'], mixed)
@@ -455,7 +458,7 @@ describe('precedence of settings', () => {
     expect((await run(['chat', 'x'], { env })).requests[0]?.headers.Authorization).toBe(`Bearer ${token}`)
   })
 
-  test('with --profile, secrets and addresses of the environment are ignored', async () => {
+  test('--profile makes parley ignore the secrets and addresses of the environment', async () => {
     const { also } = world({ profiles })
     const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_ACCESS_TOKEN_COMMAND: 'echo env' })
     const ended = await run(['chat', 'x', '--profile', 'other'], given)
@@ -527,7 +530,7 @@ describe('precedence of settings', () => {
     }
   })
 
-  test('config list aligns its columns on a terminal', async () => {
+  test('parley aligns the columns of config list on a terminal', async () => {
     const { also } = world({ profiles })
     const ended = await run(['config', 'list', '--effective'], {
       ...also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
@@ -606,7 +609,7 @@ describe('config init', () => {
     expect(err).toMatch(/\n\nThe model gateway, [^\n]*:\n[\s\S]*\nThe session service, [^\n]*:\n/)
   })
 
-  test('config init says that Enter keeps a saved secret, otherwise that it leads to a command', async () => {
+  test('config init says that Enter keeps a saved secret, or else that Enter lets you name a command', async () => {
     const typed = 'https://a.test\n\r\n\n\nhttps://b.test\n\r\n\n\n'
     const secrets = { accessToken: 'canary-token-1', apiKey: 'canary-key-1' }
     const { env, file } = world({ profiles: { default: secrets } })
@@ -619,7 +622,7 @@ describe('config init', () => {
     expect(fresh.err).toContain('  Your key. To have a command print it each time, press Enter.\n')
   })
 
-  test('C31: config init saves to the profile that it named, also if another becomes current meanwhile', async () => {
+  test('C31: config init saves to the named profile even if another profile becomes the current one meanwhile', async () => {
     const other = { baseUrl: 'https://other.test', accessToken: token }
     const { env, path, file } = world({ current: 'work', profiles: { work: {}, other } })
     const screen = new Writable({
@@ -654,7 +657,7 @@ describe('config init', () => {
     ['end of input', '', []],
     ['yes, but no paid request', '\n\n', ['GET']],
     ['yes to both', 'y\ny\n', ['POST', 'POST']],
-  ])('config init offers a check at its end: %s', async (_, last, requests) => {
+  ])('config init offers to check the settings at its end: %s', async (_, last, requests) => {
     const { env, file } = world()
     const typed = [...answers, last].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
@@ -685,7 +688,7 @@ describe('config init', () => {
     expect(file().profiles.default.stream).toBe(stream)
   })
 
-  test('config init reports a refused token after saving it', async () => {
+  test('config init reports a refused token after it has saved the token', async () => {
     const { env, file } = world()
     const typed = [...answers, 'y\ny\n'].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: answering('{}', { status: 401 }) })
@@ -694,7 +697,7 @@ describe('config init', () => {
     expect(ended.out).toContain("accessToken: 'parley config set accessToken' replaces it\n")
   })
 
-  test('config init offers no check without an address', async () => {
+  test('config init offers no check if there is no address', async () => {
     const { env } = world()
     expect((await run(['config', 'init'], { env, typed: '\n\n' })).err).not.toContain('Check it')
   })
@@ -716,7 +719,7 @@ describe('config init', () => {
   })
 })
 
-test("C27: a profile's name is escaped in every message", async () => {
+test('C27: every message escapes the name of a profile', async () => {
   const name = 'a\x1b]0;x\x07\nparley: b\u202e'
   const profiles = { [name]: { ...work, accessTokenCommand: undefined, timeout: 'soon' } }
   const { env } = world({ current: name, profiles })

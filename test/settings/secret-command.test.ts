@@ -6,10 +6,10 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
-/** Command of processes that do not end by themselves. One of them ignores signals. */
+/** Commands that start processes which never end by themselves. One process ignores signals. */
 const member = (rest: string) => `sh -c 'echo $$ >> pids; ${rest}'`
 const children = `${member('trap "" TERM HUP; sleep 300; sleep 300')} & ${member('exec sleep 300')}`
-/** The same with one more process, which has no parent. */
+/** The same commands and one more process, whose parent has ended. */
 const family = `(${member('exec sleep 300')} &); ${children}`
 
 const world = (command: string) => {
@@ -28,7 +28,7 @@ const isAlive = (pid: number) => {
 }
 const until = (condition: () => boolean) => expect.poll(condition).toBe(true)
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  'K32: %s ends all processes of a secret command (needs ps)',
+  'K32: %s to parley ends all processes of a secret command (needs ps)',
   async (signal) => {
     const given = world(family)
     const { child, ended } = start(['chat', 'x'], given)
@@ -81,7 +81,7 @@ test('K38: --timeout ends a secret command and exits with 3 (needs sh)', async (
   expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later' })
 })
 
-test('K33: a secret command that prints over 1 MiB is ended (needs sh)', async () => {
+test('K33: parley ends a secret command that prints over 1 MiB (needs sh)', async () => {
   const ended = await execute(['chat', 'x'], world('yes'))
   expect(ended).toMatchObject({ code: 3, out: '' })
   expect(ended.err).toContain('printed more than 1 MiB')

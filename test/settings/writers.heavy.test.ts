@@ -7,11 +7,11 @@ import { settled } from './settled.ts'
 
 const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
-test('a hundred concurrent writers save a hundred keys, although an earlier writer was killed', async () => {
+test('a hundred concurrent runs of config set save a hundred keys, although an earlier run was killed', async () => {
   const { folder, path, text, world } = settled({})
   writeFileSync(`${path}.parley-lock`, '')
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
-  // The lock works between all runs. Running most of them in this process is faster.
+  // Runs in this process use the same lock as processes do, and are faster.
   const write = (name: string, i: number) =>
     (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
   const all = await Promise.all(names.map(write))
@@ -24,11 +24,11 @@ test('a hundred concurrent writers save a hundred keys, although an earlier writ
 test.each([
   ['10 s ahead', '10_000'],
   ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
-])('C20: a writer whose clock is %s does not clear the lock of another', async (_, shift) => {
+])('C20: config set whose clock is %s does not clear the lock of another run', async (_, shift) => {
   const { folder, text, world } = settled({})
   const clock = join(world.cwd, 'clock.cjs')
   writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
-  // The holder of the lock is slow, so a writer with a wrong clock could clear the lock.
+  // The holder of the lock is slow. A writer with a wrong clock might clear it.
   const slow = join(world.cwd, 'slow.cjs')
   writeFileSync(
     slow,
@@ -53,7 +53,7 @@ test.each([
   expect(leftovers(folder)).toEqual([])
 })
 
-test('C08: a writer that is killed at any moment leaves a complete file and no other', async () => {
+test('C08: config set that is killed at any moment leaves a complete profile file and no other file', async () => {
   const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
   for (let i = 1; i <= 12; i++) {
     const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)

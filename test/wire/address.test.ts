@@ -51,7 +51,7 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test\\@evil.test', 'must not contain a backslash'],
   ['https:\\\\h.test', 'must not contain a backslash'],
   ['https://h.test/a\\b', 'must not contain a backslash'],
-])('the problem of the base URL %j is: %s', (address, problem) =>
+])('the base URL %j has the problem: %s', (address, problem) =>
   expect(findAddressProblem(address)).toBe(problem),
 )
 
@@ -89,4 +89,4 @@ test.each([
   ['http://[::1]/', false],
   // URL parses this host as 127.0.0.1.
   ['http://0x7f.1', false],
-])('requests to %s are sent unencrypted: %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))
+])('a request to %s is unencrypted: %j', (address, is) => expect(isUnencryptedRemote(address)).toBe(is))

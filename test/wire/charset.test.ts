@@ -32,14 +32,14 @@ const rows: [charset: string, bytes: Uint8Array, text: string][] = [
   ['gbk', hex(''), ''],
 ]
 
-test.each(rows)('decodes a whole body by its charset, or as UTF-8: %s %j', (charset, bytes, text) => {
+test.each(rows)('a whole body is decoded by its charset, or as UTF-8: %s %j', (charset, bytes, text) => {
   for (const type of [`application/json; charset=${charset}`, `text/plain;charset = "${charset}"; x=y`]) {
     expect(decodeBodyText(bytes, type)).toBe(text)
     expect(new TextDecoder().decode(toUtf8(bytes, type))).toBe(text)
   }
 })
 
-test.each(rows)('decodes a stream the same however it is split: %s %j', (charset, bytes, text) => {
+test.each(rows)('a streamed body is decoded the same however it is split: %s %j', (charset, bytes, text) => {
   for (const size of [1, 2, 3, 100]) {
     const decoder = createBodyTextDecoder(`text/event-stream; charset=${charset}`)
     let read = ''
@@ -61,7 +61,7 @@ test.each<[what: string, charset: string, bytes: Uint8Array, isDamaged: boolean]
   ['half a character of GBK', 'gbk', hex('c4 e3 c4 0a'), true],
   ['GBK in UTF-8 after all', 'gbk', Buffer.from('a\ufffdé'), false],
   ['an unknown charset', 'klingon', hex('61 e9 62'), true],
-])('reports invalid bytes however a stream is split: %s', (_, charset, bytes, isDamaged) => {
+])('invalid bytes of a body are reported however it is split: %s', (_, charset, bytes, isDamaged) => {
   for (const size of [1, 2, 3, 100]) {
     const decoder = createBodyTextDecoder(`text/event-stream; charset=${charset}`)
     for (let start = 0; start < bytes.length; start += size)
@@ -71,14 +71,14 @@ test.each<[what: string, charset: string, bytes: Uint8Array, isDamaged: boolean]
   }
 })
 
-test('a stream whose first non-ASCII character is UTF-8 stays UTF-8', () => {
+test('a stream whose first non-ASCII character is UTF-8 is decoded as UTF-8 to its end', () => {
   const decoder = createBodyTextDecoder('text/event-stream; charset=gbk')
   expect(decoder.decode(Buffer.from('aéb'), { stream: true })).toBe('aéb')
   expect(decoder.ignoredCharset()).toBe('gbk')
   expect(decoder.decode(hex('c4 e3'), { stream: true }) + decoder.decode()).toBe('\ufffd\ufffd')
 })
 
-test('decodes ASCII immediately', () => {
+test('ASCII of a stream is decoded at once', () => {
   const decoder = createBodyTextDecoder('text/event-stream; charset=gbk')
   expect(decoder.decode(Buffer.from('data: x\n'), { stream: true })).toBe('data: x\n')
   expect(decoder.decode(hex('c4'), { stream: true })).toBe('')
@@ -86,7 +86,7 @@ test('decodes ASCII immediately', () => {
   expect(decoder.ignoredCharset()).toBeUndefined()
 })
 
-test('converts a whole body that takes several chunks', () => {
+test('a whole body of several chunks is converted completely', () => {
   const text = `${'a'.repeat(65_535)}你好`.repeat(3)
   const gbk = Buffer.concat(
     Array.from({ length: 3 }, () => Buffer.concat([Buffer.from('a'.repeat(65_535)), hex('c4 e3 ba c3')])),
@@ -94,7 +94,7 @@ test('converts a whole body that takes several chunks', () => {
   expect(new TextDecoder().decode(toUtf8(gbk, 'text/plain; charset=gbk'))).toBe(text)
 })
 
-test('does not copy a body in UTF-8', () => {
+test('a body in UTF-8 is not copied', () => {
   const bytes = Buffer.from('schön')
   for (const type of ['', 'text/plain', 'text/plain; charset=gbk', 'text/plain; charset=klingon'])
     expect(toUtf8(bytes, type)).toBe(bytes)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type Endpoint, endpoints } from '../../src/wire/endpoints.ts'
 
-test('GETs may always be repeated, gateway calls after a failure, and other calls only if nothing was accepted', () => {
+test('a GET may always be repeated, a gateway call after a failure, and other calls only if refused', () => {
   const all: [string, Endpoint][] = Object.entries(endpoints)
   for (const [name, { method, service, repeat }] of all) {
     const allowed = method === 'GET' ? 'always' : service === 'gateway' ? 'failed' : 'not-taken'

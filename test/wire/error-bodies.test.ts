@@ -52,18 +52,21 @@ const endpoints: [name: string, argv: string[]][] = [
 ]
 
 describe.each(shapes)('%s: the error body %s', (_, body, expectedText) => {
-  test.each(endpoints)('prints the message of an error body with status 400: %s', async (__, argv) => {
+  test.each(endpoints)('parley prints the message of an error body with status 400: %s', async (__, argv) => {
     const ended = await run(argv, { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(`the service says: ${expectedText}\n`)
   })
 
-  test.each(endpoints)('exits with an error for an error body with status 200: %s', async (__, argv) => {
-    const ended = await run(argv, { exchange: answering(body) })
-    expect(ended.code).toBeGreaterThan(2)
-    expect(ended.out).toBe('')
-    if (!body.startsWith('event:')) expect(ended.err).toContain(expectedText)
-  })
+  test.each(endpoints)(
+    'parley exits with an error for an error body with status 200: %s',
+    async (__, argv) => {
+      const ended = await run(argv, { exchange: answering(body) })
+      expect(ended.code).toBeGreaterThan(2)
+      expect(ended.out).toBe('')
+      if (!body.startsWith('event:')) expect(ended.err).toContain(expectedText)
+    },
+  )
 })
 
 test.each([
@@ -108,7 +111,7 @@ test.each([
   'null',
   '5',
   '"words"',
-])('R86: %s is not an error', (body) => {
+])('R86: %s is not an error body', (body) => {
   expect(isErrorEnvelope(JSON.parse(body))).toBe(false)
 })
 
@@ -134,14 +137,14 @@ test.each([
   ['x-request-id', '{}', { 'x-request-id': 'req_1' }],
   ['the body', '{"type":"error","error":{"type":"x","message":"m"},"request_id":"req_1"}', {}],
   ['XML', xml.replace('rq9', 'req_1'), {}],
-])('R88: prints the request id of a failure from %s', async (_, body, headers) => {
+])('R88: parley prints the request id of a failure from %s', async (_, body, headers) => {
   for (const status of [400, 200]) {
     const ended = await run(['chat', 'x'], { exchange: answering(body, { status, headers }) })
     expect(ended.err).toMatch(/\n {2}request id: req_1\n$/)
   }
 })
 
-test('R88: prints a request id as one escaped line, without the secret', async () => {
+test('R88: parley prints a request id as one escaped line, without the secret', async () => {
   const headers = { 'request-id': `a\u001b[2J\u009b canary-token-0123456789 ${'x'.repeat(300)}` }
   const ended = await run(['chat', 'x'], { exchange: answering('{}', { status: 400, headers }) })
   expect(ended.err).toMatch(/\n {2}request id: a\^\[\[2J\\u009b \[redacted\] x+…\n$/)
@@ -155,7 +158,7 @@ test.each([
   ['objects', `${'{"error":'.repeat(5000)}"deep"${'}'.repeat(5000)}`],
   ['arrays in an error', `{"error":{"message":"m","details":${'['.repeat(100_000)}${']'.repeat(100_000)}}}`],
   ['JSON in JSON', [...Array(12)].reduce<string>((text) => JSON.stringify({ message: text }), 'x')],
-])('R90: deeply nested %s are not reported as a bug', async (_, body) => {
+])('R90: deeply nested %s in an error body are not reported as a bug', async (_, body) => {
   for (const [, argv] of endpoints) {
     for (const status of [400, 200]) {
       for (const flags of [[], ['--errors', 'json']]) {
@@ -168,7 +171,7 @@ test.each([
   }
 })
 
-test('R91: shows a body with unusual keys', () => {
+test('R91: --errors json shows an error body with unusual keys', () => {
   const body = JSON.parse('{"__proto__":{"x":"canary"},"constructor":1,"a":["canary"],"n":null}')
   const shown = renderFailureAsJson(secrets.redactFailure(readFailureInBody(body)))
   expect(shown).toContain(
@@ -176,7 +179,7 @@ test('R91: shows a body with unusual keys', () => {
   )
 })
 
-test('R92: accepts an answer that also has a "message" field', async () => {
+test('R92: chat accepts an answer that also has a field "message"', async () => {
   const ended = await run(['chat', 'x'], {
     exchange: answering(message('Hi', { message: 'beside', code: 7 })),
   })

@@ -28,7 +28,7 @@ test.each<[text: string, texts: string[], statesNext: boolean, next: object | un
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":""}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
-])('the page %s has the items %j, says if more follow: %j, and continues with %j', (...row) => {
+])('the list page %s has the items %j, more follow: %j, and the next page is %j', (...row) => {
   const [text, texts, statesNext, next] = row
   const read = page(text)
   expect(read).toMatchObject({ texts, statesNext, data: texts.map((each) => JSON.parse(each)) })
@@ -43,7 +43,7 @@ test.each([
     'the list has more items, but nothing that requests the next page',
   ]),
   ['{"data":[],"has_more":true}', 'the list has more items, but nothing that requests the next page'],
-])('%s does not name the next page: %s', (text, message) => {
+])('the list page %s does not name its next page: %s', (text, message) => {
   const read = page(text)
   expect(read.statesNext).toBe(true)
   expect(() => read.next()).toThrow(message)
@@ -63,7 +63,7 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
   ['[{"type":"error","error":{"message":"later"}}]', 'the service answered with an error', 'later'],
   ['{"title":"no list"}', 'the service answered with an error', 'no list'],
   ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
-])('%j is not a page: %s', (text, message, serviceMessage) => {
+])('%j is not a list page: %s', (text, message, serviceMessage) => {
   let failure: unknown
   try {
     page(text)
@@ -76,14 +76,14 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
 const endless = (why: string) =>
   expect.objectContaining({ kind: 'response', message: `the list does not end: ${why}` })
 
-test('accepts each page token once and rejects a repeated one', () => {
+test('each page token is accepted once, and a repeated token is rejected', () => {
   const trail = createPageHistory('the list')
   for (const mark of [undefined, 'a', undefined, 'b', 'A']) trail.addMark(mark, 'it repeats')
   for (const mark of ['a', 'b'])
     expect(() => trail.addMark(mark, 'it repeats')).toThrow(endless('it repeats'))
 })
 
-test('accepts 20 empty pages in a row', () => {
+test('20 empty list pages in a row are accepted', () => {
   const trail = createPageHistory('the list')
   const addEmpty = (count: number) => {
     for (let left = count; left > 0; left--) trail.addPage(0)
@@ -103,10 +103,10 @@ test.each<[text: string, elements: string[]]>([
   ['{"events":"[1]"}', []],
   ['{"other":[1]}', []],
   ['[[1]]', []],
-])('lists the elements of "events" in %j: %j', (text, elements) => {
+])('the elements of "events" in %j are %j', (text, elements) => {
   expect(listElements(text, 'events')).toEqual(elements)
 })
 
-test('removes every line break and nothing else', () => {
+test('a list item is printed as one line: only its line breaks are removed', () => {
   expect(toOneLineJson('\n{\r\n "a":\r1,\n\n\t"b":"\\n"}\r\n')).toBe('{ "a":1,\t"b":"\\n"}')
 })

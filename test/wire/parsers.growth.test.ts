@@ -49,7 +49,7 @@ const patterns = [
 /** Returns a text of about this length. */
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
 
-/** Ignores failures other than a stack overflow, because only the end of reading matters. */
+/** Ignores failures other than a stack overflow, because this test is only about time. */
 function attempt(read: () => unknown): void {
   try {
     read()
@@ -61,7 +61,7 @@ function attempt(read: () => unknown): void {
 const secrets = new Secrets()
 for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
-test.each(patterns)('R89: reads an error response full of %j in linear time', async (pattern) => {
+test.each(patterns)('R89: an error response full of %j is read in linear time', async (pattern) => {
   for (const before of ['', '<']) {
     await growsWithItsText((size) => {
       const text = before + fill(pattern, size)
@@ -121,12 +121,12 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
   )
 })
 
-test('reads a field with a long name and many lists in linear time', () =>
+test('a JSON field with a long name and many lists is read in linear time', () =>
   growsWithItsText((size) =>
     attempt(() => listElements(`{"${'k'.repeat(size / 2)}"${'[]'.repeat(size / 4)}`, 'data')),
   ))
 
-test('applies assignments of new keys in linear time', () =>
+test('--set of many new keys takes linear time', () =>
   growsWithItsText((size) => {
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
     editJson(
@@ -139,12 +139,12 @@ test('applies assignments of new keys in linear time', () =>
     )
   }))
 
-test('applies additions to one list in linear time', () =>
+test('many additions to one list of a body take linear time', () =>
   growsWithItsText((size) =>
     editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createAppending(['a'], '1'))),
   ))
 
-describe('reads an answer in linear time', () => {
+describe('time to read an answer', () => {
   const words = [
     ...['{', '[', '"', '\\', '\n', '\r', ' ', ':', ',', '}', ']', '<', '\0', '\u00ff', 'data:', 'event:x\n'],
     ...['data:x\n', '[]', '{"a":', '{"constructor":{"__proto__":'],
@@ -152,7 +152,7 @@ describe('reads an answer in linear time', () => {
   const types = ['application/json', 'text/event-stream', 'application/x-ndjson; charset=gbk']
 
   test.each(types.flatMap((type) => words.map((word) => [type, word])))(
-    'reads %s, full of %j, in linear time',
+    'an answer of type %s full of %j is read in linear time',
     async (type, word) => {
       for (const start of ['', '{"content":"']) {
         await growsWithItsText((size) => {
@@ -170,7 +170,7 @@ describe('reads an answer in linear time', () => {
     },
   )
 
-  test('reads many small chunks, and chunks of one byte, in linear time', () =>
+  test('an answer in many small chunks, or chunks of one byte, is read in linear time', () =>
     growsWithItsText((size) => {
       const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
       const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)

@@ -112,7 +112,7 @@ test.each<[title: string, body: unknown, message: string | undefined]>([
   ['a stream that continues', `data: {"message":"m"}\n\n${x(64 * 1024)}`, 'm'],
   ['a message in XML', `<message>${x(10_001)}</message>`, x(10_000)],
   ['XML whose message comes late', `<${x(64 * 1024)}><message>a</message>`, undefined],
-])('reads only the start of a long error body: %s', (_, body, message) => {
+])('only the start of a long error body is read: %s', (_, body, message) => {
   expect(readProblem(body).message === message).toBe(true)
 })
 
@@ -257,7 +257,7 @@ test.each<[names: string[], kind: string]>([
   [['50x'], 'response'],
 ])('an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
 
-test('a failure in a body with status 200 has every fact of the body', () => {
+test('a failure in a body with status 200 has every detail of the body', () => {
   const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]
   expect(readFailureInBody(body)).toMatchObject({
     kind: 'service',
@@ -321,11 +321,11 @@ test.each<[body: string, contentType: string, read: object]>([
   ['"a', '', odd('the answer is not JSON', { body: '"a' })],
   ['words', 'text/plain', odd('the answer (text/plain) is not JSON', { body: 'words', says: 'words' })],
   ['a {', '', odd('the answer is not JSON', { body: 'a {', says: 'a {' })],
-])('reads the body %s of type %j as %j', (body, contentType, read) => {
+])('the answer %s of type %j is read as %j', (body, contentType, read) => {
   expect(failureOf(() => parseReceivedBody(body, contentType))).toEqual(read)
 })
 
-test('keeps the start of a long incomplete JSON text', () => {
+test('the start of a long incomplete JSON answer is kept', () => {
   const failure = failureOf(() => parseReceivedBody(`{${x(64 * 1024)}`, ''))
   expect(failure.body === `{${x(64 * 1024 - 1)}`).toBe(true)
 })
@@ -336,7 +336,7 @@ test.each<[text: string, read: object]>([
   ['words', odd('the list is not JSON')],
   [' \n<title>Sign in</title>', odd('the list is not JSON', { says: 'Sign in' })],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
-])('reads the list %s as %j', (text, read) => {
+])('the list body %s is read as %j', (text, read) => {
   expect(failureOf(() => parseReceived(text, 'the list'))).toEqual(read)
 })
 

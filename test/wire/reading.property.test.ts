@@ -23,7 +23,7 @@ describe('server-sent events', () => {
     return pieces.flatMap((piece) => decoder.push(piece))
   }
 
-  test('decodes the same events for every line ending and split', () => {
+  test('server-sent events are the same for every line ending and split', () => {
     const framing = fc.record({
       ending: fc.constantFrom('\n', '\r', '\r\n'),
       hasBlank: fc.boolean(),
@@ -44,7 +44,7 @@ describe('server-sent events', () => {
     fc.assert(property, often(500))
   })
 
-  test('decodes any bytes without a crash, and the same for every split', () => {
+  test('any bytes are decoded as server-sent events without a crash, and the same for every split', () => {
     const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
       expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
     })
@@ -58,7 +58,7 @@ describe('JSON edits', () => {
     .map(([value, space]) => ({ value, json: JSON.stringify(value, null, space) }))
   const key = fc.string({ minLength: 1 })
 
-  test('an edit sets or adds one value and leaves the rest of the text unchanged', () => {
+  test('a JSON edit sets or adds one value and leaves the rest of the text unchanged', () => {
     const property = fc.property(spaced, key, fc.jsonValue(), ({ value, json }, name, set) => {
       const assignment = { path: [name], appends: false, json: JSON.stringify(set), source: '' }
       const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
@@ -67,7 +67,7 @@ describe('JSON edits', () => {
     fc.assert(property, often(1000))
   })
 
-  test('finds the elements of an array, followed by added ones', () => {
+  test('a JSON edit finds the elements of an array, followed by added elements', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
@@ -81,7 +81,7 @@ describe('JSON edits', () => {
   })
 })
 
-test('splits an array into the same elements however it is cut', () => {
+test('a JSON array is split into the same elements however it arrives', () => {
   const property = fc.property(
     fc.array(fc.jsonValue(), { maxLength: 6 }),
     fc.nat(2),
@@ -153,7 +153,7 @@ describe('answers', () => {
       return bytes.subarray(0, bytes.length - (torn > 20 ? torn - 20 : 0))
     })
 
-  test('reads the same text, raw bytes, facts and end of an answer for every split', () => {
+  test('an answer has the same text, raw bytes, details and end for every split', () => {
     const property = fc.property(type, body, places, (contentType, bytes, where) => {
       const whole = decodeAnswer(contentType, [bytes])
       expect(decodeAnswer(contentType, cut(bytes, where))).toEqual(whole)
@@ -167,7 +167,7 @@ describe('answers', () => {
     fc.assert(property, often(1500))
   })
 
-  test('prints an answer with the same output and exit code for every split', async () => {
+  test('chat prints an answer with the same output and exit code for every split', async () => {
     const property = fc.asyncProperty(
       type,
       body,
@@ -179,7 +179,8 @@ describe('answers', () => {
         const [whole, pieces] = await Promise.all(
           [[bytes], cut(bytes, where)].map((each) => run(argv, { exchange: answering(each, { headers }) })),
         )
-        // Bytes after the end of an answer are in the same piece or never read, so their warning is optional.
+        // Bytes after the end of an answer may arrive with the end or may never be read, so their warning is
+        // optional.
         const named = (err = '') =>
           err
             .replace(/\S+\/parley-[\w-]{36}/g, 'KEPT')

@@ -79,34 +79,37 @@ const bare: [text: string, reading: Reading][] = [
   ['strange {"a":1}\n|"{}"\n|[{}]\n|: {"a":1}\n|data: {}\n\n|', { events: [' {}'] }],
 ]
 
-test.each([...framed, ...bare])('reads a stream of lines and bare objects: %j', (marked, reading) => {
-  const text = marked.replaceAll('|', '')
-  expectReading(Buffer.from(text), reading)
-  const decoder = createSseDecoder()
-  const isBetween = [...text].map((char) => {
-    decoder.push(Buffer.from(char))
-    return decoder.isBetween()
-  })
-  const places = marked.split('|').slice(0, -1)
-  const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
-  expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
-  expect(createSseDecoder().isBetween()).toBe(true)
-})
+test.each([...framed, ...bare])(
+  'server-sent events and JSON objects without framing are read from %j',
+  (marked, reading) => {
+    const text = marked.replaceAll('|', '')
+    expectReading(Buffer.from(text), reading)
+    const decoder = createSseDecoder()
+    const isBetween = [...text].map((char) => {
+      decoder.push(Buffer.from(char))
+      return decoder.isBetween()
+    })
+    const places = marked.split('|').slice(0, -1)
+    const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
+    expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
+    expect(createSseDecoder().isBetween()).toBe(true)
+  },
+)
 
 test.each<[string, Buffer, Reading]>([
   [
-    'drops a byte order mark at the start of a stream only',
+    'a byte order mark is removed only at the start of a stream',
     Buffer.from('\ufeffdata: \ufeffé🦜\n\n'),
     { events: [' \ufeffé🦜'] },
   ],
   [
-    'replaces a byte that is not UTF-8 by U+FFFD, also the last one',
+    'a byte of a stream that is not UTF-8 is replaced by U+FFFD, also the last byte',
     Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
     { events: [' \ufffd'], torn: ' \ufffd' },
   ],
 ])('%s', (_, bytes, reading) => expectReading(bytes, reading))
 
-describe('maximum size of an event', () => {
+describe('maximum size of a server-sent event', () => {
   const mebibyte = 2 ** 20
   const piece = (start: string, end: string) => Buffer.from(start.padEnd(mebibyte - end.length, 'x') + end)
   const refusal = new CliError('response', 'the stream sent an event of more than 64 MiB')
@@ -115,25 +118,28 @@ describe('maximum size of an event', () => {
     ['one line', Buffer.from(`:\n${'x'.repeat(mebibyte)}`), piece('', ''), '', 0],
     ['several lines', piece('data:', '\n'), piece('data:', '\n'), '\n', 1],
     ['a bare object with empty lines', piece('{', '\n'), piece('', '\n\n'), '}\n', 1],
-  ])('accepts an event of 64 MiB and rejects a longer one: %s', (_, first, more, end, count) => {
-    const filled = () => {
-      const decoder = createSseDecoder()
-      for (const bytes of [first, ...Array<Buffer>(63).fill(more)]) expect(decoder.push(bytes)).toEqual([])
-      return decoder
-    }
-    expect(() => filled().push(Buffer.from('x'))).toThrow(refusal)
-    expect(filled().push(Buffer.from(end))).toHaveLength(count)
-  })
+  ])(
+    'a server-sent event may have 64 MiB, and a longer event is rejected: %s',
+    (_, first, more, end, count) => {
+      const filled = () => {
+        const decoder = createSseDecoder()
+        for (const bytes of [first, ...Array<Buffer>(63).fill(more)]) expect(decoder.push(bytes)).toEqual([])
+        return decoder
+      }
+      expect(() => filled().push(Buffer.from('x'))).toThrow(refusal)
+      expect(filled().push(Buffer.from(end))).toHaveLength(count)
+    },
+  )
 })
 
 test.each<[text: string, events: string[]]>([
   ['data: a\n\nevent: x\ndata: b', [' a', 'x b']],
   ['data: a\n\n{"a":1}\n{"b":', [' a', ' {"a":1}']],
-])('reads the events of a whole text, also without a final line break: %j', (text, events) => {
+])('a whole text of server-sent events is read, also without a final line break: %j', (text, events) => {
   expect(readSseEvents(text).map(shown)).toEqual(events)
 })
 
-test("writes each line of an event's data on a line of its own", () => {
+test("each line of an event's data is written as a separate data line", () => {
   expect(encodeSseEvent({ event: '', data: 'a\nb' })).toBe('data: a\ndata: b\n\n')
   expect(encodeSseEvent({ event: 'x', data: '' })).toBe('event: x\ndata: \n\n')
 })
@@ -165,7 +171,7 @@ test.each([
     '"heartbeat"',
   ],
   ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
-])('the event data %j is a keep-alive', (data) => {
+])('the event data %j only keeps the connection open', (data) => {
   expect(isKeepAlive(data, '')).toBe(true)
   expect(isStreamEnd(data)).toBe(false)
 })
@@ -174,7 +180,7 @@ test.each([
   ...['{}', '{"a":1}', '[]', '[DONE', '[DONE]x', 'x[DONE]', '"[DONE]x"', '{[DONE]'],
   ...['a1', '1a', '"1"', '1-', 'nullx', 'xnull', 'pingx', 'xping', '"pingx"', 'keep  alive', 'words'],
   ...[blanks('[DONE]', 100), '1'.repeat(100)],
-])('the event data %j is neither the end of a stream nor a keep-alive', (data) => {
+])('the event data %j neither ends a stream nor only keeps the connection open', (data) => {
   expect(isStreamEnd(data)).toBe(false)
   expect(isKeepAlive(data, '')).toBe(false)
 })
@@ -189,7 +195,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])('an event named %j with text is a keep-alive: %j', (event, isKept) => {
+])('an event named %j with text only keeps the connection open: %j', (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

@@ -54,7 +54,7 @@ describe('time of the Markdown layout', () => {
     ...inPieces,
     ['a link with a long address', link],
     ['an asterisk and such a link', `*${link}`],
-  ] as const)('Markdown layout takes linear time for a text of %j in chunks of four characters', (_, unit) =>
+  ] as const)('Markdown layout takes linear time for a text of %j that arrives in chunks', (_, unit) =>
     growsWithItsText((size) => {
       const text = 'a *'.padEnd(size, unit)
       return printPieces(text.match(/.{1,4}/gs) ?? [], { columns: 80, isColoured: true })
@@ -68,13 +68,16 @@ describe('time of the Markdown layout', () => {
     ...['*a ', '`a ``b ', '[a ', '<a ', '- 1. ', '- [ ] ', '![a](b "c', '| a\n', '> a\n'].map(
       (unit) => [unit, unit] as const,
     ),
-  ] as const)('Markdown layout takes linear time for a text in chunks of %j', async (_, unit) => {
-    for (const start of ['', 'a *']) {
-      await growsWithItsText((size) => {
-        const text = start.padEnd(size, unit)
-        const options = { columns: 80, isColoured: true }
-        return printPieces(text.match(/.{1,4}/gs) ?? [], options)
-      })
-    }
-  })
+  ] as const)(
+    'Markdown layout takes linear time for a coloured text of %j that arrives in chunks',
+    async (_, unit) => {
+      for (const start of ['', 'a *']) {
+        await growsWithItsText((size) => {
+          const text = start.padEnd(size, unit)
+          const options = { columns: 80, isColoured: true }
+          return printPieces(text.match(/.{1,4}/gs) ?? [], options)
+        })
+      }
+    },
+  )
 })

@@ -27,18 +27,18 @@ beforeAll(async () => {
   }
 })
 
-test('the declared packages are exactly those whose code is in the chunks', () => {
+test('the declared third-party packages are exactly those whose code is in the bundle', () => {
   const titles = [...folders.keys()].toSorted()
   const names = titles.map((title) => title.split(' ')[0])
   expect(names).toEqual(expect.arrayContaining(['ajv', 'rolldown', 'signal-exit', 'undici']))
-  // token-types imports it for a part that parley does not use.
+  // token-types imports this package for a function that parley does not use.
   expect(names).not.toContain('ieee754')
   expect(declaration.materials.components.map(titleOf).toSorted()).toEqual(titles)
   const headings = [...declaration.licences.matchAll(/^-{80}\n\n(\S+ \S+) \([\w.-]+\)$/gm)]
   expect(headings.map(([, title]) => title).toSorted()).toEqual(titles)
 })
 
-test('each declared package has its licence verbatim', () => {
+test('each declared third-party package has its licence verbatim', () => {
   const sections = declaration.licences.split(`\n${'-'.repeat(80)}\n\n`)
   const files = ['LICENSE', 'LICENSE.md', 'LICENSE.txt', 'license', 'license.md', 'THIRD-PARTY-LICENSE']
   const bare: string[] = []
@@ -56,7 +56,7 @@ test('each declared package has its licence verbatim', () => {
   for (const name of bare) expect(sections.find((each) => each.startsWith(`${name} `))).toContain(terms)
 })
 
-test('llhttp, which undici contains as WebAssembly, is declared', () => {
+test('llhttp, which undici contains as WebAssembly, is a declared third-party package', () => {
   const undici = declaration.materials.components.find(({ name }) => name === 'undici')
   expect(undici?.components).toMatchObject([{ name: 'llhttp', licenses: [{ license: { id: 'MIT' } }] }])
   const notice = /^llhttp \(MIT\), in undici \S+\n\nMIT License\n\nCopyright Fedor Indutny/m
@@ -77,7 +77,7 @@ test('the bill of materials matches the schema of CycloneDX', () => {
   expect(fits({ ...declaration.materials, components: [wrong] })).toBe(false)
 })
 
-test('another build writes the same declaration byte for byte', () => {
+test('a second build writes the same declaration of packages byte for byte', () => {
   expect(read(join(root, 'dist/parley.cdx.json'))).toBe(declaration.json)
   expect(read(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licences)
 })

@@ -4,7 +4,7 @@ import { build, type Project, random } from './project.ts'
 
 const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
 
-test('two versions are two packages, and one version in two folders is one package', async () => {
+test('two versions of a package are declared as two, and one version in two folders as one', async () => {
   const { materials, licences } = await build({
     prints: ['@scope/one', 'two', 'three'],
     packages: {
@@ -35,7 +35,7 @@ test('a package without code in the bundle is not declared, whatever its licence
   expect(licences).not.toMatch(/gone|passed/)
 })
 
-test('a module with a query, Windows separators or a generated id belongs to its package', async () => {
+test('a module with a query, Windows separators or a generated id is declared with its package', async () => {
   const ids = ['asked', 'windows', 'made'].map((name) => [name, `/node_modules/${name}/index.js`])
   const { materials } = await build({
     prints: ['asked', 'windows', 'made'],
@@ -57,7 +57,7 @@ test('a module with a query, Windows separators or a generated id belongs to its
   expect(materials.components.map(titleOf)).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
 })
 
-test('a notice replaces a missing licence text, and contained packages are named', async () => {
+test('a NOTICE file replaces a missing licence text, and the declaration names contained packages', async () => {
   const { materials, licences } = await build({
     prints: ['bare'],
     packages: { 'node_modules/bare': { text: false } },
@@ -80,13 +80,13 @@ test.each<[string, Omit<Project, 'prints'>]>([
     { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
   ],
   [
-    // The text of the MIT licence does not fit another licence.
+    // The text of the MIT licence is no valid text for another licence.
     `odd 1.0.0 ${text}`,
     {
       packages: { 'node_modules/odd': { text: false, license: 'ISC' } },
       facts: { allowed: ['ISC'], notices: new Map([['odd', 'Copyright Odd']]) },
     },
   ],
-])('a build fails with the message: %s', async (message, project) => {
+])('a build with an undeclarable package fails with the message: %s', async (message, project) => {
   await expect(build({ prints: ['odd'], ...project })).rejects.toThrow(message)
 })

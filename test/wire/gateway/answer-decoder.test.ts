@@ -200,9 +200,9 @@ describe.each([
   ['an array', arrays],
   ['values in a row', sequences],
   ['something else', others],
-])('decodes a body of %s', (_, rows) => {
+])('body of an answer as %s', (_, rows) => {
   test.each(rows)(
-    'decodes a body of type %s for any split: %j',
+    'a body of type %s is decoded the same for any split: %j',
     (type, body, { text = '', raw, progress, failure }) => {
       const bytes = Buffer.from(body, 'latin1')
       const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
@@ -227,14 +227,14 @@ test.each<[type: string, body: string, progress: Progress]>([
   [ndjson, `${lastChunk}\n`, 'settled'],
   [ndjson, `${lastChunk}{`, 'finished'],
   [json, 'words', 'open'],
-])('reports the progress of an answer before its end: %s %j', (type, body, progress) => {
+])('the decoder reports the progress of an answer before its end: %s %j', (type, body, progress) => {
   const decoder = createAnswerDecoder(type, { text: () => undefined })
   expect(decoder.isVerbatim()).toBe(false)
   decoder.push(Buffer.from(body))
   expect(decoder.progress()).toBe(progress)
 })
 
-test('accepts 64 KiB of blanks before an answer; after more the form is unknown', () => {
+test('up to 64 KiB of blanks may precede an answer; with more blanks its form is unknown', () => {
   const blanks = Buffer.alloc(64 * 1024, ' \n')
   const answer = Buffer.from(chunk('a') + lastChunk)
   expect(read(json, [blanks, answer])).toMatchObject({ text: 'ab' })
@@ -242,7 +242,7 @@ test('accepts 64 KiB of blanks before an answer; after more the form is unknown'
   expect(read(sse, [blanks, blanks, Buffer.from(data(lastChunk))])).toMatchObject({ text: 'b' })
 })
 
-test('reads at most 1 MiB of a body of an unknown form', () => {
+test('at most 1 MiB of a body of an unknown form is read', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('y'))
   for (let pieces = 1; pieces < 16; pieces++) decoder.push(Buffer.alloc(64 * 1024, 'x'))
@@ -262,24 +262,21 @@ test.each<[isStreamed: boolean | undefined, type: string, isWhole: boolean]>([
   [true, '', false],
   [true, 'text/plain', false],
   [true, 'x-application/json', false],
-])(
-  'a single native value without an end, requested as a stream: %j, of type %j, is complete: %j',
-  (...row) => {
-    const [isStreamed, type, isWhole] = row
-    const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
-    decoder.push(Buffer.from(chunk('a')))
-    const { message } = failureOf(() => decoder.end())
-    expect({ message, progress: decoder.progress() }).toEqual(
-      isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
-    )
-  },
-)
+])('a native value without an end (requested as a stream: %j, type %j) is complete: %j', (...row) => {
+  const [isStreamed, type, isWhole] = row
+  const decoder = createAnswerDecoder(type, { text: () => undefined }, isStreamed)
+  decoder.push(Buffer.from(chunk('a')))
+  const { message } = failureOf(() => decoder.end())
+  expect({ message, progress: decoder.progress() }).toEqual(
+    isWhole ? { message: undefined, progress: 'ended' } : { message: tooEarly, progress: 'open' },
+  )
+})
 
 test.each([
   ['{"content":', '{"content":'],
   [`${message} words\n`, `${message}\nwords`],
   [`${message} words`, `${message}words`],
-])('reports the received part of an incomplete answer: %j: %j', (given, received) => {
+])('the received part of the incomplete answer %j is %j', (given, received) => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   const read = () => {
     decoder.push(Buffer.from(given))
@@ -288,7 +285,7 @@ test.each([
   expect(failureOf(read)).toEqual({ message: 'the answer is not JSON', body: received })
 })
 
-test('ignores all bytes after the end of an array', () => {
+test('the decoder ignores all bytes after the end of an array', () => {
   let text = ''
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, {
     text: (more) => {
@@ -300,14 +297,14 @@ test('ignores all bytes after the end of an array', () => {
   expect([text, decoder.progress()]).toEqual(['a', 'ended'])
 })
 
-test('ignores bytes that arrive together with the end of an array', () => {
+test('the decoder ignores bytes that arrive together with the end of an array', () => {
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, { text: () => undefined })
   decoder.push(Buffer.from(`[${chunk('a')}]\n\xe9`, 'latin1'))
   decoder.end()
   expect(decoder.progress()).toBe('ended')
 })
 
-test('distinguishes a stream that is cut off from an invalid answer', () => {
+test('a stream that is cut off fails differently from an invalid answer', () => {
   const details = (body: string, type = sse) => {
     const decoder = createAnswerDecoder(type, { text: () => undefined })
     try {
@@ -326,7 +323,7 @@ test('distinguishes a stream that is cut off from an invalid answer', () => {
   expect([details(data('words')), details('event: error\ndata: no')]).toEqual([undefined, false])
 })
 
-test('reports a text received instead of an answer up to its last byte', () => {
+test('a text that is received instead of an answer is reported up to its last byte', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('words '))
   decoder.push(Buffer.from([0xc3]))

@@ -27,7 +27,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'native chunks with two finish reasons may be followed by more',
+    'more chunks may follow native chunks with two finish reasons',
     [
       [native(candidate('a', stop)), 'a', 'settled'],
       [native(candidate('b')), 'b', 'open'],
@@ -36,7 +36,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'OTHER' },
   ],
   [
-    'a finish reason without text may be followed by more',
+    'more chunks may follow a finish reason without text',
     [
       [native(stop), '', 'finished'],
       [{ usageMetadata: {} }, '', 'finished'],
@@ -44,7 +44,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'STOP' },
   ],
   [
-    'a function call may be followed by more',
+    'more chunks may follow a function call',
     [
       [native({ content: { parts: [{ functionCall: {} }] } }), '', 'open'],
       [native(candidate('a', stop)), 'a', 'finished'],
@@ -57,7 +57,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'x' },
   ],
   [
-    'an answer is finished when all its candidates are',
+    'an answer is finished when all its candidates are finished',
     [
       [native(candidate('a'), candidate('b', { index: 1, ...stop })), 'a', 'open'],
       [native(candidate('c', stop)), 'c', 'finished'],
@@ -120,7 +120,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 't' },
   ],
   [
-    'an answer is unwrapped from its envelope',
+    'an answer may be inside an envelope object',
     [
       [{ response: native(candidate('a')) }, 'a', 'open'],
       [{ data: { content: 'b' }, message: 'ok' }, 'b', 'open'],
@@ -171,14 +171,14 @@ test.each([
   expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
 })
 
-test('a terminator ends an answer', () => {
+test('a terminator event ends an answer', () => {
   const reader = new AnswerReader()
   expect(reader.progress()).toBe('open')
   reader.end()
   expect(reader.progress()).toBe('ended')
 })
 
-describe('an error in a stream ends it', () => {
+describe('error in a stream', () => {
   test.each<[value: unknown, event: string, message: string | undefined, isCutOff: boolean]>([
     [{ error: { message: 'no' } }, '', 'no', false],
     [{ message: 'no such route' }, '', 'no such route', false],
@@ -214,13 +214,13 @@ describe('an error in a stream ends it', () => {
   })
 })
 
-describe('reads a whole body', () => {
+describe('whole body of an answer', () => {
   test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
     [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
     [{ content: 'a', usage }, 'a', counted],
     [{ data: { content: 'a' } }, 'a'],
     [{ response: native(candidate('a')) }, 'a'],
-  ])('reads the whole body %j', (body, text, summary = {}) => {
+  ])('an answer is read from the whole body %j', (body, text, summary = {}) => {
     const reader = new AnswerReader()
     expect(reader.addBody(body)).toBe(text)
     expect([reader.progress(), reader.contentCount, reader.summary]).toEqual(['ended', 1, summary])
@@ -237,7 +237,7 @@ describe('reads a whole body', () => {
   })
 })
 
-describe('an answer lists its content other than text', () => {
+describe('content of an answer other than text', () => {
   test.each<[values: unknown[], otherContent: string[]]>([
     [[], []],
     [[{ type: 'surprise' }], ['something else']],

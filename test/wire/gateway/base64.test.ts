@@ -34,14 +34,14 @@ test.each([
   ['QQ', '=', '\n'],
   ['A', 'B/', '+', '-', '_', '='],
   ['A', '\r', '\n', '!', ' ', '\xff'],
-])('decodes valid base64 and rejects everything else: every short text of %j %j %j', (...pieces) => {
+])('base64 is decoded exactly if it is valid: every short text of %j %j %j', (...pieces) => {
   for (const end of smallTexts(pieces, pieces.length > 3 ? 4 : 6)) {
     const { decoded, around } = decode(end)
     expect({ decoded, around }, JSON.stringify(end)).toEqual({ decoded: expected(end), around: '<>' })
   }
 })
 
-describe('decodes text that takes several pieces', () => {
+describe('base64 text of several chunks', () => {
   test.each([
     'QQ',
     'QQ==',
@@ -57,7 +57,7 @@ describe('decodes text that takes several pieces', () => {
     'QU!D',
     'QU\xffD',
     'QUJD\nA!QQ',
-  ])('leaves text that is not base64 and ends in %j unchanged, except for its line breaks', (end) => {
+  ])('a text that is not base64 and ends in %j keeps everything but its line breaks', (end) => {
     for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
       const { decoded, left, around } = decode(start + end)
       expect(decoded === expected(start + end), `${start.length}`).toBe(true)
@@ -66,7 +66,7 @@ describe('decodes text that takes several pieces', () => {
     }
   })
 
-  test('leaves text with mixed alphabets unchanged', () => {
+  test('a text that mixes both base64 alphabets stays unchanged', () => {
     const text = `-_-_${long}+QQQ`
     expect(decode(text)).toMatchObject({ decoded: undefined, left: text })
   })

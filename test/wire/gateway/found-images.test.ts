@@ -20,7 +20,7 @@ const png = 'image/png'
 const data = 'A'.repeat(32)
 const uri = `data:${png};base64,${data}`
 
-describe('finds an image in a field', () => {
+describe('image in a field', () => {
   test.each<[value: unknown, images: string[]]>([
     [{ inlineData: { mimeType: png, data: 'x' } }, [`${png} x`]],
     [{ inline_data: { mime_type: png, data: 'x' } }, [`${png} x`]],
@@ -53,12 +53,12 @@ describe('finds an image in a field', () => {
     ],
     [null, []],
     ['x', []],
-  ])('finds the image in the field %j', (value, images) =>
+  ])('an image is found in the field %j', (value, images) =>
     expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
   )
 })
 
-describe('collects texts around images', () => {
+describe('texts around images', () => {
   const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
 
   test.each<[values: unknown[], texts: string[], images?: string[]]>([
@@ -88,11 +88,11 @@ describe('collects texts around images', () => {
     [[part(`a ${uri.slice(0, 30)}`), part(`${uri.slice(30)} b`)], ['a  b'], [`${png} ${data}`]],
     [[part(uri, { thought: true })], [], [`${png} ${data}`]],
     [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
-  ])('collects the texts of %j', (values, texts, images = []) =>
+  ])('the texts around the images of %j are found in order', (values, texts, images = []) =>
     expect(find(...values)).toEqual({ images, texts, reasons: [] }),
   )
 
-  test('the message of a finish reason is a reason, not a text', () => {
+  test('the message next to a finish reason is a reason, not a text around an image', () => {
     const value = {
       candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
       promptFeedback: { blockReasonMessage: 'b' },
@@ -100,7 +100,7 @@ describe('collects texts around images', () => {
     expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
   })
 
-  test('texts around images keep their byte order mark', () => {
+  test('the texts around images keep their byte order mark', () => {
     expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
       images: ['-> \ufeffé'],
       texts: ['\ufeffé'],
@@ -109,7 +109,7 @@ describe('collects texts around images', () => {
   })
 })
 
-describe('reports the failure of an answer', () => {
+describe('failure in an answer with images', () => {
   const open = { candidates: [] }
   const error = { error: { message: 'gone' } }
   const failure = createResponseError('another shape')
@@ -120,14 +120,14 @@ describe('reports the failure of an answer', () => {
     ['words', 'error', { unreadable: undefined, failure, error: failure }],
     ['words', 'ERROR', { unreadable: undefined, failure, error: failure }],
     [error, undefined, { unreadable: undefined, failure, error: undefined }],
-  ])('records the kind of the first failure for %j after the event %j', (value, event, found) => {
+  ])('the kind of the first failure is recorded for %j after the event %j', (value, event, found) => {
     const finder = new ImageFinder()
     finder.recordFailure(failure, value, event)
     finder.recordFailure(createResponseError('later'), value, event)
     expect(finder).toMatchObject(found)
   })
 
-  test('keeps the first unreadable value and reports a bug as a bug', () => {
+  test('the first unreadable value of an answer is recorded, but a bug is reported as a bug', () => {
     const finder = new ImageFinder()
     for (const each of [failure, createResponseError('later')])
       finder.tryRead(() => {
@@ -140,7 +140,7 @@ describe('reports the failure of an answer', () => {
   })
 })
 
-describe('finds a data URI in a text', () => {
+describe('data URI in a text', () => {
   const long = `${data}+/=_-`
   test.each<[text: string, rest: string, images?: string[]]>([
     ['', ''],
@@ -176,13 +176,13 @@ describe('finds a data URI in a text', () => {
     [`[a] b](${uri})`, '[a] b]()', [`${png} ${data}`]],
     [`[a]b(${uri})`, '[a]b()', [`${png} ${data}`]],
     [`[a](${uri})[b](${uri})`, '[a]()[b]()', [`${png} ${data}`, `${png} ${data}`]],
-  ])('extracts the data URIs of the text %s', (text, rest, images = []) => {
+  ])('data URIs are extracted from the text %s', (text, rest, images = []) => {
     const split = extractDataUris(text)
     expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
   })
 })
 
-test('searches a large body without an answer once, up to the size limit, although it arrives in many chunks', () => {
+test('a large body without an answer is searched for images only once, up to the size limit', () => {
   let failures = 0
   class Counting extends ImageFinder {
     override recordFailure(...given: Parameters<ImageFinder['recordFailure']>) {

@@ -9,7 +9,7 @@ const shorten = (body: string) => {
   }
 }
 
-describe('keeps a long string as bytes', () => {
+describe('long string in an answer, kept as bytes', () => {
   const cut = 64 * 1024
   /** Returns the strings of an array with their original bytes. */
   const strings = (body: string) => {
@@ -22,19 +22,19 @@ describe('keeps a long string as bytes', () => {
   const x = (length: number) => 'x'.repeat(length)
 
   test.each<[title: string, literals: string[], isWhole: boolean[]]>([
-    ['keeps short strings in the text', ['a', x(cut - 1)], [true, true]],
+    ['short strings stay in the text', ['a', x(cut - 1)], [true, true]],
     [
-      'keeps long strings as bytes',
+      'long strings are kept as bytes',
       ['a', x(cut), 'b', x(cut + 1), x(cut)],
       [true, false, true, false, false],
     ],
     [
-      'keeps long strings with an escape in the text',
+      'long strings with an escape stay in the text',
       [`${x(cut)}\\n`, `\\"${x(cut)}`, `${x(cut)}\\\\`, x(cut)],
       [true, true, true, false],
     ],
     [
-      'measures the length of a string in bytes',
+      'the length of a string is measured in bytes',
       ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)],
       [false, true],
     ],
@@ -48,17 +48,17 @@ describe('keeps a long string as bytes', () => {
     )
   })
 
-  test('keeps a string as bytes if it is the whole body', () => {
+  test('a string that is the whole body is kept as bytes', () => {
     const { text, bytesOf } = shorten(`"${x(cut)}"`)
     expect([text.length < cut, bytesOf(JSON.parse(text)).length]).toEqual([true, cut])
   })
 
-  test('leaves a string without an end in the text', () => {
+  test('a string without an end stays in the text', () => {
     const body = `{"a":"${x(cut)}`
     expect(shorten(body).text).toBe(body)
   })
 
-  test('leaves text that looks like a placeholder unchanged', () => {
+  test('text that looks like the placeholder of a long string stays unchanged', () => {
     const { bytesOf } = shorten(`["${x(cut)}"]`)
     expect(Buffer.from(bytesOf('0')).toString()).toBe('0')
   })

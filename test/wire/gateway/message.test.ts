@@ -36,7 +36,7 @@ const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({
   otherContent,
 })
 
-describe('reads a message', () => {
+describe('answer in the message form', () => {
   test.each<[fields: object, piece: Piece]>([
     [
       {
@@ -77,7 +77,9 @@ describe('reads a message', () => {
       },
       { text: 'a', otherContent: ['a picture'] },
     ],
-  ])('reads the message %j', (fields, piece) => expect(readMessage(fields)).toEqual(whole(piece)))
+  ])('an answer in the message form is read from %j', (fields, piece) =>
+    expect(readMessage(fields)).toEqual(whole(piece)),
+  )
 
   test.each([
     [{}, 'content: is missing'],
@@ -86,7 +88,7 @@ describe('reads a message', () => {
     [{ content: ['a', 5] }, 'content[1]: must be an object'],
     [{ content: [{ text: 5 }] }, 'content[0].text: must be text'],
     [5, 'the body: must be an object'],
-  ])('%j is not a message', (value, problem) => {
+  ])('%j is not an answer in the message form', (value, problem) => {
     const message = `the answer has another shape than documented: ${problem}`
     expect(() => readMessage(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
   })
@@ -100,12 +102,12 @@ describe('reads a message', () => {
     [Object.create({ content: [] }), false],
     [['content'], false],
     ['content', false],
-  ])('%j is a message: %j', (value, is) => expect(isMessage(value)).toBe(is))
+  ])('%j is an answer in the message form: %j', (value, is) => expect(isMessage(value)).toBe(is))
 })
 
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
 
-describe('reads an event of a message stream', () => {
+describe('event of a message stream', () => {
   test.each<[event: { type: string }, piece: Piece]>([
     [
       event('message_start', {
@@ -150,14 +152,16 @@ describe('reads an event of a message stream', () => {
       event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
       { text: 'abc' },
     ],
-  ])('reads the stream event %j', (value, piece) => expect(readMessageEvent(value)).toEqual(whole(piece)))
+  ])("the message stream's event is read: %j", (value, piece) =>
+    expect(readMessageEvent(value)).toEqual(whole(piece)),
+  )
 
   test.each([
     [event('message_start', { message: 5 }), 'message: must be an object'],
     [event('message_start', { message: { content: [5] } }), 'message.content[0]: must be an object'],
     [event('content_block_start', { content_block: 5 }), 'content_block: must be an object'],
     [event('content_block_delta', { delta: { text: 5 } }), 'delta.text: must be text'],
-  ])('%j is not a stream event', (value, problem) => {
+  ])('%j is not an event of a message stream', (value, problem) => {
     expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
   })
 
@@ -174,7 +178,7 @@ describe('reads an event of a message stream', () => {
     [{ type: ['ping'] }, false],
     [['ping'], false],
     [null, false],
-  ])('%j is a stream event: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
+  ])('%j is an event of a message stream: %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
 })
 
 test.each([
@@ -187,7 +191,7 @@ test.each([
   [event('content_block_delta', { delta: null }), undefined],
   [null, undefined],
   ['content_block_delta', undefined],
-])('readTextDelta reads %j without a schema: %j', (value, text) => {
+])('the text of the event %j is read without a schema: %j', (value, text) => {
   expect(readTextDelta(value)).toBe(text)
   if (text !== undefined) expect(readMessageEvent(value as { type: string })).toEqual(whole({ text }))
 })

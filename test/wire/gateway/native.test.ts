@@ -17,7 +17,7 @@ function read(value: object, { text = '', summary = {}, otherContent = [], ...mo
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
 const open = { isFinished: false }
 
-test('reads a native answer', () => {
+test('a native answer is read with all its fields', () => {
   const answer = {
     candidates: [
       {
@@ -66,9 +66,9 @@ test.each<[answer: object, piece: Piece]>([
   [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
-])('reads the text of the native answer %j', (answer, piece) => read(answer, piece))
+])('the text of the native answer %j is read', (answer, piece) => read(answer, piece))
 
-describe('reads candidates', () => {
+describe('candidates of a native answer', () => {
   const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
   const finished = { finishReason: 'STOP' }
 
@@ -82,7 +82,9 @@ describe('reads candidates', () => {
     [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false }],
     [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent: ['something else'] }],
     [[{ index: 1, ...finished }], { isFinished: true }],
-  ])('reads the first of the candidates %j', (candidates, piece) => read({ candidates }, piece))
+  ])('the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
+    read({ candidates }, piece),
+  )
 })
 
 test.each<[reason: unknown, stopReason: string | undefined]>([
@@ -98,7 +100,7 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
   [9, 'MALFORMED_FUNCTION_CALL'],
   [10, '10'],
   [true, undefined],
-])('maps the finish reason %j to %j', (finishReason, stopReason) => {
+])('the native finish reason %j is read as %j', (finishReason, stopReason) => {
   const summary = stopReason === undefined ? {} : { stopReason: stopReason }
   read({ candidates: [{ finishReason }] }, { summary, isFinished: stopReason !== undefined })
 })
@@ -121,7 +123,7 @@ test.each<[answer: object, piece: Piece]>([
     { candidates: [{ finishMessage: 'a' }], promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' } },
     { summary: { stopReason: 'x', stopMessage: 'a' }, isFinished: true },
   ],
-])('reads the reason of a blocked prompt: %j', (answer, piece) => read(answer, piece))
+])('the reason of a blocked prompt is read from %j', (answer, piece) => read(answer, piece))
 
 test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
   [{}, {}],
@@ -168,7 +170,7 @@ test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
     { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
   [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
-])('reads the token counts of %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
+])('the token counts are read from %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
 test.each<[part: object, has: Piece]>([
   [{ functionCall: {} }, { otherContent: ['a function call'] }],
@@ -184,7 +186,7 @@ test.each<[part: object, has: Piece]>([
   [{ fileData: { fileUri: 'a' } }, { otherContent: ['a file'] }],
   [{ executableCode: {}, thought: false }, { otherContent: ['code'] }],
   [{ text: 'a', thought: true, thoughtSignature: 'b' }, { otherContent: ['thoughts'] }],
-])('the part %j has only content other than text, or none', (part, has) =>
+])('the kinds of content other than text are named for the part %j', (part, has) =>
   read(parts({}, part, {}), { ...open, ...has }),
 )
 
@@ -195,10 +197,8 @@ test.each<[candidate: object, hasOther: boolean]>([
   [{ content: null, output: 'a' }, false],
   [{ content: { role: 'model' }, output: 'a' }, false],
   [{ safetyRatings: [] }, false],
-])(
-  'reports for the candidate %j whether its content has something other than parts: %j',
-  (candidate, hasOther) =>
-    read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
+])('the content of the candidate %j contains something other than parts: %j', (candidate, hasOther) =>
+  read({ candidates: [candidate] }, { ...open, otherContent: hasOther ? ['something else'] : [] }),
 )
 
 test.each([

@@ -29,11 +29,11 @@ test.each<[source: string, path: (string | number)[], end?: number]>([
   ['a["x"', ['a'], 1],
   ['a"b', ['a'], 1],
   ['a[0=1', ['a'], 1],
-])('the path at the start of %j is %j', (source, path, end = source.length) => {
+])('the path at the start of the --set text %j is %j', (source, path, end = source.length) => {
   expect(readFieldPath(source)).toEqual({ path, end })
 })
 
-describe('parses an assignment', () => {
+describe('assignment of --set', () => {
   test.each([
     ['a=1', ['a'], '1'],
     ['a= [1, 2.50] ', ['a'], ' [1, 2.50] '],
@@ -42,7 +42,7 @@ describe('parses an assignment', () => {
     ['a=b=c', ['a'], '"b=c"'],
     ['a.b[]=null', ['a', 'b', undefined], 'null'],
     ['a[0]="x"', ['a', 0], '"x"'],
-  ])('parses the assignment %j', (source, path, json) => {
+  ])('the assignment %j is accepted by --set', (source, path, json) => {
     expect(parseAssignment(source)).toEqual({ path, json, source: `--set ${source}` })
   })
 
@@ -53,21 +53,21 @@ describe('parses an assignment', () => {
       `--set ${source}: ${form}`,
     ]),
     [`a${'.a'.repeat(1000)}=1`, '--set: its path has more than 1000 steps'],
-  ])('rejects the assignment %j', (source, message) => {
+  ])('the assignment %j is rejected by --set', (source, message) => {
     expect(() => parseAssignment(source)).toThrow(new CliError('usage', message))
   })
 
-  test('an assignment may have 1000 path steps', () => {
+  test('an assignment of --set may have 1,000 path steps', () => {
     expect(parseAssignment(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
   })
 
-  test('an assignment of a flag has its path as its source', () => {
+  test('an assignment that a flag makes names its path in messages', () => {
     expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
     expect(createAppending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 
-describe('an edit keeps the source text of other fields', () => {
+describe('edit of a JSON body', () => {
   test.each<[text: string, sets: string[], edited: string]>([
     ['{}', [], '{}'],
     [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
@@ -87,9 +87,12 @@ describe('an edit keeps the source text of other fields', () => {
     ['{}', ['a[0]=1'], '{"a":[1]}'],
     ['{}', ['["\\""]=1'], '{"\\"":1}'],
     ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
-  ])('edits %j with --set %j and keeps the rest byte for byte', (text, sets, edited) => {
-    expect(editJson(text, sets.map(parseAssignment))).toBe(edited)
-  })
+  ])(
+    '%j with --set %j changes only the assigned path and keeps the rest byte for byte',
+    (text, sets, edited) => {
+      expect(editJson(text, sets.map(parseAssignment))).toBe(edited)
+    },
+  )
 
   test.each<[text: string, set: string, problem: string]>([
     ['[]', 'a=1', 'the body is not an object'],
@@ -101,7 +104,7 @@ describe('an edit keeps the source text of other fields', () => {
     ['{"a":[1]}', 'a[2]=1', 'a[2] would leave a gap'],
     ['{"a":[]}', 'a[1].b=1', 'a[1] would leave a gap'],
     ['{}', 'a[1]=1', 'a[1] would leave a gap'],
-  ])('%s: rejects --set %s: %s', (text, set, problem) => {
+  ])('the body %s rejects --set %s: %s', (text, set, problem) => {
     expect(() => editJson(text, [parseAssignment(set)])).toThrow(
       new CliError('usage', `--set ${set}: ${problem}`),
     )

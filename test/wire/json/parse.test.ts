@@ -10,7 +10,7 @@ import * as z from '../../../src/wire/zod.ts'
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
-test('parses text nested 1000 levels deep', () => {
+test('JSON nested 1,000 levels deep is parsed', () => {
   expect(parseJson(nested(1000))).toHaveLength(1)
   expect(() => parseJson(nested(1001))).toThrow(new SyntaxError('nested more than 1000 deep'))
   expect(tryParseJson(nested(1001))).toBeUndefined()
@@ -25,16 +25,16 @@ test.each([
   [undefined, false],
   ['{}', false],
   [1, false],
-])('%j is an object: %j', (value, is) => expect(isObject(value)).toBe(is))
+])('%j is a JSON object: %j', (value, is) => expect(isObject(value)).toBe(is))
 
 test.each([
   [['events', 2, 'content', 0, 'text'], 'events[2].content[0].text'],
   [[0, 'a'], '[0].a'],
   [['a.b'], 'a.b'],
   [[], ''],
-])('formats the path %j as %s', (path, written) => expect(formatPath(path)).toBe(written))
+])('the JSON path %j is shown as %s', (path, written) => expect(formatPath(path)).toBe(written))
 
-test('reports the path of each problem that a schema finds', () => {
+test('each problem that a schema finds is reported with its path', () => {
   const schema = z.looseObject({ a: z.array(z.string()) })
   const problems = (value: unknown) => describeIssues(schema.safeParse(value).error as z.core.$ZodError)
   expect(problems({ a: ['x', 1, null] })).toEqual(['a[1]: must be text', 'a[2]: must be text'])

@@ -37,12 +37,12 @@ function scanByCharacter(text: string): string {
   return marks
 }
 
-describe('scans JSON tokens', () => {
+describe('tokens of JSON', () => {
   test.each([
     [6, ['"', '\\', '[', 'x']],
     [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
   ])(
-    'scans the tokens outside of strings for any split of a text of at most %i pieces of %j',
+    'the JSON scanner finds the tokens outside of strings for any split of up to %i pieces of %j',
     (maxPieces, pieces) => {
       const wrong = smallTexts(pieces, maxPieces).filter((text) =>
         [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
@@ -51,7 +51,7 @@ describe('scans JSON tokens', () => {
     },
   )
 
-  test('the scanner starts at the given offset and stops if the visitor returns true', () => {
+  test('the JSON scanner starts at the given offset and stops if its callback returns true', () => {
     const marks: string[] = []
     createWalk()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
     expect(marks).toEqual(['[1', ',2'])
@@ -84,7 +84,7 @@ function jsonTexts(depth: number, blank: string): string[] {
 }
 
 describe.each(['', ' ', '\n', '\r\n\t'])('JSON with %j between tokens', (blank) => {
-  test('the scanner finds the same values as JSON.parse', () => {
+  test('the JSON scanner finds the same values as JSON.parse', () => {
     for (const text of jsonTexts(2, blank)) expect(read(blank + text), text).toEqual(JSON.parse(text))
   })
 
@@ -97,7 +97,7 @@ describe.each(['', ' ', '\n', '\r\n\t'])('JSON with %j between tokens', (blank) 
   })
 })
 
-test('the scanner stays within a text that is not JSON', () => {
+test('the JSON scanner stays within a text that is not JSON', () => {
   const pieces = ['{', '}', '[', ']', ',', ':', '"', '""', '\\', '1', ' ']
   const count = (text: string) => {
     try {

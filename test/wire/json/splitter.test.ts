@@ -52,9 +52,9 @@ const sequences: [text: string, splitting: Splitting][] = [
 describe.each([
   ['an array', createArraySplitter, arrays],
   ['a sequence', createSequenceSplitter, sequences],
-] as const)('splits %s into its values, however it arrives', (_, create, rows) => {
+] as const)('values of %s that arrives in chunks', (_, create, rows) => {
   test.each(rows)(
-    'splits %j into the same values for any split',
+    '%j is split into the same JSON values however it arrives',
     (text, { values = [], rest = '', closed = false }) => {
       for (const pieces of [[text], [...text], ...cutsOf(text)])
         expect(split(create, pieces), pieces.join('^')).toEqual({

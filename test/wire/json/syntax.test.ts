@@ -13,12 +13,15 @@ describe('JSON syntax check', () => {
     ['escapes', ['"', '\\"', '\\\\', '\\/', '\\b', '\\f', '\\n', '\\r', '\\t', '\\x', '\\v'], 3],
     ['words', ['true', 'false', 'null', 'True', 'x'], 2],
     ['blanks', [' ', '\t', '\n', '\r', '\v', '\u00a0', '\ufeff', '[1]'], 3],
-  ])('finds a syntax error exactly if JSON.parse does: every short text of %s', (_, pieces, maxPieces) => {
-    const wrong = smallTexts(pieces, maxPieces).filter(
-      (text) => (findSyntaxError(text, 9) === undefined) !== isJson(text),
-    )
-    expect(wrong).toEqual([])
-  })
+  ])(
+    'the JSON syntax check rejects exactly the texts that JSON.parse rejects: every short text of %s',
+    (_, pieces, maxPieces) => {
+      const wrong = smallTexts(pieces, maxPieces).filter(
+        (text) => (findSyntaxError(text, 9) === undefined) !== isJson(text),
+      )
+      expect(wrong).toEqual([])
+    },
+  )
 })
 
 const wrongText = 'text with a wrong escape, a line break or no end'
@@ -46,7 +49,7 @@ test.each([
   ['^"\\u00e9\\u00g"', wrongText],
   ['[{"a":^[', 'nested more than 2 deep'],
   ['[[],[],[^{', 'nested more than 2 deep'],
-])('the syntax error of %s is: %s', (marked, reason) => {
+])('the JSON syntax error of %s is: %s', (marked, reason) => {
   expect(findSyntaxError(marked.replace('^', ''), 2)).toEqual({ offset: marked.indexOf('^'), reason })
 })
 
@@ -60,6 +63,6 @@ test.each([
   ['"a\n', 'line 1, column 1: text with a wrong escape, a line break or no end'],
   ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 deep'],
   ['[\n]', 'line 2, column 2'],
-])('reports the position of the error in %j', (text, expectedText) => {
+])('the JSON syntax check reports the line and column of the error in %j', (text, expectedText) => {
   expect(describeJsonError(text)).toBe(expectedText)
 })

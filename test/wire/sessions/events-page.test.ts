@@ -24,7 +24,7 @@ test.each<[text: string, events: object[], statesNext: boolean, next?: object]>(
   [`{"data":[${first}],"has_more":false}`, [{ id: 'a', type: 'x' }], true],
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
-])('the events page %s has the events %j, says if more follow: %j, and continues with %j', (...row) => {
+])('the events page %s has the events %j, more follow: %j, and the next page is %j', (...row) => {
   const [text, events, statesNext, next] = row
   const page = readEventsPage(text)
   expect(page).toMatchObject({ items: events.map((event) => ({ event })), statesNext })
@@ -37,7 +37,7 @@ test.each([
   ['null', 'must be an object'],
   ['{"id":"b"}', 'type: is missing'],
   ['{"id":"b","type":5}', 'type: must be text'],
-])('%s is not an event: the page has the events before it and then fails', (other, problem) => {
+])('an events page with the invalid event %s has the events before it and then fails', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
     const { items, statesNext, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
@@ -47,7 +47,7 @@ test.each([
   }
 })
 
-test('an error in a page calls it a list of events', () => {
+test('the message about an error in an events page calls it a list of events', () => {
   expect(failureOf(() => readEventsPage('{"data":5}'))?.message).toBe(
     'the list of events: data must be a list',
   )
@@ -76,7 +76,7 @@ test.each([
   expect(failureOf(() => readEventItem(data))).toMatchObject({ kind: 'response', message })
 })
 
-/** Each row has a stream error, its kind, and whether reopening the stream is useless. */
+/** An error event of a stream, its name and kind, and true if it is useless to reopen the stream. */
 test.each<[data: string, name: string, kind: string, isPermanent: boolean, says: string | undefined]>([
   ['out of order', 'error', 'response', false, 'out of order'],
   ['"out of order"', 'error', 'response', false, 'out of order'],
@@ -87,16 +87,19 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   ['{"error":{"type":"rate_limit_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"overloaded_error","message":"m"}}', '', 'response', false, 'm'],
   ['{"error":{"type":"odd"},"request_id":"r1"}', 'x', 'response', false, undefined],
-])('%s with the name %j ends a stream: %s, permanently: %j', (data, name, kind, isPermanent, says) => {
-  const failure = failureOf(() => readEventItem(data, name))
-  expect(failure).toMatchObject({
-    kind,
-    message: 'the stream of events ended with an error',
-    details: { sent: 'yes', isPermanent, serviceMessage: says },
-  })
-  const body = data.startsWith('out') ? data : JSON.parse(data)
-  expect(failure?.details).toMatchObject({ body, requestId: body.request_id })
-})
+])(
+  'the error %s in a stream event named %j has the kind "%s" and is permanent: %j',
+  (data, name, kind, isPermanent, says) => {
+    const failure = failureOf(() => readEventItem(data, name))
+    expect(failure).toMatchObject({
+      kind,
+      message: 'the stream of events ended with an error',
+      details: { sent: 'yes', isPermanent, serviceMessage: says },
+    })
+    const body = data.startsWith('out') ? data : JSON.parse(data)
+    expect(failure?.details).toMatchObject({ body, requestId: body.request_id })
+  },
+)
 
 test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean | undefined, is: boolean]>([
   ['credentials', undefined, true, true],
@@ -108,7 +111,7 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['refused', 200, false, false],
   ['service', 200, true, false],
   ['response', 200, true, false],
-])('a failure of kind %s with status %s and isPermanent %s is final: %j', (...row) => {
+])('a session failure of kind %s with status %s and isPermanent %s is final: %j', (...row) => {
   const [kind, status, isPermanent, is] = row
   expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
 })

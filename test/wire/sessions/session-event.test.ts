@@ -22,12 +22,12 @@ test.each<[given: unknown, read: unknown]>([
     { id: null, type: '', processed_at: null },
     { type: '', processed_at: null },
   ],
-])('an event needs only a valid type: %j', (given, read) => {
+])('an event of a session needs only a valid type: %j', (given, read) => {
   expect(SessionEvent.parse(given)).toEqual(read)
   expect(EventsReceipt.parse({ data: [given] })).toEqual({ data: [read] })
 })
 
-test.each([{}, { type: 5 }, 'x', null, []])('%j is not an event', (given) => {
+test.each([{}, { type: 5 }, 'x', null, []])('%j is not an event of a session', (given) => {
   expect(SessionEvent.safeParse(given).success).toBe(false)
   expect(EventsReceipt.safeParse({ data: [given] }).success).toBe(false)
 })
@@ -41,7 +41,7 @@ test('the response to sent events may have no events', () => {
   expect(EventsReceipt.safeParse({ data: 'x' }).success).toBe(false)
 })
 
-describe('reads the stop reason', () => {
+describe('stop reason of a session', () => {
   test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
     ['end_turn', { type: 'end_turn' }],
     [{ type: 'end_turn' }, { type: 'end_turn' }],
@@ -65,7 +65,7 @@ describe('reads the stop reason', () => {
     [null, {}],
     [undefined, {}],
     [['a'], {}],
-  ])('reads the stop reason of %j', (reason, read) =>
+  ])('the stop reason is read from %j', (reason, read) =>
     expect(readStopReason(event({ stop_reason: reason }))).toEqual(read),
   )
 
@@ -85,7 +85,7 @@ describe('reads the stop reason', () => {
     [{ stop_reason: null }, {}],
     [{ stop_reason: 'refusal' }, {}],
     [{}, {}],
-  ])('reads the details of a stop reason, next to it or inside it: %j', (fields, read) =>
+  ])('the details of a stop reason are read next to it or from its inside: %j', (fields, read) =>
     expect(readStopDetails(event(fields))).toEqual(read),
   )
 })
@@ -105,15 +105,18 @@ test.each<[content: unknown, text: string, cell: string]>([
   [[], '', ''],
   [{ type: 'text', text: 'a' }, '', ''],
   [undefined, '', ''],
-])('the content %j has the text %j and the table cell %j', (content, text, cell) => {
+])('the event content %j has the text %j and the table cell %j', (content, text, cell) => {
   expect(readText(event({ content }))).toBe(text)
   expect(describeContent(event({ content }))).toBe(cell)
 })
 
-test.each(['event_start', 'event_delta'])('%s without an id is a preview', (type) => {
-  expect(isPreview(event({ type }))).toBe(true)
-  expect(isPreview(event({ type, id: 'i' }))).toBe(false)
-})
+test.each(['event_start', 'event_delta'])(
+  'the event %s without an id is a preview of a later event',
+  (type) => {
+    expect(isPreview(event({ type }))).toBe(true)
+    expect(isPreview(event({ type, id: 'i' }))).toBe(false)
+  },
+)
 
 test.each([
   ['session.status_idle', true],
@@ -123,7 +126,7 @@ test.each([
   ['session.deleted_x', false],
   ['x_session.deleted', false],
   ['agent.message', false],
-])('%s stops the session: %j', (type, is) => {
+])('the event %s stops the session: %j', (type, is) => {
   expect(stopsSession(event({ type }))).toBe(is)
   expect(isPreview(event({ type }))).toBe(false)
 })

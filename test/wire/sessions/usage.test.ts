@@ -36,7 +36,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [{}, undefined],
   [null, undefined],
   [[1], undefined],
-])('reads the token counts %j as %j', (usage, tokens) => {
+])('the token counts %j are read as %j', (usage, tokens) => {
   expect(readUsage(usage)).toStrictEqual(tokens && { tokens, cost: undefined })
 })
 
@@ -61,7 +61,7 @@ test.each<[money: unknown, read: Money | undefined]>([
   ]),
   ['187', undefined],
   [null, undefined],
-])('reads the amount %j as %o', (money, read) => {
+])('the amount %j is read as %o', (money, read) => {
   expect(readUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
   expect(readBudget({ max_list_cost: money })).toStrictEqual(read)
 })
