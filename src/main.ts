@@ -157,12 +157,12 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
 function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
-    cleanups.delete(clean)
     try {
       if (clean() === true) isAtStart = true
     } catch {
       // A failed cleanup does not stop the others.
     }
+    cleanups.delete(clean)
   }
   return isAtStart
 }

@@ -45,7 +45,6 @@ class Attempt implements Dispatcher.DispatchHandler {
   )
   #reached: DeliveryState = 'not-sent'
   #connection: Connection | undefined
-  #isFinished = false
   /** Bytes received on the connection before the request. */
   #bytesBefore = 0
 
@@ -119,9 +118,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #finish = (isWhole = false): void => {
     const { open, connections } = this.#options
-    open.delete(this.#finish)
-    if (this.#isFinished) return
-    this.#isFinished = true
+    if (!open.delete(this.#finish)) return
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {

@@ -4,7 +4,8 @@ import { Deadline } from '../../src/deadline.ts'
 import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { realTimers } from '../../src/timers.ts'
-import { response, serve } from '../harness/server.ts'
+import { run } from '../harness/run.ts'
+import { pointedAt, response, serve } from '../harness/server.ts'
 
 const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, headers: {}, deadline })
 
@@ -32,6 +33,25 @@ test('aborting a sent request closes its connection and forbids a retry', async 
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({ kind: 'not-sent' })
   expect([...open]).toEqual([])
   expect(server.requests).toHaveLength(1)
+})
+
+test('a signal closes the connection of the request in progress', async () => {
+  let clean: (exit: number) => string = () => ''
+  let close = () => {}
+  const closed = new Promise<void>((resolve) => {
+    close = resolve
+  })
+  const mute = await serve((socket) => {
+    socket.on('close', () => close())
+    clean(130)
+  })
+  onTestFinished(() => mute.close())
+  const onSignal = (act: typeof clean) => {
+    clean = act
+  }
+  // In a process, the signal ends the run. Here the run stays open.
+  void run(['chat', 'x'], { exchange: 'network', env: pointedAt(mute), onSignal })
+  await closed
 })
 
 test('--timeout does not end an upload that makes progress, however long it takes', async () => {
