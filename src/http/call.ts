@@ -85,6 +85,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     choosing ??= chooseExchange(context, settings, isOneOfMany)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
+    parts.requireLock?.()
     const call = endings.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isOneOfMany)
     /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
@@ -101,12 +102,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
           consequence ?? findSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })
     }
-    const { deadline = context.deadline, isSingle } = parts
+    const { deadline = context.deadline, isSingle, requireLock } = parts
     const rules = createCallRules(context, call, {
       repeat: endpoint.repeat,
       retries: isSingle ? 0 : retries,
       retryUnknown,
       deadline: deadline.atMs,
+      requireLock,
     })
     const attempt = async (attempts: number) => {
       summary.attempts++
@@ -124,15 +126,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       })
       return answer
     }
-    const sending = retry(deadline, { ...rules, requireLock: parts.requireLock }, attempt)
+    const sending = retry(deadline, rules, attempt)
     const isSilent = isSingle || parts.hasOutput || isOneOfMany
     if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     const response = await sending
       .catch((error: unknown) => {
         call.end()
-        // The call failed before its first attempt, so there is no delivery state to explain.
-        if (!(error instanceof CliError) || error.details.attempts === undefined) throw error
-        throw explain(error)
+        throw error instanceof CliError ? explain(error) : error
       })
       .finally(() => {
         if (isSilent) return
@@ -216,8 +216,13 @@ interface Response extends HttpResponse {
   attempts: number
 }
 
+interface CallPolicy extends RetryPolicy {
+  /** Throws a `CliError` if another run has taken the lock of this run. */
+  requireLock: RequestParts['requireLock']
+}
+
 /** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
-function createCallRules({ host, messages }: Context, call: Call, policy: RetryPolicy): RetryRules {
+function createCallRules({ host, messages }: Context, call: Call, policy: CallPolicy): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
   return {
@@ -226,25 +231,34 @@ function createCallRules({ host, messages }: Context, call: Call, policy: RetryP
       call.reach(getDeliveryState(result))
       const now = host.timers.now()
       const wait = decideRetry(policy, result, { attempt: attempts, now, random: host.timers.random() })
-      last = withEarlier(wait instanceof CliError ? wait : result, furthest).with({ attempts })
+      const ended = wait instanceof CliError ? wait : result
+      // "Nothing was sent" would be false after an earlier attempt.
+      last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
       if (wait instanceof CliError) return last
       if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
       messages.note(describeRetry(last, wait))
       return wait
     },
     whenLate: (failure) => (last ?? failure).with({ deadline: true }),
+    beforeNext() {
+      try {
+        policy.requireLock?.()
+      } catch (error) {
+        if (!(error instanceof CliError) || !last) throw error
+        const { attempts } = last.details
+        const isUnanswered = call.getOutcome().sent === 'unknown'
+        throw isUnanswered ? joinEarlier(error, last) : error.with({ attempts })
+      }
+    },
   }
 }
 
-/**
- * If the last attempt sent nothing but an earlier one did, the earlier failure counts: "nothing was sent"
- * would be false.
- */
-function withEarlier(failure: CliError, furthest: CliError | undefined): CliError {
-  if (failure.kind !== 'not-sent' || !furthest) return failure
-  const message = `${failure.message}; before that, ${furthest.message}`
-  return furthest.with({ deadline: failure.details.deadline }, message)
-}
+/** Returns the failure of an earlier attempt, which counts because it sent the request. */
+const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
+  earlier.with(
+    { deadline: failure.details.deadline },
+    `${failure.message}; before that, ${earlier.message}`,
+  )
 
 /** Adds the details of the response to a failure of reading the response, or of writing the received data. */
 function completeReadFailure(failure: unknown, { status, attempts, head }: Response): unknown {

@@ -4,8 +4,6 @@ import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
 
 /** Decides about further attempts of one kind of work. */
 export interface RetryRules {
-  /** Called before each attempt. Throws a `CliError` if another run has taken the lock of this run. */
-  requireLock?: (() => void) | undefined
   /**
    * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
    * number of attempts made.
@@ -13,6 +11,8 @@ export interface RetryRules {
   decide(failure: CliError, attempts: number): number | CliError
   /** Returns the failure if the deadline passes before the next attempt. */
   whenLate(failure: CliError): CliError
+  /** Called before each attempt after the first. Throws a `CliError` if no further attempt is allowed. */
+  beforeNext?(): void
 }
 
 /** Repeats attempts until one succeeds. Throws the failure that ends them. */
@@ -22,7 +22,6 @@ export async function retry<T>(
   attempt: (attempts: number) => Promise<T>,
 ): Promise<T> {
   for (let attempts = 1; ; attempts++) {
-    rules.requireLock?.()
     try {
       return await attempt(attempts)
     } catch (error) {
@@ -32,6 +31,7 @@ export async function retry<T>(
       await deadline.wait(wait)
       if (deadline.hasPassed) throw rules.whenLate(error)
     }
+    rules.beforeNext?.()
   }
 }
 

@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { execute, home as processHome } from '../harness/process.ts'
@@ -229,6 +230,23 @@ describe('lock file that another run takes (needs files replaced while open)', (
     const { code, requests } = await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })
     expect([code, requests.length]).toEqual([11, 1])
     expect(existsSync(path)).toBe(true)
+  })
+
+  test('a chat without an answer exits with 10 if it loses the lock of its thread before the next attempt', async () => {
+    const cwd = temporaryFolder()
+    const exchange: Exchange = async (_, onSent) => {
+      onSent?.()
+      takeOver(join(cwd, 'notes.parley-lock'))
+      throw new CliError('unknown', 'the connection was reset')
+    }
+    const argv = ['chat', 'hi', '--thread', 'notes', '--retry-unknown', '--errors', 'json']
+    const { code, err, requests } = await run(argv, { cwd, exchange })
+    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    expect([code, requests.length]).toEqual([10, 1])
+    expect(error).toMatchObject({ sent: 'unknown', retry: 'later', safeToRetry: false, attempts: 1 })
+    expect(error.message).toBe(
+      'notes: another parley process has taken it over; before that, the connection was reset; notes was not created',
+    )
   })
 
   test('chat --thread exits with 11 if its lock file is not empty, and keeps the content', async () => {
