@@ -38,6 +38,7 @@ export default {
 
   companions: {
     ...batchCompanions,
+    '--schema': { bars: ['--raw'] },
     '--schema-retries': { needs: ['--schema'] },
     '--stream': { bars: ['--batch'] },
     '--markdown': { bars: ['--batch', '--raw', '--schema'] },

@@ -1,7 +1,7 @@
 import { type AnswerEnd, describeCut } from '../content/footer.ts'
 import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { CliError, type FailureDetails } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
 import { oneLine } from '../io/escape.ts'
 import { addToSums } from '../summary.ts'
@@ -49,6 +49,11 @@ export class LongAnswer {
 
   get isBegun(): boolean {
     return this.#parts > 0
+  }
+
+  /** Number of attempts of all answered requests. */
+  get attempts(): number {
+    return this.#attempts
   }
 
   get isWhole(): boolean {
@@ -115,13 +120,21 @@ export class LongAnswer {
     const { kind, message, details } = error
     const sum = { attempts: attempts + (details.attempts ?? 0) }
     if (this.#isWhole) return error.with(sum)
-    const known: FailureDetails = { ...sum, sent: details.sent === 'unknown' ? 'unknown' : 'yes' }
     const why =
       kind === 'file' || kind === 'stopped' ? message : `the answer could not be continued: ${message}`
-    if (kind !== 'not-sent' || isRepeated) return error.with(known, why)
-    const { consequence, ...rest } = details
-    return new CliError('response', why, { ...rest, ...known, delivery: 'answered', retry: 'later' })
+    const summed = error.with(sum, why)
+    return isRepeated ? summed.with({ sent: getSentAfterAnswer(summed) }) : explainAfterAnswer(summed)
   }
+}
+
+const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
+
+/** Returns the failure of a run that has received another answer before, so "nothing was sent" would be false. */
+export function explainAfterAnswer(error: CliError): CliError {
+  const sent = getSentAfterAnswer(error)
+  if (error.kind !== 'not-sent') return error.with({ sent })
+  const { consequence, ...details } = error.details
+  return new CliError('response', error.message, { ...details, sent, delivery: 'answered', retry: 'later' })
 }
 
 /** Adds the token and changes nothing else, because the service rejects a token in another request. */

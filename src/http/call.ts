@@ -36,12 +36,8 @@ export interface ReadableResponse extends HttpResponse {
    * the run is interrupted.
    */
   accept(result?: string): void
-}
-
-/** A response that the caller reads in pieces and closes. */
-interface StreamedResponse extends ReadableResponse {
-  /** Adds the details of the call to a failure of reading the response, or of writing the received data. */
-  complete(error: unknown): unknown
+  /** Ends the call with a failure of reading the response, or of writing its data. Returns it with the details of the call. */
+  complete<E>(error: E): E | CliError
 }
 
 /** Makes the calls of a run. Many may be in progress at once: each failure describes its own call. */
@@ -76,7 +72,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     endpoint: Endpoint,
     parts: RequestParts,
     read?: (response: ReadableResponse) => Promise<void>,
-  ): Promise<StreamedResponse> {
+  ): Promise<ReadableResponse> {
     // Requests of a batch may name several models, so the summary has no model.
     summary.model = isOneOfMany ? undefined : parts.params.model
     summary.session = parts.params.session
@@ -110,7 +106,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       deadline: deadline.atMs,
       requireLock,
     })
-    const attempt = async (attempts: number) => {
+    const attempt = async (attempts: number): Promise<ReadableResponse> => {
       summary.attempts++
       call.attempt()
       // A batch ends its requests itself, so they get no deadline.
@@ -120,16 +116,31 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const head = await readHead(response.headers, host.timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
-      const answer = { ...response, head, attempts, accept: call.confirm }
+      const facts = { status: response.status, attempts, head }
+      const answer: ReadableResponse = {
+        ...response,
+        attempts,
+        accept: call.confirm,
+        close() {
+          response.close()
+          call.end()
+        },
+        complete(error) {
+          call.end()
+          const failure = completeReadFailure(error, facts)
+          return failure instanceof CliError && failure !== error ? explain(failure) : error
+        },
+      }
       await read?.(answer).catch((error) => {
-        throw completeReadFailure(error, answer)
+        throw completeReadFailure(error, facts)
       })
+      summary.requestId = head.requestId
       return answer
     }
     const sending = retry(deadline, rules, attempt)
     const isSilent = isSingle || parts.hasOutput || isOneOfMany
     if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
-    const response = await sending
+    return sending
       .catch((error: unknown) => {
         call.end()
         throw error instanceof CliError ? explain(error) : error
@@ -140,19 +151,6 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         stopSpinner?.()
         stopSpinner = undefined
       })
-    summary.requestId = response.head.requestId
-    return {
-      ...response,
-      close() {
-        response.close()
-        call.end()
-      },
-      complete(error) {
-        call.end()
-        const failure = completeReadFailure(error, response)
-        return failure instanceof CliError && failure !== error ? explain(failure) : error
-      },
-    }
   }
 
   return {
@@ -209,8 +207,9 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 }
 
-/** A response with status 2xx. */
-interface Response extends HttpResponse {
+/** Facts of a response with status 2xx, which a failure of reading it has, too. */
+interface ResponseFacts {
+  status: number
   head: ResponseHead
   /** Number of attempts, including this one. */
   attempts: number
@@ -255,13 +254,10 @@ function createCallRules({ host, messages }: Context, call: Call, policy: CallPo
 
 /** Returns the failure of an earlier attempt, which counts because it sent the request. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
-  earlier.with(
-    { deadline: failure.details.deadline },
-    `${failure.message}; before that, ${earlier.message}`,
-  )
+  earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
 /** Adds the details of the response to a failure of reading the response, or of writing the received data. */
-function completeReadFailure(failure: unknown, { status, attempts, head }: Response): unknown {
+function completeReadFailure(failure: unknown, { status, attempts, head }: ResponseFacts): unknown {
   // A failure with attempts belongs to another call, which has added its own details.
   if (!(failure instanceof CliError) || failure.details.attempts !== undefined) return failure
   const { isErrorInSuccess, retryAfter, requestId } = failure.details

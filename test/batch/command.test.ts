@@ -1198,7 +1198,6 @@ describe('tokens of failed answers', () => {
   const ways: [string, string[], string][] = [
     ['--fail-on-cut', ['--fail-on-cut'], cut],
     ['--schema', ['--schema', 's.json'], message('no JSON')],
-    ['--schema and --raw', ['--schema', 's.json', '--raw'], message('no JSON')],
   ]
 
   test.each(ways)(

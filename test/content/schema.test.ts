@@ -172,12 +172,11 @@ describe('answer that does not match its schema', () => {
     expect(readFileSync(path, 'utf8')).toBe('{"name":"A')
   })
 
-  test('--schema saves only the last mismatching answer, and none that is empty or printed by --raw', async () => {
+  test('--schema saves only the last mismatching answer, and none that is empty', async () => {
     const { keptIn, TMPDIR, ...place } = world()
     await run([...argv, '--schema-retries', '1'], { ...place, exchange: answers('no', 'nor this') })
     expect(keptIn().map((name) => readFileSync(join(TMPDIR, name), 'utf8'))).toEqual(['nor this'])
     await run(argv, { ...place, exchange: answering(message(' \n')) })
-    await run([...argv, '--raw'], { ...place, exchange: answering(message('no')) })
     expect(keptIn()).toHaveLength(1)
   })
 
@@ -238,9 +237,10 @@ test('--stream with --schema prints an answer only after its check, and saves a 
   expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('[1,')
 })
 
-test('--raw with --schema prints the exact bytes, and exits with 8 for a mismatch', async () => {
-  expect(await ask('no JSON', person, '--raw')).toMatchObject({ code: 8, out: message('no JSON') })
-  expect(await ask(fitting, person, '--raw')).toMatchObject({ code: 0, out: message(fitting) })
+test.each([[[]], [['--batch', '-']]])('--schema with --raw is a usage error: %j', async (batch) => {
+  const argv = ['chat', ...batch, '--schema', 's.json', '--raw']
+  const { code, err, requests } = await run(argv, { cwd: folderWith(person), stdin: '"a"' })
+  expect([code, err, requests]).toEqual([2, 'parley: --schema does nothing with --raw\n', []])
 })
 
 test('the message about a mismatch suggests --schema-retries and --schema-via native unless they are given', async () => {

@@ -105,15 +105,15 @@ export class AnswerSchema {
 
   /**
    * Sends a body, and again with the mismatches as a further turn, until an answer matches or no retry is
-   * left. `isLast` is true for the last attempt.
+   * left.
    */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,
-    request: (body: Uint8Array, isLast: boolean) => Promise<T | Mismatch>,
+    request: (body: Uint8Array) => Promise<T | Mismatch>,
   ): Promise<T | Mismatch> {
     let sent = body
     for (let left = this.#use.retries ?? 0; ; left--) {
-      const answer = await request(sent, left === 0)
+      const answer = await request(sent)
       if (!('failure' in answer) || left === 0) return answer
       const { message, details } = answer.failure
       const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`

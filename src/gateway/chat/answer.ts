@@ -51,10 +51,9 @@ export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
 
 /**
  * Prepares to print an answer, or to write it to a file: its text, or with `--raw` the received bytes. With a
- * schema the text is printed after the check. If it does not match, `finish` returns the mismatch, or throws
- * it if `isLast` is true.
+ * schema the text is printed after the check. If it does not match, `finish` returns the mismatch.
  */
-export async function openAnswerPrinting(context: Context, printing: PrintOptions, isLast = true) {
+export async function openAnswerPrinting(context: Context, printing: PrintOptions) {
   const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
   const {
     flags,
@@ -200,12 +199,11 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         const checked = await schema.check(answer.text, describeCut(end))
         if ('failure' in checked) {
           printUsage(context, end.summary, showsUsage)
-          if (isLast) throw checked.failure
-          return checked
+          return { ...checked, failure: response.complete(checked.failure) }
         }
         answer.text = checked.json
         const jsonPrinter = createAnswerPrinter(file ?? context.output)
-        if (!isRaw) jsonPrinter.add(answer.text)
+        jsonPrinter.add(answer.text)
         await jsonPrinter.end()
       }
       await file?.commit()
@@ -214,7 +212,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
     /** Saves the received part. */
     savePart(): SavedPart | undefined {
-      const checked = schema && !isRaw ? text.read() : ''
+      const checked = schema ? text.read() : ''
       if (file) return file.savePart(checked)
       if (!attempts.refusal) return saveText(context, schema ? checked : unprinted.join(''))
       return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())

@@ -2,6 +2,7 @@ import { type BodyParts, buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { type NamedInputs, readInputs } from '../../content/prompt.ts'
+import { saveText } from '../../content/saved-answer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import type { Ending } from '../../endings.ts'
@@ -15,7 +16,13 @@ import type { Settings } from '../../settings/schemas.ts'
 import { addFile } from '../../summary.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
-import { createDeadlineCheck, LongAnswer, type PartReader, type SendPart } from '../long-answer.ts'
+import {
+  createDeadlineCheck,
+  explainAfterAnswer,
+  LongAnswer,
+  type PartReader,
+  type SendPart,
+} from '../long-answer.ts'
 import type { AnswerPrinting, PrintedAnswer, PrintOptions } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 
@@ -59,7 +66,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
 
   let isAnswered = false
-  /** The last answer, if it did not match the schema and no later answer has arrived. */
+  /** The last answer that does not match the schema. */
   let mismatch: Mismatch | undefined
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
@@ -77,16 +84,15 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
-  const askOnce = async (first: Uint8Array, isLast: boolean) => {
+  const askOnce = async (first: Uint8Array) => {
     let opened: AnswerPrinting | undefined
     const send: SendPart = (body, read) =>
       caller.call(endpoint, { ...parts, requireLock, body, meanwhile, hasOutput: opened?.hasOutput() }, read)
     const answer = new LongAnswer(first)
     const reader: PartReader<PrintedAnswer | Mismatch> = {
       async read(response) {
-        mismatch = undefined
         const { openAnswerPrinting } = await loadAnswer()
-        opened ??= await openAnswerPrinting({ ...context, output }, printing, isLast)
+        opened ??= await openAnswerPrinting({ ...context, output }, printing)
         return opened.read(response)
       },
       async finish(response) {
@@ -113,46 +119,38 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       .during(saving, () => answer.receive(send, reader, { requireNext: createDeadlineCheck(context) }))
       .finally(() => opened?.close())
   }
-  const ask = () =>
-    schema
-      ? schema.retryUntilMatching(parts.body, askOnce).catch(async (error: unknown) => {
-          throw await explainAfterMismatch(withAttempts(error, context), context, mismatch)
-        })
-      : askOnce(parts.body, true)
+  const ask = async () => {
+    const answer = await (schema ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body))
+    if ('failure' in answer) throw answer.failure
+    return answer
+  }
+  const savingMismatch = savePart({
+    savePart() {
+      if (!mismatch || isAnswered) return undefined
+      return file ? file.savePart(mismatch.text) : saveText(context, mismatch.text)
+    },
+  })
   const ending: Ending = {
+    ...savingMismatch,
     words: () => (isAnswered ? undefined : conversation?.unchangedNote),
-    explain: (failure) => (isAnswered ? failure : withUnchangedNote(failure, conversation)),
+    explain(failure) {
+      const explained = mismatch ? explainAfterMismatch(failure, mismatch, context) : failure
+      return isAnswered ? explained : withUnchangedNote(savingMismatch.explain(explained), conversation)
+    },
   }
   const answer = await context.endings.during(ending, ask)
-  if ('failure' in answer) throw answer.failure
   if (fileName !== undefined) addFile(context.summary, fileName)
   if (file?.described) context.messages.note(file.described)
   printEnd(context, answer.end, options.usage)
 }
 
-/** A later request has failed, but the answer that did not match the schema was paid for. */
-async function explainAfterMismatch(
-  error: unknown,
-  context: Context,
-  mismatch: Mismatch | undefined,
-): Promise<unknown> {
-  if (!(error instanceof CliError) || !mismatch) return error
-  const [{ saveText }, { withSavedPart }] = await Promise.all([
-    import('../../content/saved-answer.ts'),
-    import('../../io/file-output.ts'),
-  ])
-  const { consequence, ...details } = error.details
-  const isUnsent = error.kind === 'not-sent'
-  const known = { ...details, sent: details.sent === 'unknown' ? details.sent : 'yes' } as const
-  const failure = isUnsent
-    ? new CliError('response', `${mismatch.failure.message}; ${error.message}`, { ...known, retry: 'later' })
-    : error.with(known)
-  return withSavedPart(failure, saveText(context, mismatch.text))
+/** Returns the failure of a run that has received an answer that does not match. */
+function explainAfterMismatch(error: CliError, mismatch: Mismatch, { summary }: Context): CliError {
+  const { attempts } = summary
+  if (error === mismatch.failure) return error.with({ attempts })
+  const message = error.kind === 'not-sent' ? `${mismatch.failure.message}; ${error.message}` : error.message
+  return explainAfterAnswer(error.with({ attempts }, message))
 }
-
-/** Adds the attempts of earlier answers that did not match the schema. */
-const withAttempts = (error: unknown, { summary: { attempts } }: Context): unknown =>
-  error instanceof CliError && error.details.attempts !== undefined ? error.with({ attempts }) : error
 
 /** Adds the state of the conversation to the failure of a sent request. */
 function withUnchangedNote(error: CliError, conversation: Conversation | undefined): CliError {

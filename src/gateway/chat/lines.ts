@@ -4,6 +4,7 @@ import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, type CliError } from '../../errors.ts'
+import type { ReadableResponse } from '../../http/call.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { decodeBodyText } from '../../wire/charset.ts'
@@ -54,7 +55,7 @@ export async function prepareChatLines(
   ) {
     const earlier = state.mismatches.values()
     const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
-    const askOnce = async (body: Uint8Array, isLast: boolean) => {
+    const askOnce = async (body: Uint8Array) => {
       const known = earlier.next()
       if (!known.done) return known.value
       if (!state.parts) requireRetry(state.mismatches.at(-1), requireNext)
@@ -62,8 +63,8 @@ export async function prepareChatLines(
       const { parts } = state
       const reader = {
         read: (response: HttpResponse) => parts.read(response, { isRaw, countAnswer, timers: host.timers }),
-        finish: () => parts.finish({ requirement, schema, isLast }),
-        addReceived: (failure: CliError) => parts.addReceived(failure),
+        finish: (response: ReadableResponse) => parts.finish(response, { requirement, schema }),
+        addReceived: (failure: CliError) => addReceived(state, failure),
       }
       const { value, ...facts } = await caller.receive({
         model,
@@ -77,7 +78,7 @@ export async function prepareChatLines(
       state.mismatches.push(value)
       return value
     }
-    const answer = await (schema ? schema.retryUntilMatching(first, askOnce) : askOnce(first, true))
+    const answer = await (schema ? schema.retryUntilMatching(first, askOnce) : askOnce(first))
     if ('failure' in answer) throw answer.failure
     return answer
   }
@@ -90,7 +91,7 @@ export async function prepareChatLines(
       return {
         ...request,
         send: (line: LineContext, requireNext: RequireContinuation) => ask(request, state, line, requireNext),
-        addReceived: (failure: CliError) => state.parts?.addReceived(failure),
+        addReceived: (failure: CliError) => addReceived(state, failure),
       }
     },
   }
@@ -114,6 +115,15 @@ interface LineState {
   parts: ReceivedParts | undefined
 }
 
+/**
+ * Adds the parts of the incomplete answer to a failure, or else the last answer that did not match the schema.
+ * Returns `undefined` if nothing was received.
+ */
+function addReceived({ parts, mismatches }: LineState, failure: CliError): CliError | undefined {
+  const mismatch = mismatches.at(-1)
+  return parts?.addReceived(failure) ?? (mismatch && failure.with({ answer: mismatch.text }))
+}
+
 interface PartReading {
   isRaw: boolean | undefined
   countAnswer(summary: AnswerSummary): void
@@ -123,8 +133,6 @@ interface PartReading {
 interface AnswerChecks {
   requirement: AnswerRequirement
   schema: AnswerSchema | undefined
-  /** A mismatch is a failure. */
-  isLast: boolean
 }
 
 /** Collects the parts of one answer for the result of a line. */
@@ -182,7 +190,7 @@ class ReceivedParts {
   }
 
   /** Throws a `CliError` with the text if the answer lacks required content. */
-  async finish({ requirement, schema, isLast }: AnswerChecks) {
+  async finish(response: ReadableResponse, { requirement, schema }: AnswerChecks) {
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
@@ -192,8 +200,8 @@ class ReceivedParts {
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     const checked = await schema?.check(text, describeCut(end))
     if (!checked || !('failure' in checked)) return this.#readResponse() ?? checked ?? { text }
-    if (isLast) throw checked.failure
-    return checked
+    const { attempts } = this.answer
+    return { ...checked, failure: response.complete(checked.failure).with({ attempts }) }
   }
 
   /** Returns one response, or a list of several. */

@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { respond } from '../../harness/responses.ts'
-import { message, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
 
 function openSchema() {
   const cwd = temporaryFolder()
@@ -15,18 +15,98 @@ function openSchema() {
 
 const paid = message('no JSON', { usage: { input_tokens: 60, output_tokens: 40 } })
 
-test('chat saves an answer that does not match its schema if the next request cannot connect', async () => {
-  const cwd = openSchema()
+const cut = new CliError('response', 'the answer broke off', { isCutOff: true })
+
+/** Answers with `paid`, and then by `next`. */
+function answeringOnce(next: Exchange): Exchange {
   let count = 0
-  const exchange: Exchange = async () => {
-    if (++count > 1) throw new CliError('not-sent', 'the connection was refused', { isPermanent: true })
-    return respond(200, paid)
+  return (...call) => (count++ === 0 ? answering(paid)(...call) : next(...call))
+}
+
+const argv = [
+  'chat',
+  'x',
+  '--schema',
+  's.json',
+  '--schema-retries',
+  '1',
+  '--retries',
+  '0',
+  '--errors',
+  'json',
+]
+
+describe('a failure after an answer that does not match the schema', () => {
+  const unreachable: Exchange = async () => {
+    throw new CliError('not-sent', 'the connection was refused', { isPermanent: true })
   }
-  const argv = ['chat', 'x', '--schema', 's.json', '--schema-retries', '1', '--errors', 'json']
-  const { code, out, err } = await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd } })
-  const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
-  expect([code, out, error.sent, error.safeToRetry], err).toEqual([8, '', 'yes', false])
-  expect(readFileSync(error.kept, 'utf8')).toBe('no JSON')
+  const unanswered: Exchange = async (_, onSent) => {
+    onSent?.()
+    throw new CliError('unknown', 'the connection was reset')
+  }
+  const broken: Exchange = async () => {
+    const body = (async function* () {
+      yield Buffer.from(
+        'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"half"}}\n\n',
+      )
+      throw cut
+    })()
+    return { ...respond(200, ''), headers: { 'content-type': 'text/event-stream' }, body }
+  }
+
+  test.each<[string, Exchange, object, string[]]>([
+    ['cannot connect', unreachable, { exit: 8, sent: 'yes', safeToRetry: false }, ['no JSON']],
+    ['gets no answer', unanswered, { exit: 10, sent: 'unknown', safeToRetry: false }, ['no JSON']],
+    ['is refused', async () => respond(429, '{}'), { exit: 6, sent: 'yes', safeToRetry: false }, ['no JSON']],
+    [
+      'has no text',
+      async () => respond(200, message(' ')),
+      { exit: 8, sent: 'yes', attempts: 2 },
+      ['no JSON'],
+    ],
+    ['is cut', broken, { exit: 8, sent: 'yes', attempts: 2 }, ['half', 'no JSON']],
+  ])('chat saves the earlier answer if the next request %s', async (_, next, known, saved) => {
+    const cwd = openSchema()
+    const exchange = answeringOnce(next)
+    const { out, err } = await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd } })
+    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    expect([out, error]).toEqual(['', expect.objectContaining(known)])
+    expect([error.kept].flat().map((name) => readFileSync(name, 'utf8'))).toEqual(saved)
+    for (const name of [error.kept].flat()) expect(error.message).toContain(`is saved as ${name}`)
+  })
+
+  test('chat -o saves the earlier answer as FILE.part', async () => {
+    const cwd = openSchema()
+    const exchange = answeringOnce(unanswered)
+    const { err } = await run([...argv, '-o', 'a'], { cwd, exchange, timers: realTimers })
+    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error.kept).toBe('a.part')
+    expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('no JSON')
+  })
+
+  test('a signal during the next request saves the earlier answer', async () => {
+    const cwd = openSchema()
+    let clean: (exit: number) => string = () => ''
+    let line = ''
+    const exchange = answeringOnce((...call) => {
+      line = clean(130)
+      return answering(message('{}'))(...call)
+    })
+    const onSignal = (act: typeof clean) => {
+      clean = act
+    }
+    await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd }, onSignal })
+    const { error } = JSON.parse(line)
+    expect(error).toMatchObject({ kind: 'signal', sent: 'yes', safeToRetry: false })
+    expect(readFileSync(error.kept, 'utf8')).toBe('no JSON')
+  })
+
+  test('chat --batch has the earlier answer in the result of the line', async () => {
+    const cwd = openSchema()
+    const batch = ['chat', '--batch', '-', ...argv.slice(2)]
+    const exchange = answeringOnce(unanswered)
+    const { out } = await run(batch, { cwd, exchange, timers: realTimers, stdin: '"a"\n' })
+    expect(JSON.parse(out).error).toMatchObject({ exit: 10, body: 'no JSON' })
+  })
 })
 
 test('chat --batch does not repeat a request for its schema after it has reached --max-total-tokens', async () => {

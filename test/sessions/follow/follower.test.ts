@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
+import type { CliError } from '../../../src/errors.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { realTimers } from '../../../src/timers.ts'
@@ -20,12 +21,13 @@ const get = async (path: string) => ({
   ...(await exchange({ method: 'GET', url: url + path, headers })),
   attempts: 1,
   accept() {},
+  complete: (error: unknown) => error as CliError,
 })
 
 /** Reads from the emulator's session without a network. */
 const caller = {
   call: async (_, { query }, read) => read(await get(query ? `?${query}` : '')),
-  open: async () => ({ ...(await get('/stream')), complete: (error: unknown) => error, finish() {} }),
+  open: async () => get('/stream'),
 } as Pick<Caller, 'call' | 'open'> as Caller
 
 async function send(...events: object[]): Promise<void> {

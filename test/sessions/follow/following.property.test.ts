@@ -217,7 +217,7 @@ const createCaller = ({ exchange }: SessionService) =>
         url: `${url}${query ? `?${query}` : ''}`,
         headers: {},
       })
-      return read({ ...response, attempts: 1, accept() {} })
+      return read({ ...response, attempts: 1, accept() {}, complete: (error) => error })
     },
     open: async () => ({
       ...(await exchange({ method: 'GET', url: `${url}/stream`, headers: {} })),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
+import type { CliError } from '../../../src/errors.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
@@ -65,8 +66,7 @@ function createSession(listed: Event[]) {
     ...(await exchange({ method: 'GET', url: `https://agents.test${path}`, headers: {} })),
     attempts: 1,
     accept() {},
-    finish() {},
-    complete: (error: unknown) => error,
+    complete: (error: unknown) => error as CliError,
   })
   const caller = {
     call: async (_, __, read) => read(await get('/events')),
