@@ -11,7 +11,7 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map(withSlashes)
 const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
-/** Rooms from the bottom up. Rooms on one floor do not import each other. */
+/** Rooms of src by level, the lowest first. Rooms on one level do not import each other. */
 const floors = [
   ['active-set.ts'],
   ['delivery-state.ts'],
@@ -34,7 +34,7 @@ const floors = [
   ['report-file.ts'],
   ['report.ts'],
   ['main.ts'],
-  // Part of the build, not of the program.
+  // Code of the build, which the program does not contain.
   ['build'],
 ]
 
@@ -51,11 +51,11 @@ function importsOf(file: string): string[] {
     .map((name) => withSlashes(relative(source, join(source, dirname(file), name))))
 }
 
-test('every file of src belongs to a floor', () => {
+test('every file of src belongs to a level of the architecture', () => {
   expect(files.filter((file) => floorOf(roomOf(file)) < 0)).toEqual([])
 })
 
-test('imports only go down, and rooms on one floor do not import each other', () => {
+test('imports only go to lower levels, and rooms on one level do not import each other', () => {
   const wrong = files.flatMap((file) =>
     importsOf(file)
       .filter((target) => target !== '../package.json')
@@ -68,7 +68,7 @@ test('imports only go down, and rooms on one floor do not import each other', ()
   expect(wrong).toEqual([])
 })
 
-test('imports have no cycles', () => {
+test('the imports of src have no cycles', () => {
   const targets = new Map(files.map((file) => [file, importsOf(file)]))
   const done = new Set<string>()
   const circles: string[] = []
@@ -89,7 +89,7 @@ test('commands/ and the command tree name the same commands', () => {
     Object.entries(level).flatMap(([name, { group }]) =>
       group && !isFile(before + name) ? pathsIn(group, `${before}${name}/`) : [`${before}${name}.ts`],
     )
-  // Commands about the parser itself.
+  // Commands about the command line itself.
   const own = ['cli/completion.ts', 'cli/help.ts']
   const commands = files
     .filter((file) => roomOf(file) === 'commands' || own.includes(file))
@@ -100,7 +100,7 @@ test('commands/ and the command tree name the same commands', () => {
   expect(named.toSorted()).toEqual(commands.toSorted())
 })
 
-test('wire imports zod only', () => {
+test('wire imports no package but zod', () => {
   const names = files
     .filter((file) => roomOf(file) === 'wire')
     .flatMap((file) =>
@@ -115,11 +115,11 @@ test('only the host files use the global `process`, and no file uses `console`',
   expect(files.filter((file) => /\bconsole\.\w/.test(read(file)))).toEqual([])
 })
 
-test('only timers.ts, locks and the emulator read clocks or random numbers', () => {
+test('only timers.ts, io/lock.ts and the emulator read clocks or random numbers', () => {
   const readers = files.filter((file) =>
     /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
   )
   const others = readers.filter((file) => roomOf(file) !== 'emulator')
-  // A lock is shared with other processes, so it uses the clock of the machine.
+  // Processes share a lock, so lock.ts uses the clock of the machine.
   expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])
 })

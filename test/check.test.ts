@@ -71,19 +71,22 @@ test.each<[status: string, code: number, result: string | RegExp, type?: string]
     'failed: the gateway answered with a web page, which does not show whether the token is accepted',
     'text/html; charset=utf-8',
   ],
-])('config check exits by the answer to a GET of the model: %s is %i', async (status, code, result, type) => {
-  const body = '{"error":{"type":"authentication_error","message":"no"}}'
-  const model = response(body, status, type === undefined ? [] : [`content-type: ${type}`])
-  const server = await serve(answer({ model }))
-  const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
-  const ended = await run([...check, '--retries', '0'], world)
-  expect(ended.code).toBe(code)
-  const { gateway } = resultsOf(ended.out)
-  if (typeof result === 'string') expect(gateway).toBe(result)
-  else expect(gateway).toMatch(result)
-  expect(server.requests.filter((request) => request.startsWith('POST'))).toEqual([])
-  await server.close()
-})
+])(
+  'the answer to a GET of the model decides the exit code of config check: %s is %i',
+  async (status, code, result, type) => {
+    const body = '{"error":{"type":"authentication_error","message":"no"}}'
+    const model = response(body, status, type === undefined ? [] : [`content-type: ${type}`])
+    const server = await serve(answer({ model }))
+    const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+    const ended = await run([...check, '--retries', '0'], world)
+    expect(ended.code).toBe(code)
+    const { gateway } = resultsOf(ended.out)
+    if (typeof result === 'string') expect(gateway).toBe(result)
+    else expect(gateway).toMatch(result)
+    expect(server.requests.filter((request) => request.startsWith('POST'))).toEqual([])
+    await server.close()
+  },
+)
 
 test.each([
   [
@@ -95,19 +98,22 @@ test.each([
   ['404 No', 0, /^not tried: the service does not list sessions \(404\): -s or PARLEY_SESSION names one$/],
   ['405 No', 0, /^not tried: the service does not list sessions \(405\)/],
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
-])('C29: config check exits by the answer to the session list: %s is %i', async (status, code, result) => {
-  const body = '{"type":"error","error":{"type":"authentication_error","message":"no"}}'
-  const server = await serve(answer({ list: response(body, status) }))
-  const ended = await run([...check, '--retries', '0'], {
-    env: pointedAt(server),
-    exchange: 'network',
-    stdin: '',
-  })
-  expect(ended.code).toBe(code)
-  expect(resultsOf(ended.out)['session service']).toMatch(result)
-  if (code !== 0) expect(ended.err).toMatch(/^parley: session service: the session service answered/)
-  await server.close()
-})
+])(
+  'C29: the answer to the session list decides the exit code of config check: %s is %i',
+  async (status, code, result) => {
+    const body = '{"type":"error","error":{"type":"authentication_error","message":"no"}}'
+    const server = await serve(answer({ list: response(body, status) }))
+    const ended = await run([...check, '--retries', '0'], {
+      env: pointedAt(server),
+      exchange: 'network',
+      stdin: '',
+    })
+    expect(ended.code).toBe(code)
+    expect(resultsOf(ended.out)['session service']).toMatch(result)
+    if (code !== 0) expect(ended.err).toMatch(/^parley: session service: the session service answered/)
+    await server.close()
+  },
+)
 
 test('C29: config check exits with 8 for a web page instead of the session list', async () => {
   const server = await serve(answer({ list: response('<html><title>Log in</title>') }))
@@ -119,7 +125,7 @@ test('C29: config check exits with 8 for a web page instead of the session list'
 test.each([
   [['-s', 'sesn_1'], {}],
   [[], { PARLEY_SESSION: 'sesn_1' }],
-])('config check tries the key by reading one event of the session: %j %j', async (flags, env) => {
+])('config check checks the key by reading one event of the session: %j %j', async (flags, env) => {
   const server = await serve(answer())
   const world = { env: { ...pointedAt(server), ...env }, exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, ...flags], world)
@@ -169,7 +175,7 @@ test.each([
   ],
   ['a failing service', '500 No', '{}', 7, /^failed: the session service answered 500 No$/],
   ['a login page', '200 OK', '<html><title>Log in</title>', 8, /^failed: /],
-])('C29: config check reports the session service: %s', async (_, status, body, code, result) => {
+])('C29: config check reports the session service with %s', async (_, status, body, code, result) => {
   const server = await serve(answer({ list: response(body, status) }))
   const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '-s', 'sesn_1'], world)
@@ -186,7 +192,7 @@ test.each([
 test.each<[string, string[], Record<string, string>]>([
   ['a shorter setting', [], { PARLEY_TIMEOUT: '0.5' }],
   ['a flag', ['--timeout', '0.5'], {}],
-])('C30: config check limits the silence of the session service by %s', async (_, flags, env) => {
+])('C30: %s limits how long config check waits for a silent session service', async (_, flags, env) => {
   const server = await serve((socket, request) => void (request.startsWith('GET') || socket.end()))
   const argv = [...check, '-s', 'sesn_1', '--retries', '0', ...flags]
   const ended = await run(argv, { env: { ...pointedAt(server), ...env }, exchange: 'network', stdin: '' })
@@ -228,18 +234,21 @@ test.each([
   ['cut off', message('Hel', { stop_reason: 'max_tokens' })],
   ['empty', message('', { content: [] })],
   ['without text', '{"candidates":[{"finishReason":"MAX_TOKENS"}]}'],
-])('config check --ask accepts an answer that is %s, and reports if it is not streamed', async (_, body) => {
-  const ended = await run([...check, '--ask'], {
-    exchange: answering(body),
-    env: { PARLEY_AGENTS_URL: '' },
-    stdin: '',
-  })
-  expect(ended.err).toBe('')
-  expect(ended.code).toBe(0)
-  expect(resultsOf(ended.out).gateway).toBe(
-    'ok: the model answered, and does not stream with streamVia=query',
-  )
-})
+])(
+  'config check --ask accepts an answer that is %s, and reports if the answer is not streamed',
+  async (_, body) => {
+    const ended = await run([...check, '--ask'], {
+      exchange: answering(body),
+      env: { PARLEY_AGENTS_URL: '' },
+      stdin: '',
+    })
+    expect(ended.err).toBe('')
+    expect(ended.code).toBe(0)
+    expect(resultsOf(ended.out).gateway).toBe(
+      'ok: the model answered, and does not stream with streamVia=query',
+    )
+  },
+)
 
 test('C29: config check reports a refused token and sends no second request to its service', async () => {
   const server = await serve(answer({ chat: refusing }))
@@ -306,7 +315,7 @@ test('C29: config check says how to trust a self-signed certificate (needs opens
   await server.close()
 })
 
-test('C29: config check names the proxy, reachable or not', async () => {
+test('C29: config check names the proxy, both if it refuses and if it is unreachable', async () => {
   const proxy = await serve((socket) => socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
   const env = { PARLEY_AGENTS_URL: 'https://agents.test', PARLEY_BASE_URL: '', HTTPS_PROXY: proxy.url }
   const world = { env, exchange: 'network' as const, stdin: '' }
@@ -340,7 +349,7 @@ test.each([
     3,
   ],
 ])(
-  'C29: config check without --ask fails if no token could be sent: %j (needs sh)',
+  'C29: config check without --ask fails if a chat could not send its token: %j (needs sh)',
   async (env, result, code) => {
     const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
     expect(ended).toMatchObject({ code, requests: [] })
@@ -371,7 +380,7 @@ test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])(
   },
 )
 
-test('config check prompts on a terminal before a paid request, and wraps its lines', async () => {
+test('config check prompts on a terminal before a paid request, and wraps the lines of the prompt', async () => {
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
   const env = { NO_COLOR: '1', PARLEY_AGENTS_URL: '' }
   const world = { env, tty, columns: 60, exchange: answering(message('Hi')) }
@@ -398,7 +407,7 @@ test('config check ignores keys typed before its prompt (needs script)', async (
   expect(screen).toContain('reachable: the token was not refused')
 })
 
-test('config check escapes the text of a service, and no line starts with it', async () => {
+test('config check escapes the text of a service, and never starts a line with it', async () => {
   const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e'
   const exchange = answering(JSON.stringify({ error: { message: hostileText } }), { status: 400 })
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
@@ -413,7 +422,7 @@ test('config check escapes the text of a service, and no line starts with it', a
   expect(out).toContain('400')
 })
 
-test('--report has the failure of config check', async () => {
+test('--report contains the failure of config check', async () => {
   const file = join(temporaryFolder(), 'report.json')
   const exchange = answering('{}', { status: 401 })
   expect(await run([...check, '--ask', '--report', file], { exchange, stdin: '' })).toMatchObject({ code: 3 })

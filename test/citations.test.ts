@@ -89,7 +89,7 @@ test.each([
   ['x() // (`cli.md`, Failure)', [], ['cli.md Failure']],
   ['/** `spec/beyond.md`; *.md is no page. */', [], ['spec/beyond.md']],
   ["const url = 'https://a.test/x.md' /* (gateway, 1) */", [], []],
-])('citations are found in the comment %j', (source, expectedSections, expectedPages) => {
+])('the citations of the comment %j are found', (source, expectedSections, expectedPages) => {
   const [text = ''] = commentsOf(source)
   expect(citedSections(text)).toEqual(
     expectedSections.map((name) => (/^\d/.test(name) ? `session events, ${name}` : name)),

@@ -50,14 +50,14 @@ describe.each(zones)('time zone %s', (zone, date, offset, time) => {
     expect(lines.slice(-3)).toEqual([`${date} (${offset})`, `sevt_1  ${time}`, '  x  hi'])
   })
 
-  test(`events follow shows in ${zone} since when a session is idle`, async () => {
+  test(`events follow shows since when a session is idle, in the time zone ${zone}`, async () => {
     const idle = { id: 'i', type: 'session.status_idle', processed_at: '2026-01-01T16:44:56Z' }
     const { err } = await runThere(['events', 'follow'], idle)
     expect(err.replaceAll(/\s+/g, ' ')).toContain(`is idle since ${date} ${time} `)
   })
 })
 
-test('events list reads a time without a zone as UTC to check the order of the events', async () => {
+test('events list treats a time without a zone as UTC when it checks the order of events', async () => {
   setZone('America/New_York')
   const times = ['2026-01-01T10:00:03Z', '2026-01-01T10:00:02', '2026-01-01T10:00:01Z']
   const data = times.map((processed_at, index) => ({ id: `e${index}`, type: 'x', processed_at }))
@@ -126,7 +126,7 @@ test.concurrent.each([
   ['the help of a command', ['events', 'list', '--help']],
   ['a suggestion for a misspelled flag', ['chat', 'hi', '--FAIL-ON-CIT']],
   ['a suggestion for a misspelled command', ['IMAGI']],
-])('%s does not depend on the locale', async (_, argv) => {
+])('the locale does not change %s', async (_, argv) => {
   const ends = await Promise.all(
     ['C', 'tr_TR.UTF-8'].map((locale) => execute(argv, { env: { LC_ALL: locale, LANG: locale } })),
   )

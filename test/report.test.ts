@@ -26,7 +26,7 @@ const unknownUsage = {
   totalTokens: null,
 }
 
-test('--report has all facts of a run, and null for unknown ones', async () => {
+test('--report has every field of a run, and null for an unknown value', async () => {
   const cwd = temporaryFolder()
   const exchange = answering(message('Hello', { model: 'alpha-2.5-pro-001' }), {
     headers: { 'request-id': 'req_7' },
@@ -77,21 +77,18 @@ test.each([
   ],
   [500, ['--retries', '0'], { exit: 7, kind: 'service', retry: 'later', deadline: false }],
   [429, ['--deadline', '0.1'], { exit: 6, kind: 'rate-limited', retry: 'later', deadline: true }],
-])(
-  '--report and --errors json of a %i have the retry advice and the deadline',
-  async (status, flags, end) => {
-    const cwd = temporaryFolder()
-    const exchange = answering('{}', { status })
-    const { err } = await run(['chat', 'hi', '--report', 'r.json', '--errors', 'json', ...flags], {
-      cwd,
-      exchange,
-    })
-    expect(read(cwd)).toMatchObject({ format: 1, version, ...end })
-    expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
-  },
-)
+])('--report and --errors json of a %i have the same `retry` and deadline', async (status, flags, end) => {
+  const cwd = temporaryFolder()
+  const exchange = answering('{}', { status })
+  const { err } = await run(['chat', 'hi', '--report', 'r.json', '--errors', 'json', ...flags], {
+    cwd,
+    exchange,
+  })
+  expect(read(cwd)).toMatchObject({ format: 1, version, ...end })
+  expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
+})
 
-test('--report counts the tool uses of a run by outcome, also if it fails', async () => {
+test('--report counts the tool uses of events run by outcome, also if the run fails', async () => {
   const cwd = temporaryFolder()
   const policy = (decision: string) => {
     writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision } }))
@@ -131,7 +128,7 @@ test.each([
     'msg_2',
   ],
   ['an answer without an id', message('Hello', { id: undefined }), null],
-])('--report and -v have the id of %s', async (_, body, id) => {
+])('--report and -v show the id of %s', async (_, body, id) => {
   const cwd = temporaryFolder()
   const exchange = answering(body, {
     headers: body.startsWith('data') ? { 'content-type': 'text/event-stream' } : {},
@@ -188,7 +185,7 @@ test.each([
   expect(read(cwd).usage).toEqual(unknownUsage)
 })
 
-test('--report has the usage of a cut answer that failed the run', async () => {
+test('--report has the usage of a cut answer with --fail-on-cut', async () => {
   const cwd = temporaryFolder()
   const exchange = answering(message('Hel', { stop_reason: 'max_tokens' }))
   const ended = await run(['chat', 'hi', '--fail-on-cut', '--report', 'r.json'], { cwd, exchange })
@@ -196,7 +193,7 @@ test('--report has the usage of a cut answer that failed the run', async () => {
   expect(read(cwd)).toMatchObject({ kind: 'response', stopReason: 'max_tokens', usage: { totalTokens: 8 } })
 })
 
-test('--report names files, sessions and counts', async () => {
+test('--report names the files and the session of a run, and counts the lines of a batch', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '-o', 'a.txt', '--report', 'r.json'], { cwd })
   expect(read(cwd).files).toEqual(['a.txt'])
@@ -219,17 +216,17 @@ test('--report names files, sessions and counts', async () => {
   })
 })
 
-test('--report of a batch lists its images and the file of --results', async () => {
+test('--report of an image batch lists the images and the file of --results', async () => {
   const cwd = temporaryFolder()
   const argv = ['image', '--batch', '-', '-m', 'm', '-o', 'o/', '--results', 'r.ndjson', '--report', 'r.json']
   await run(argv, { cwd, stdin: '"a fox"\n"a hen"\n' })
   expect(read(cwd).files.sort()).toEqual(['o/000001-a-fox.png', 'o/000002-a-hen.png', 'r.ndjson'])
-  // A resumed batch has nothing to write.
+  // A resumed batch without unfinished lines writes no file.
   await run([...argv, '--resume'], { cwd, stdin: '"a fox"\n"a hen"\n' })
   expect(read(cwd)).toMatchObject({ files: ['r.ndjson'], counts: { skipped: 2 } })
 })
 
-test('a report lists at most 1,000 files, otherwise null', () => {
+test('--report lists up to 1,000 files, and has null for more', () => {
   const summary = new Summary(0)
   for (let index = 0; index < 1000; index++) addFile(summary, `${index}.png`)
   addFile(summary, '0.png')
@@ -239,7 +236,7 @@ test('a report lists at most 1,000 files, otherwise null', () => {
   expect(summary.files).toBeUndefined()
 })
 
-test('--report removes an earlier report at the start', async () => {
+test('--report removes an earlier report when the run starts', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   let isThere = true
@@ -256,7 +253,7 @@ test('--report removes an earlier report at the start', async () => {
 })
 
 test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
-  'F31: --report exits with 11 for a file with %j, and the file stays unchanged',
+  'F31: --report exits with 11 for a file with %j, and does not change it',
   async (text) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'r.json'), text)
@@ -272,7 +269,7 @@ test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
   },
 )
 
-test('F31: --report replaces an empty file, but not a file that appears meanwhile', async () => {
+test('F31: --report replaces an empty file, but not a file that another process creates during the run', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'r.json'), '')
   expect((await run(['chat', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
@@ -288,7 +285,7 @@ test('F31: --report replaces an empty file, but not a file that appears meanwhil
   expect(readFileSync(join(cwd, 'new.json'), 'utf8')).toBe('mine')
 })
 
-test.each(['--dry-run', '--curl'])('%s writes no report and keeps an earlier one', async (flag) => {
+test.each(['--dry-run', '--curl'])('%s writes no report and keeps an earlier report', async (flag) => {
   const cwd = temporaryFolder()
   expect((await run(['chat', 'hi', flag, '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])
@@ -298,7 +295,7 @@ test.each(['--dry-run', '--curl'])('%s writes no report and keeps an earlier one
   expect(read(cwd)).toEqual(earlier)
 })
 
-test('F30: no report is written if another flag names its file, and an earlier one stays', async () => {
+test('F30: --report writes nothing and keeps an earlier report if another flag names its file', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   const earlier = read(cwd)
@@ -320,7 +317,7 @@ test.each([
   expect(ended.err).toBe(`parley: --report ${name}: ${why}\n  nothing was sent\n`)
 })
 
-test('a report that cannot be written at the end makes a successful run exit with 11', async () => {
+test('a successful run exits with 11 if its report cannot be written at the end', async () => {
   for (const [status, code] of [
     [200, 11],
     [400, 4],
@@ -350,7 +347,7 @@ test.each([
   expect(readdirSync(cwd)).toEqual([])
 })
 
-test('words after -- are not --report, and a report contains no secret', async () => {
+test('--report after -- is a word, and a report contains no secret', async () => {
   const cwd = temporaryFolder()
   expect((await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])
@@ -359,7 +356,7 @@ test('words after -- are not --report, and a report contains no secret', async (
   expect(read(cwd).requestId).toBe('[redacted]')
 })
 
-test('--report has a signal (needs signals)', async () => {
+test('--report names the signal that ended the run (needs signals)', async () => {
   const cwd = temporaryFolder()
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: pointedAt(server) })
@@ -368,7 +365,7 @@ test('--report has a signal (needs signals)', async () => {
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
 })
 
-test('--report has exit 11 for a stdout that was closed from the start (needs sh)', async () => {
+test('--report has exit 11 if stdout was closed from the start (needs sh)', async () => {
   const cwd = temporaryFolder()
   const ended = await execute(['chat', '--profile', 'demo', 'hi', '--report', 'r.json'], {
     cwd,
@@ -390,7 +387,7 @@ function prepare(...argv: string[]) {
 
 const interruption = { exit: 143, isSignal: true }
 
-test('a signal writes no report before it is opened, and the first written end stays', async () => {
+test('a signal writes no report before the run starts, and the first written report of a run stays', async () => {
   const { cwd, report } = prepare()
   report.writeSync(interruption)
   expect(readdirSync(cwd)).toEqual([])
@@ -406,7 +403,7 @@ test('a signal writes no report before it is opened, and the first written end s
   expect(read(cwd).exit).toBe(143)
 })
 
-test('a disabled report, or one of a preview, is never written', async () => {
+test('a disabled report, or the report of a preview, is never written', async () => {
   for (const [flags, forgoes] of [
     [[], true],
     [['--dry-run'], false],
@@ -421,7 +418,7 @@ test('a disabled report, or one of a preview, is never written', async () => {
   }
 })
 
-test('a report that cannot be written fails each end of a run in its own form and leaves no file', async () => {
+test('a report that cannot be written fails each kind of end of a run and leaves no file', async () => {
   const why = '--report r.json: it is not a regular file'
   const { cwd, report, endings } = prepare()
   await report.open()
@@ -430,7 +427,7 @@ test('a report that cannot be written fails each end of a run in its own form an
   const failure: CliError = await report.write({ exit: 0 }).catch((error) => error)
   expect(failure).toMatchObject({ kind: 'file', message: why })
   expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
-  // The failure is reported only once.
+  // The run reports this failure only once.
   await report.write({ exit: 0 })
   const other = prepare()
   await other.report.open()
@@ -453,7 +450,7 @@ test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', 
   expect(() => prepareReport('r.json', source)).toThrow('it is neither empty nor a report')
 })
 
-test('a report has each fact of a run in its field', async () => {
+test('each value of a run is in its field of the report', async () => {
   const { cwd, summary, endings, secrets, report } = prepare()
   secrets.add('canary-token')
   Object.assign(summary, {
@@ -504,14 +501,14 @@ test('a report has each fact of a run in its field', async () => {
     cost: { amount: '12345678901234567890', currency: 'USD' },
     sessionUsage: { ...unknownUsage, outputTokens: 7, totalTokens: 7 },
     sessionCost: { amount: '0', currency: 'EUR' },
-    // The resume command is set only after an interruption.
+    // Only an interrupted run has a resume command.
     resume: null,
     counts: { total: 2 },
     failures: { service: 1 },
   })
 })
 
-test('kind, request id and resume command of a report come from the failure or from the signal', async () => {
+test('kind, request id and resume command of a report are from the failure or from the signal', async () => {
   const details = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] } as const
   const failure = new CliError('refused', 'x', { ...details, resume: [...details.resume] })
   const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] }

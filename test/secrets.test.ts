@@ -17,10 +17,10 @@ describe('secrets in a text', () => {
     ['nothing if all secrets are too short', ['abc'], 'abc', 'abc'],
     ['several secrets in any order', ['zzzz', 'aaaa'], 'aaaa-zzzz', '[redacted]-[redacted]'],
     ['two secrets that overlap', ['abcdef', 'defghi'], 'xabcdefghix', 'x[redacted]x'],
-    ['a secret that another one starts with', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
-    ['a secret within another one', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
-    ['a secret that another one ends with', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
-  ])('redacts %s in a text', (_, secrets, text, shown) => {
+    ['a secret that is the start of another secret', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
+    ['a secret that is inside another secret', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
+    ['a secret that is the end of another secret', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
+  ])('parley redacts in a text %s', (_, secrets, text, shown) => {
     expect(createSecrets(...secrets).redact(text)).toBe(shown)
     expect(createSecrets(...secrets).redactValue([text, { [text]: 1 }])).toEqual([shown, { [shown]: 1 }])
   })
@@ -48,23 +48,23 @@ describe('secrets in a text', () => {
     ['named HTML entities in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
     ['HTML entities in JSON', 'ca\\u0026sol;n\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
     ['a URL with a backslash outside JSON', `ca%2Fn%22%3Ca%3E%26r'y\\`],
-  ])('redacts a secret that is encoded as %s', (_, text) => {
+  ])('parley redacts a secret that is encoded as %s', (_, text) => {
     const { redact } = createSecrets(secret)
     expect(redact(`<${text}>`)).toBe('<[redacted]>')
-    // Escapes before, inside and after the secret do not shift it.
+    // Escapes before, in and after the secret do not change which characters are redacted.
     expect(redact(`é\\n%20 ${text} &lt;\\n ${text} \\t&#33;.`)).toBe(
       'é\\n%20 [redacted] &lt;\\n [redacted] \\t&#33;.',
     )
   })
 
-  test('does not decode text that only looks like an escape', () => {
+  test('parley does not decode text that only looks like an escape', () => {
     const text = '%zz %4 &#; &#x; &#12345678; &#x1234567; &copy; \\u12 \\'
     expect(createSecrets('abcd').redact(text)).toBe(text)
     expect(createSecrets('a%b/').redact('%2 a%b%2f')).toBe('%2 [redacted]')
   })
 
   test.each(['pa%41ss%2Fword12', 'tok&lt;abc123'])(
-    'redacts a secret that contains an escape: %s',
+    'parley redacts a secret that contains an escape: %s',
     (literal) => {
       const encoded = [encodeURIComponent(literal), literal.replaceAll('&', '&amp;')]
       for (const text of encoded) expect(createSecrets(literal).redact(`t=${text}.`)).toBe('t=[redacted].')
@@ -74,7 +74,7 @@ describe('secrets in a text', () => {
 
 describe('secrets in base64', () => {
   test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
-    'redacts %s in base64 at any offset',
+    'parley redacts %s in base64 at any offset',
     (secret) => {
       const { redact } = createSecrets(secret)
       for (const form of ['base64', 'base64url'] as const) {
@@ -88,29 +88,29 @@ describe('secrets in base64', () => {
     },
   )
 
-  test('leaves base64 of other words unchanged', () => {
+  test('parley leaves the base64 of other words unchanged', () => {
     const { redact } = createSecrets('canary-secret', 'abcd')
     for (const other of ['some words', 'canary-secre', 'abc']) {
       const encoded = Buffer.from(other).toString('base64')
       expect(redact(`<${encoded}>`)).toBe(`<${encoded}>`)
     }
-    // Fewer than six characters could be part of any text.
+    // Fewer than six characters of base64 could be part of any text.
     expect(redact(Buffer.from('x:abcd.').toString('base64'))).toBe(Buffer.from('x:abcd.').toString('base64'))
   })
 })
 
 test.each([
-  ['the beginning of a secret', 'no canar… here', 'no [redacted]… here'],
+  ['the start of a secret', 'no canar… here', 'no [redacted]… here'],
   ['four characters of a secret', 'no cana… here', 'no [redacted]… here'],
-  ['no fewer characters', 'no can… here', 'no can… here'],
+  ['no start of fewer than four characters', 'no can… here', 'no can… here'],
   ['a whole secret', 'no canary-secret…', 'no [redacted]…'],
-  ['all but the last character', 'canary-secre…', '[redacted]…'],
-  ['no whole word before a cut', 'a… canary… b… c', 'a… [redacted]… b… c'],
-  ['a secret after an earlier cut', '…no canary…', '…no [redacted]…'],
-  ['each of several beginnings', 'canary… canary-s…', '[redacted]… [redacted]…'],
-  ['a beginning after the same beginning', 'canacanar…', 'cana[redacted]…'],
-  ['nothing that ends elsewhere', 'canary, it is…', 'canary, it is…'],
-])('redacts %s at the cut of a text', (_, text, shown) => {
+  ['a secret without its last character', 'canary-secre…', '[redacted]…'],
+  ['only the start of a secret, no other word', 'a… canary… b… c', 'a… [redacted]… b… c'],
+  ['the start of a secret after an earlier cut', '…no canary…', '…no [redacted]…'],
+  ['each of several starts of a secret', 'canary… canary-s…', '[redacted]… [redacted]…'],
+  ['only the second of two starts in a row', 'canacanar…', 'cana[redacted]…'],
+  ['no start of a secret that continues as another word', 'canary, it is…', 'canary, it is…'],
+])('where a text is cut, parley redacts %s', (_, text, shown) => {
   expect(createSecrets('canary-secret').redact(text)).toBe(shown)
 })
 
@@ -129,7 +129,7 @@ describe('secrets in a long text', () => {
     ['twice', secret + secret, '[redacted][redacted]'],
     ['as a password', 'https://user:pass@host', 'https://[redacted]@host'],
     ['as a query value', '?access_token=abc&x', '?access_token=[redacted]&x'],
-  ])('redacts a secret that a block boundary splits, %s', (_, encoded, shown) => {
+  ])('parley redacts a secret that crosses the boundary of two blocks, %s', (_, encoded, shown) => {
     const { redact } = createSecrets(secret)
     const step = Math.ceil(encoded.length / 20)
     for (let before = 0; before < encoded.length + step; before += step) {
@@ -138,7 +138,7 @@ describe('secrets in a long text', () => {
     }
   })
 
-  test('redacts overlapping secrets at a block boundary as one', () => {
+  test('parley redacts overlapping secrets at the boundary of two blocks as one', () => {
     const { redact } = createSecrets('abcdef', 'defghi', 'ghijkl')
     for (let before = 0; before <= 12; before++) {
       const start = ' '.repeat(block - before)
@@ -146,7 +146,7 @@ describe('secrets in a long text', () => {
     }
   })
 
-  test('a cut shows no part of a secret in any encoding', () => {
+  test('a text that parley cuts shows no part of a secret in any encoding', () => {
     const { redact } = createSecrets(secret)
     for (const encoded of [secret, json, url, codes])
       for (let longest = 0; longest <= 40; longest++)
@@ -157,7 +157,7 @@ describe('secrets in a long text', () => {
         )
   })
 
-  test('redact reads a text no further than needed', () => {
+  test('redaction reads a text only as far as parley prints it', () => {
     let read = 0
     const text = Object.assign(Object('x'.repeat(2 ** 22)), {
       slice(start: number, end: number) {
@@ -184,12 +184,12 @@ describe('secrets in an address', () => {
     ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
     [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
     ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],
-  ])('redacts the address %s', (text, shown) => {
+  ])('parley redacts the address %s', (text, shown) => {
     expect(createSecrets().redact(text)).toBe(shown)
   })
 })
 
-test('redacts the JSON of a value, and it stays valid JSON', () => {
+test('parley redacts the JSON of a value, and the JSON stays valid', () => {
   const secrets = createSecrets('nope-a-secret', 'sekret\\', '0041bcd', '12345')
   const value = { a: 'one\nope-a-secret', b: 'a sekret\\"', c: '\u0041bcd', d: 'https://us"er:p@h', e: 12345 }
   expect(JSON.stringify(secrets.redactValue(value))).toBe(
@@ -241,12 +241,12 @@ describe('secrets in headers', () => {
     ['x-ratelimit-reset-token', '5', '[redacted]'],
     ['x-tokens-limit', '5', '[redacted]'],
     ['Location', 'https://u:p@h/known-secret', 'https://[redacted]@h/[redacted]'],
-  ])('the header %s: %s is shown as %s', (name, value, shown) => {
+  ])('parley shows the header %s: %s as %s', (name, value, shown) => {
     expect(createSecrets('known-secret').redactHeaders({ [name]: value })).toEqual({ [name]: shown })
     expect(isSecretHeader(name, value)).toBe(shown !== value && name !== 'Location')
   })
 
-  test('finds the credentials of headers with and without scheme, and each cookie value', () => {
+  test('parley finds credentials in headers with and without an authentication scheme, and in each cookie', () => {
     expect(
       findSecrets({
         Authorization: 'Bearer   abc def',
@@ -267,7 +267,7 @@ describe('secrets in headers', () => {
 describe('secrets in a failure', () => {
   const redactFailure = (failure: CliError) => createSecrets('known-secret', '123456').redactFailure(failure)
 
-  test('redacts every text of a failure', () => {
+  test('parley redacts every text of a failure', () => {
     const failure = new CliError('refused', 'no known-secret', {
       status: 400,
       serviceMessage: 'a known-secret',
@@ -290,7 +290,7 @@ describe('secrets in a failure', () => {
     expect(redactFailure(new CliError('usage', 'x')).details).toEqual({})
   })
 
-  test('shortens the texts and the body of a failure, but not an answer that is in no file', () => {
+  test('parley shortens the texts and the body of a failure, but not an answer that is saved in no file', () => {
     const long = `known-secret${' x'.repeat(2 ** 20)}`
     const details = { serviceMessage: long, answer: long, body: { a: long, b: long }, resume: [long] }
     const { message, details: shown } = redactFailure(new CliError('refused', long, details))
@@ -308,13 +308,13 @@ describe('secrets in a failure', () => {
     ['items', Array(2 ** 20 + 2).fill(1)],
     ['fields', Object.fromEntries(Array.from({ length: 2 ** 18 }, (_, at) => [`field ${at}`, null]))],
     ['arrays', Array.from({ length: 2 ** 20 }, () => [[]])],
-  ])('shortens the body of a failure with many %s', (_, body) => {
+  ])('parley shortens the body of a failure with many %s', (_, body) => {
     const { details } = redactFailure(new CliError('refused', 'x', { body }))
     expect(Object.keys(details.body as object).length).toBeLessThanOrEqual(2 ** 20 + 1)
     expect(JSON.stringify(details.body).length).toBeLessThan(2 ** 22)
   })
 
-  test("shows 200 levels of a failure's body, and numbers as numbers", () => {
+  test("parley shows 200 levels of a failure's body, and its numbers as numbers", () => {
     const nested = (levels: number, inner: unknown) => {
       let value = inner
       for (let level = levels; level > 0; level--) value = level % 2 === 0 ? [value] : { a: value }

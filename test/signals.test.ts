@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { interceptInterrupt } from '../src/signals.ts'
 
-test('a SIGINT that arrived just before interceptInterrupt goes to the interceptor (needs signals)', async () => {
+test('a SIGINT that arrives just before a prompt or pager takes it over goes to the prompt or pager (needs signals)', async () => {
   let count = 0
   const ignore = () => void count++
   process.on('SIGINT', ignore)

@@ -7,7 +7,10 @@ import { pointedAt, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
 
-/** Returns a folder, and an environment that makes the built program run as on Windows, after `code`. */
+/**
+ * Returns a folder, and an environment in which the built program first runs `code` and then behaves as on
+ * Windows.
+ */
 function createWindows(code = '') {
   const cwd = temporaryFolder()
   const preload = join(cwd, 'preload.cjs')
@@ -51,7 +54,7 @@ describe('profile file on Windows', () => {
     expect(await pathWith(env)).toMatchObject({ code: 0, out: path, err: '' })
   })
 
-  test.each(['', 'relative'])('config path on Windows exits with 3 if APPDATA is %j', async (APPDATA) => {
+  test.each(['', 'relative'])('on Windows config path exits with 3 if APPDATA is %j', async (APPDATA) => {
     const { code, err } = await pathWith({ APPDATA })
     expect(code).toBe(3)
     expect(err).toContain('set APPDATA or PARLEY_CONFIG_DIR')
@@ -68,15 +71,15 @@ describe('name that ends with a backslash', () => {
     expect(ended).toMatchObject({ code: 11, requests: [], err: 'parley: pics\\: it is a folder\n' })
   })
 
-  test('elsewhere an output that ends with a backslash is a file (needs POSIX files)', async () => {
+  test('on other systems an output that ends with a backslash is a file (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     expect((await run(['chat', 'x', '-o', 'odd\\'], { cwd, exchange, platform: 'linux' })).code).toBe(0)
     expect(readdirSync(cwd)).toEqual(['odd\\'])
   })
 })
 
-describe('file that another process has open for a moment', () => {
-  test('on Windows a file that is busy is replaced a little later', async () => {
+describe('file that another process has open for a moment, on Windows', () => {
+  test('on Windows parley retries to replace a file that another process has open', async () => {
     const { cwd, env } = createWindows(failing('renameSync', { code: 'EBUSY', times: 3 }))
     const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
     const ended = await execute(argv, {
@@ -91,21 +94,24 @@ describe('file that another process has open for a moment', () => {
   test.each([
     [3, 0, ''],
     [100, 3, 'permission denied'],
-  ])('on Windows a lock that is busy %i times is waited for, up to a limit', async (times, code, err) => {
-    const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
-    const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
-    expect(ended.code).toBe(code)
-    expect(ended.err).toContain(err)
-  })
+  ])(
+    'on Windows parley waits for a lock file that is busy %i times, up to a limit',
+    async (times, code, err) => {
+      const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
+      const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
+      expect(ended.code).toBe(code)
+      expect(ended.err).toContain(err)
+    },
+  )
 })
 
-test('an image is copied on a file system without links', async () => {
+test('image copies an image on a file system without links', async () => {
   const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))
   const argv = ['image', 'a fox', '--profile', 'demo', '-q']
   expect(await execute(argv, { cwd, env })).toMatchObject({ code: 0, out: 'a-fox.png\n', err: '' })
 })
 
-test('on Windows a pipe on stdin is read although it is not a FIFO', async () => {
+test('on Windows parley reads a pipe on stdin although Node does not report it as a FIFO', async () => {
   const { cwd, env } = createWindows(`require('node:fs').Stats.prototype.isFIFO = () => false`)
   const argv = ['chat', 'Review:', '--profile', 'demo', '--dry-run']
   // Node gives its child a socket, a shell gives it a pipe.
@@ -114,7 +120,7 @@ test('on Windows a pipe on stdin is read although it is not a FIFO', async () =>
   expect(out).toContain('piped text')
 })
 
-test('on Windows an EOF from stdout counts as a closed reader', async () => {
+test('on Windows an EOF error of stdout counts as a reader that closed the pipe', async () => {
   const { env } = createWindows(failing('writeSync', { code: 'EOF', times: 1, end: '1' }))
   expect(await execute(['--version'], { env })).toMatchObject({ code: 0, out: '', err: '' })
 })
@@ -143,7 +149,7 @@ describe('signals on Windows', () => {
     expect(readdirSync(cwd)).toEqual(['preload.cjs'])
   })
 
-  test('on Windows the first SIGINT of a batch finishes the running requests and exits with 130', async () => {
+  test('on Windows the first SIGINT of a batch waits for the running requests and exits with 130', async () => {
     const { cwd, env } = createWindows(sendSignal('SIGINT'))
     writeFileSync(join(cwd, 'in.ndjson'), '"a"\n"b"\n')
     let release = () => {}
@@ -186,7 +192,7 @@ describe('secret command on Windows', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('on Windows the end of a secret command ends all its processes (needs taskkill)', async () => {
+  test('on Windows parley ends all processes of a secret command (needs taskkill)', async () => {
     const cwd = temporaryFolder()
     const family = join(cwd, 'family.cjs')
     writeFileSync(

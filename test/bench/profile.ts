@@ -5,7 +5,7 @@ import { type Job, temporary, time } from './measure.ts'
 interface Profile {
   nodes: { id: number; callFrame: { functionName: string; url: string }; children?: number[] }[]
   samples: number[]
-  /** In microseconds. */
+  /** Times between the samples, in microseconds. */
   timeDeltas: number[]
 }
 
@@ -44,8 +44,8 @@ export async function explainRun(node: string, argv: string, env: NonNullable<Jo
 }
 
 /**
- * Each sample belongs to the innermost file of parley on its stack, with the functions of Node that this file
- * calls.
+ * Each sample belongs to the innermost file of parley on its stack, also if it is in a function of Node that
+ * this file calls.
  */
 function addUp({ nodes, samples, timeDeltas }: Profile, sums: Map<string, number>): void {
   const frames = new Map(nodes.map((node) => [node.id, node]))

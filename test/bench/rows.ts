@@ -31,7 +31,7 @@ export function createRows(node: string, url: string): Row[] {
   const env = credentials(url)
   const run = (argv: string): Job => ({ command: `'${node}' '${parley}' ${argv}`, env })
   const nothing: Job = { command: `'${node}' -e 0` }
-  // The shell starts one more process for this, so the baseline has it, too.
+  // The shell starts one more process because of this check, so the baseline has the check too.
   const thenFine = '|| [ $? = 2 ]'
   const curl = `curl -sN -H 'Authorization: Bearer t' -H 'Content-Type: application/json' -d '${body}'`
 

@@ -15,7 +15,7 @@ const row = (fields: Partial<Measured>): Measured => ({
   ...fields,
 })
 
-test('replaces the table with a column for each Node, and prints values over the budget in bold', () => {
+test('npm run bench replaces the table with a column for each Node, and prints values over budget in bold', () => {
   const columns = [
     { node: '20.20', rows: [row({}), row({ work: 'more', most: '' })] },
     { node: '24.21', rows: [row({ brief: '1.70 x', isOver: true })] },
@@ -34,7 +34,7 @@ test('replaces the table with a column for each Node, and prints values over the
   expect(replaceTable(written, { columns, about: '2027-01-02, with curl $& and jq 2' })).toBe(written)
 })
 
-test('a printed row shows whether it is over its budget', () => {
+test('npm run bench marks a row that is over its budget', () => {
   expect(toLine(row({}))).toMatch(/ \| ok \|$/)
   expect(toLine(row({ isOver: true }))).toMatch(/ \| \*\*over\*\* \|$/)
   expect(toLine(row({ most: '' }))).toContain('| reported | 1.50 x (3 / 2 ms) |  |')

@@ -1,4 +1,6 @@
-/** Result of a row on one version of Node. `shown` is printed; `brief` is for the table of `src/README.md`. */
+/**
+ * Result of a row on one version of Node. `shown` is printed. `brief` is for the table of `src/README.md`.
+ */
 export interface Measured {
   work: string
   against: string

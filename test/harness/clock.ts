@@ -3,14 +3,17 @@ import { subscribe } from 'node:diagnostics_channel'
 import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
-/** Creates a clock that advances only while everything waits. The wait that is due first ends first. */
+/**
+ * Creates a clock that advances only while the whole program waits. Of all waits, the one that is due first
+ * ends first.
+ */
 export function createClock(): Timers {
   return createTime(1_700_000_000_000, setImmediate)
 }
 
 /**
- * Creates a clock like `createClock` for runs that also load code, use files, and start commands and threads.
- * Time stops while one of these is active. A wait for a command that never ends needs another clock.
+ * Creates a clock like `createClock` for a run that also loads code, uses files, or starts commands and
+ * threads. Time stops during these activities, so a wait for a command that never ends needs another clock.
  */
 export function createPatientClock(): Timers {
   return createTime(Date.now(), async (act) => {
@@ -24,8 +27,8 @@ export function createPatientClock(): Timers {
 }
 
 /**
- * Creates a clock of real time, or a multiple of it, that a busy machine does not shorten: this process gets
- * at least a hundred turns per two seconds, or 500 turns per two real seconds.
+ * Creates a clock of real time, or a multiple of it, that is slower on a busy machine. In two seconds, this
+ * process gets at least a hundred turns of the event loop, or 500 in two real seconds.
  */
 export function createSteadyClock(times = 1): Timers {
   const tick = times === 1 ? 10 : 2
@@ -47,7 +50,7 @@ export function createSteadyClock(times = 1): Timers {
 
   return {
     ...realTimers,
-    // As on a real system, the monotonic clock shows no date.
+    // As on a real system, the monotonic clock is unrelated to the date.
     now: () => passed,
     wallTime: () => start + passed,
     wait(milliseconds, signal) {
@@ -62,8 +65,8 @@ export function createSteadyClock(times = 1): Timers {
 }
 
 /**
- * Commands whose output is not read to its end. Node reports each command when it is created. Its list of active
- * resources is not enough: some versions remove a command from the list when it exits, before its output was read.
+ * Commands whose output was not yet read to its end. Some versions of Node remove a command from the list of
+ * active resources when it exits, so Node's list is not enough.
  */
 const commands = new Set<ChildProcess>()
 
@@ -76,7 +79,7 @@ subscribe('child_process', (event) => {
 /** File operations and threads, by Node's names. */
 const filesAndThreads = /^(FSReq|Worker|MessagePort)/
 
-/** A command without a process id could not be started. */
+/** A command without a process id did not start. */
 const isAtWork = (): boolean =>
   [...commands].some(({ pid }) => pid !== undefined) ||
   process.getActiveResourcesInfo().some((name) => filesAndThreads.test(name))
@@ -111,7 +114,7 @@ interface Wait {
   end(): void
 }
 
-/** Inserts a wait into the waits, which are sorted by time. */
+/** Inserts a wait into the list, which is sorted by time. */
 function join(due: Wait[], { at, signal }: { at: number; signal: AbortSignal | undefined }): Promise<void> {
   const place = due.findIndex((other) => other.at > at)
   return new Promise((end) => {

@@ -5,7 +5,10 @@ import { join } from 'node:path'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The environment that the tests were started in, for npm: it may need a proxy or a certificate. */
+    /**
+     * Environment in which the tests were started. npm needs it because it may contain a proxy or a
+     * certificate.
+     */
     outside: NodeJS.ProcessEnv
   }
 }
@@ -18,9 +21,9 @@ const machine =
 const ofTests = /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|BATCH_RUNS$|FOLLOW_RUNS$)/
 
 /**
- * Gives every test the same environment, and one temporary folder in which other users can write. vitest starts its
- * workers afterwards, so they and their child processes inherit all of it. Builds the program if its sources are newer.
- * Returns a function that removes the folder.
+ * Gives every test the same environment, and one temporary folder in which other users can write. Builds the
+ * program if its sources are newer. Returns a function that removes the folder.
+ * vitest starts its workers afterwards, so they and their child processes inherit the environment.
  */
 export default function setUp(): () => void {
   buildIfOld()
@@ -37,7 +40,7 @@ export default function setUp(): () => void {
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 
-/** Tests that start a process run `dist`, and would test an older program. */
+/** Tests that start a process run `dist`, which may be older than the sources. */
 function buildIfOld(): void {
   const root = join(import.meta.dirname, '../..')
   const sources = ['src', 'package.json', 'rolldown.config.ts'].map((name) => join(root, name))

@@ -35,7 +35,7 @@ const failure: Fields = {
   body: z.optional(z.unknown()),
 }
 
-/** Every form that `parley help formats` lists, except a policy's. */
+/** Every format that `parley help formats` lists, except a policy. */
 export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
   failure: { format: z.optional(z.literal(1)), ...failure },
   report: {
@@ -107,10 +107,10 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
 
 export type FormName = keyof typeof forms
 
-/** Checks that a value has exactly the fields of a form. */
+/** Creates a schema that accepts exactly the fields of a format. */
 export const createFormSchema = (name: FormName) => z.strictObject(forms[name])
 
-/** Returns the objects in lines of text. Other lines are prompts, or were torn by a test. */
+/** Returns the JSON objects of a text, one per line. Other lines are prompts, or were cut by a test. */
 const parseLines = (text: string): object[] =>
   text.split('\n').flatMap((line) => {
     const value = tryParseJson(line)
@@ -126,7 +126,7 @@ function lastValue(argv: readonly string[], flag: string): string | undefined {
   return at >= 0 ? argv[at + 1] : attached?.slice(flag.length + 1)
 }
 
-/** Throws if an output for programs has an unknown field or a missing one. */
+/** Throws if output for programs has an unknown field or lacks a field. */
 export function requireForms(
   argv: readonly string[],
   { code, out, err, cwd }: { code: number; out: string; err: string; cwd: string },

@@ -1,6 +1,6 @@
 import { beforeEach } from 'vitest'
 
-/** Reads the requirements in a title: `(needs zsh, jq and FIFOs)`. */
+/** Returns the requirements in a title, such as `(needs zsh, jq and FIFOs)`. */
 const needsIn = (title: string): string[] =>
   [...title.matchAll(/\(needs ([^()]+)\)/g)].flatMap(([, list = '']) => list.split(/, | and /))
 

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { isAbsolute, join, resolve } from 'node:path'
 
 /**
- * Returns the path of a Node version (`24`, `20.19.0`): the running one, one from its package, or one at a
- * path. Throws if npm cannot install it.
+ * Returns the path of a version of Node (`24`, `20.19.0`), from this process, from npm or from a given path.
+ * Throws if npm cannot install it.
  */
 export function findNode(version: string, env = process.env): string {
   if (isAbsolute(version)) return version

@@ -1,6 +1,6 @@
 /**
- * Number of runs of a property: the given number in npm run test:all, a twentieth of it (at least ten) in
- * npm test, and twenty times of it in npm run test:night.
+ * Number of cases of a property: the given number in npm run test:all, a twentieth of it (at least ten) in
+ * npm test, and twenty times the number in npm run test:night.
  */
 export const often = (numRuns: number) => ({
   numRuns: process.env.TEST_ALL

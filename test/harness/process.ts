@@ -5,17 +5,19 @@ import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
 interface World {
-  /** Added to the bare environment, HOME and credentials. `undefined` removes a variable. */
+  /**
+   * Environment in addition to the bare environment, HOME and credentials. `undefined` removes a variable.
+   */
   env?: Record<string, string | undefined>
   stdin?: string
   cwd?: string
-  /** Run as a user for whom mode bits matter. Only root can switch; other users are such users. */
+  /** Runs as a user without root's rights, for whom file modes matter. Only root can switch to that user. */
   isNobody?: boolean
-  /** A command that runs the rest of the command line: `unshare -m`. */
+  /** Command that runs the rest of the command line, such as `unshare -m`. */
   within?: string[]
-  /** Shell code that runs before, in the same process: `umask 0`. */
+  /** Shell code that runs first, in the same process, such as `umask 0`. */
   before?: string
-  /** Replaces Node and the built program. */
+  /** Command that replaces Node and the built program. */
   program?: string[]
 }
 
@@ -49,12 +51,12 @@ export function home(): string {
   return folder
 }
 
-/** Folder of compiled code, apart from a test's files. */
+/** Folder of compiled code, separate from the files of a test. */
 const cache = temporaryFolder()
 
 let copy = ''
 
-/** Runs the program as nobody, from a copy, because only root may be able to read the built folder. */
+/** Runs a copy of the program as the user nobody, because only root may be able to read the built folder. */
 export function programAsNobody(): string[] {
   if (!isRoot) return [process.execPath, binary]
   if (copy === '') {
@@ -66,8 +68,8 @@ export function programAsNobody(): string[] {
 }
 
 /**
- * Returns whether nobody can run the program: Node and the temporary folder must be readable, and a container
- * must allow the switch.
+ * Returns whether the user nobody can run the program. Node and the temporary folder must be readable, and a
+ * container must allow to switch the user.
  */
 export function canBeNobody(): boolean {
   const [command = '', ...words] = programAsNobody()

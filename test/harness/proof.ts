@@ -1,7 +1,7 @@
 import { beforeEach } from 'vitest'
 import { isInShare, notInShare } from './share.ts'
 
-/** Tests that pass with any answer of a service, with the reason. */
+/** Titles of tests that pass with any answer of a service, with the reason. */
 const either: [titles: RegExp, why: string][] = [
   [/^R8[56]: |^R91: |^I40: /, 'they test the decoder itself'],
   [
@@ -14,7 +14,7 @@ const either: [titles: RegExp, why: string][] = [
   ],
 ]
 
-// With the answers of a well-behaved service, a test of odd answers must fail.
+// If the service answers correctly, a test of odd answers must fail.
 beforeEach(({ task, skip }) => {
   if (!isInShare(task.name)) skip(notInShare)
   const isEither = either.some(([titles]) => titles.test(task.name))

@@ -1,4 +1,7 @@
-/** Pseudo-random numbers that depend only on the given texts, so a failed run is repeated by its seed. */
+/**
+ * Returns a generator of pseudo-random numbers that depend only on the given texts. A seed in these texts
+ * repeats a failed run.
+ */
 export function createRandom(seeds: readonly string[]): () => number {
   let state = 0x811c9dc5
   for (const char of seeds.join('\n')) state = Math.imul(state ^ (char.codePointAt(0) ?? 0), 0x01000193)

@@ -12,14 +12,16 @@ import { createSteadyClock } from './clock.ts'
 import { requireForms } from './formats.ts'
 
 interface World {
-  /** Content of stdin, as a pipe. If omitted, stdin is a terminal. Pieces arrive one by one. */
+  /**
+   * Content of stdin as a pipe. The elements of an array arrive one by one. If omitted, stdin is a terminal.
+   */
   stdin?: string | Uint8Array | (string | Uint8Array)[]
   /** Default: a pipe if `stdin` is set, else a terminal. */
   stdinKind?: Host['stdin']['kind']
-  /** Typed text, if stdin is a terminal. */
+  /** Text that is typed if stdin is a terminal. */
   typed?: string | AsyncIterable<string>
   env?: Record<string, string | undefined>
-  /** The streams that are terminals. */
+  /** Streams that are terminals. */
   tty?: ('stdout' | 'stderr')[]
   /** Width of the terminals. */
   columns?: number
@@ -36,7 +38,7 @@ interface World {
   platform?: NodeJS.Platform
   /** Replaces the clock, which runs fast by default. */
   timers?: Host['timers']
-  /** Receives the function that a signal would call. */
+  /** Receives the function that a signal calls. */
   onSignal?: Host['onSignal']
   interceptInterrupt?: Host['interceptInterrupt']
   /** Default: there is no pager. */
@@ -49,7 +51,7 @@ interface Ended {
   out: string
   err: string
   outBytes: Uint8Array
-  /** Sent requests, in order. */
+  /** Requests that the run sent, in order. */
   requests: (HttpRequest & { text: string })[]
 }
 
@@ -63,7 +65,7 @@ export const credentials = {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
 
-/** Empty folders of earlier runs. Creating and removing a folder can take longer than a run. */
+/** Empty folders of earlier runs. Creating and removing folders can take longer than a run. */
 const emptyFolders: string[] = []
 
 /** Mode of a file for its owner only. Windows knows only whether a file is writable. */
@@ -125,12 +127,12 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
 /** Maximum length of a text that is printed for a failed test. */
 const maxShown = 2_000
 
-/** If the current test fails, prints what the run has done. */
+/** Prints what the run did, if the current test fails. */
 function printIfTestFails(
   argv: string[],
   { code, err, requests }: Pick<Ended, 'code' | 'err' | 'requests'>,
 ): void {
-  // A run in a hook, or of a concurrent test, has no current test.
+  // There is no current test in a hook or in a concurrent test.
   if (TestRunner.getCurrentTest() === undefined) return
   onTestFailed(() => {
     const lines = requests.map(({ method, url, text }) => `${method} ${url} ${text.slice(0, maxShown)}`)

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls'
 export interface ScriptedServer {
   url: string
   port: number
-  /** Bytes of the complete requests. */
+  /** Complete requests, byte for byte as text. */
   requests: string[]
   connections: number
   /** Arrival time of each request, in milliseconds of `performance.now`. */
@@ -16,18 +16,18 @@ export interface ScriptedServer {
   close(): Promise<void>
 }
 
-/** Called for each complete request. `count` is its number from 1; it is the last of `requests`. */
+/** Called for each complete request, which is the last of `requests`. `count` is its number from 1. */
 export type Script = (socket: Socket, request: string, count: number, requests: readonly string[]) => void
 
 export interface ServeOptions {
   host?: string
   port?: number
   tls?: { key: string; cert: string }
-  /** Called for each connection, numbered from 1. Default: requests are read from it. */
+  /** Called for each connection with its number from 1. Default: reads requests from the connection. */
   onConnection?(socket: Socket, count: number): void
 }
 
-/** Starts a server on loopback that answers each request by its script, byte for byte. */
+/** Starts a server on loopback that answers each request by the script, byte for byte. */
 export async function serve(odd: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
   const isWell = process.env.TEST_PROOF === 'answers'
   const script = isWell ? (await import('./well.ts')).answeringWell('ok') : odd
@@ -81,7 +81,7 @@ export async function serve(odd: Script, options: ServeOptions = {}): Promise<Sc
   return scripted
 }
 
-/** Splits received bytes into complete requests of known length. */
+/** Splits received bytes into requests that are complete by their Content-Length. */
 function createRequestReader(): (chunk: Buffer) => string[] {
   let chunks: Buffer[] = []
   let received = 0
@@ -107,7 +107,7 @@ function createRequestReader(): (chunk: Buffer) => string[] {
   }
 }
 
-/** Formats a complete response with a content length, as JSON unless a header says otherwise. */
+/** Formats a complete response with Content-Length, as JSON unless a header names another type. */
 export function response(body: string | Uint8Array, status = '200 OK', headers: string[] = []): Buffer {
   const hasType = headers.some((header) => /^content-type:/i.test(header))
   const lines = [
@@ -121,7 +121,7 @@ export function response(body: string | Uint8Array, status = '200 OK', headers: 
 
 /**
  * Resets a connection after its written bytes were read, because a reset discards unread bytes. A reader in
- * this process has fifty turns for that, a reader in another process half a second.
+ * this process gets fifty turns of the event loop for that, a reader in another process half a second.
  */
 export async function resetWhenRead(socket: Socket, isNear = false): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve, isNear ? 1 : 10))

@@ -11,7 +11,7 @@ import { run, temporaryFolder } from './run.ts'
 /** An event of a session. The service adds an id and a time, unless they are given. */
 export type Event = { type: string } & Record<string, unknown>
 
-/** Creates a moment that a test chooses by hand. */
+/** Creates a moment that a test triggers by hand. */
 export function createSignal() {
   let give = () => {}
   const given = new Promise<void>((resolve) => {
@@ -29,7 +29,7 @@ export function createSignal() {
 }
 type Signal = ReturnType<typeof createSignal>
 
-/** Milliseconds after an event by the service's clock, or a moment that the test chooses. */
+/** Milliseconds after an event by the service's clock, or a signal that the test triggers. */
 type When = number | 'never' | Signal
 
 /** Time at which the service shows an event. */
@@ -38,11 +38,11 @@ interface Visibility {
   listed?: When
   /** In open streams. Default: at once. */
   streamed?: When
-  /** Until then its `processed_at` is null. Default: never null. */
+  /** Time until which `processed_at` is null. Default: never null. */
   processed?: When
 }
 
-/** An event of the script, plain or from `shown`. */
+/** Event of a script, plain or from `shown`. */
 type Step = Event | ShownEvent
 export type Steps = readonly Step[]
 interface ShownEvent extends Visibility {
@@ -50,13 +50,13 @@ interface ShownEvent extends Visibility {
   after?: number | Signal
 }
 
-/** An event with the time at which it happens and at which the service shows it. */
+/** Returns an event with the times at which it happens and is shown. */
 export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>): ShownEvent => ({
   event,
   ...how,
 })
 
-/** A request that fails. `reset`: the client cannot tell whether the service received it. */
+/** Failure of a request. After a `reset`, the client cannot know whether the service received the request. */
 export type Fault =
   | 'unreachable'
   | 'reset'
@@ -65,11 +65,11 @@ export type Fault =
   | { status: number; error?: string; headers?: Record<string, string>; body?: string }
 
 /**
- * A rule applies to the requests that it selects; the first matching rule counts. Without `nth` and `when` it
- * selects each.
+ * Rule for the requests that it selects. The first matching rule applies. Without `nth` and `when` it selects
+ * each request.
  */
 interface Rule {
-  /** Number of the request among the requests of its kind, from 1. */
+  /** Number of the request among all requests of its kind, from 1. */
   nth?: number
   when?(): boolean
   /** Called when the request arrives. */
@@ -80,30 +80,33 @@ interface Rule {
 }
 
 export interface PostRule extends Rule {
-  /** Type of the request's first event; `nth` counts the requests of this type. */
+  /** Type of the first posted event. `nth` counts the requests that start with this type. */
   of?: string
-  /** The service accepts the events although the request fails. */
+  /** True if the service accepts the events although the request fails. */
   isTaken?: boolean
   /** Content of the response. Default: the events as the service shows them. `cut`: the response is cut. */
   receipt?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
   /** Time at which the service shows the posted events. */
   posted?: Visibility
-  /** Steps that follow, each a millisecond after the one before, unless it has another time. */
+  /**
+   * Steps that follow the posted events, each a millisecond after the step before, unless a step has another
+   * time.
+   */
   next?: Steps | ((posted: readonly Event[]) => Steps)
 }
 
 interface ListRule extends Rule {
-  /** Page that the rule applies to, starting at 1. Other pages are unchanged. */
+  /** Number of the page to which the rule applies, from 1. Other pages are unchanged. */
   page?: number
-  /** Content of the list, instead of the session's events. */
+  /** Content of the list instead of the events of the session. */
   events?: readonly Event[]
   hides?(event: Event): boolean
 }
 
 interface StreamRule extends Rule {
-  /** First events of the stream. `cutAfter` cuts such a stream at once, not at the next event. */
+  /** First events of the stream. `cutAfter` then cuts the stream at once, not at the next event. */
   events?: readonly Event[]
-  /** Earlier events in the stream: none, all, or the number of the last ones. */
+  /** Earlier events that the stream repeats: all, or a number of the last ones. Default: none. */
   replay?: 'all' | number
   omits?(event: Event): boolean
   repeats?(event: Event): boolean
@@ -112,24 +115,27 @@ interface StreamRule extends Rule {
    */
   cutAfter?: number
   cut?: 'end' | 'reset' | 'half'
-  /** Frames of an event. Default: one. */
+  /** Formats an event as server-sent events. Default: as one. */
   frame?(event: Event): string
 }
 
-/** A session and its service: everything that happens, and the part that the service shows. */
+/** Everything that happens in a session, and the part of it that the service shows. */
 export interface SessionScript {
-  /** For a command that must time out. By default time stops while a command runs. */
+  /**
+   * Clock of the run. Default: time stops while a command runs, so a command that must time out needs another
+   * clock.
+   */
   timers?: Timers
   /** Events before the command. */
   history?: Steps
   /** Rules, or a function that returns the rule for the posted events. */
   posts?: readonly PostRule[] | ((posted: readonly Event[]) => PostRule)
-  /** `nth` counts readings. Further pages belong to the reading of the first page. */
+  /** `nth` counts the times that a list is read. All pages of a list belong to the same time. */
   lists?: readonly ListRule[]
   streams?: readonly StreamRule[]
   /** Default visibility of events. The history is listed at once. */
   usually?: Visibility
-  /** Events have no ids. */
+  /** True if events have no ids. */
   hasNoIds?: boolean
   list?: {
     form?: 'next_page' | 'has_more' | 'array'
@@ -153,7 +159,7 @@ interface RecordedRequest {
   events: Event[]
 }
 
-/** More requests mean that the program never ends. */
+/** A program that sends more requests never ends. */
 const maxRequests = 2000
 
 interface Happened extends Visibility {
@@ -162,9 +168,9 @@ interface Happened extends Visibility {
 }
 
 /**
- * Creates a session service in memory, and a folder to run parley in. Time advances only while everything
- * waits, so a lag of seconds takes no real time. The history is complete and in order, whatever the list and
- * the stream show.
+ * Creates a session service in memory, and a folder to run parley in. Time advances only while the whole
+ * program waits, so a delay of seconds takes no real time. The history is always complete and in order,
+ * whatever lists and streams show.
  */
 export function createSessionService(script: SessionScript) {
   const { timers = createPatientClock(), latencyMs = 10 } = script
@@ -184,7 +190,7 @@ export function createSessionService(script: SessionScript) {
     return typeof when === 'number' ? timers.now() >= at + when : when.isGiven
   }
 
-  /** Returns the event as the service shows it now. */
+  /** Returns an event as the service shows it at this time. */
   function show(happened: Happened): Event {
     const { event, processed } = happened
     return isDue(happened, processed) ? event : { ...event, processed_at: null }
@@ -372,7 +378,7 @@ export function createSessionService(script: SessionScript) {
     return request.deadline?.race(answer(), failLate) ?? answer()
   }
 
-  // The command comes later than the history.
+  // parley starts after the history.
   add(script.history ?? [], { listed: 0 })
 
   return {
@@ -382,11 +388,11 @@ export function createSessionService(script: SessionScript) {
     },
     exchange,
     requests,
-    /** All events, in their order. */
+    /** All events in order. */
     events,
-    /** The events of each posting request. */
+    /** Posted events, by request. */
     posts,
-    /** Lets events happen now, such as events of another client. */
+    /** Adds events now, such as events of another client. */
     add: (...steps: Step[]) => void add(steps),
     /** Writes a file into the command's folder: text or JSON. */
     write: (name: string, value: unknown) =>
@@ -433,13 +439,13 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
   )
 }
 
-/** Returns the failure of a request that was sent before its deadline passed. */
+/** Returns the failure of a request that was sent before its deadline. */
 function failLate({ limitText }: Deadline): CliError {
   const details = { isPermanent: true, ...(limitText === undefined && { deadline: true }) }
   return new CliError('unknown', limitText ?? 'the deadline passed', details)
 }
 
-/** Frequent events of scripts. */
+/** Events that scripts often contain. */
 export const says = (text: string, more: object = {}): Event => ({
   type: 'agent.message',
   content: [{ type: 'text', text }],

@@ -1,7 +1,10 @@
 import { Writable } from 'node:stream'
 import type { StdStream } from '../../src/io/output.ts'
 
-/** Creates a stdout that accepts this number of writes. Later writes fail with a code, or never end without one. */
+/**
+ * Creates a stdout that accepts this number of writes. Later writes fail with the error code, or never end if
+ * there is no code.
+ */
 export function failingStdout(accepted: number, code?: string): StdStream {
   let left = accepted
   const stream = new Writable({

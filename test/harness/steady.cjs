@@ -1,5 +1,5 @@
-// Loaded into a process under test: real time that a busy machine does not shorten. The process gets at least
-// fifty turns per second. Short waits are unchanged.
+// Replaces the clock of a process under test by real time that is slower on a busy machine: the process gets
+// at least fifty turns of the event loop per second. Short waits are unchanged.
 const { performance } = require('node:perf_hooks')
 
 const [start, wait] = [Date.now(), setTimeout]

@@ -98,18 +98,18 @@ async function countWork(work: () => unknown) {
 }
 
 /**
- * Exceeds 1,000 characters, up to which a text is never nested too deep, also for a pattern of six
- * characters.
+ * Longer than 1,000 characters for a pattern of six characters too, because a shorter text is never nested
+ * too deep.
  */
 const small = 2 ** 13
 const times = 4
 
 /**
- * Checks that a text of four times the length takes about four times the work. Quadratic code would take
+ * Checks that a text of four times the length needs about four times the steps. Quadratic code would need
  * sixteen times.
  */
 export async function growsWithItsText(read: (size: number) => unknown): Promise<void> {
-  // Excludes work that is done only once.
+  // Runs code once whose steps are needed only the first time.
   await read(64)
   const before = await countWork(() => read(small))
   const after = await countWork(() => read(small * times))

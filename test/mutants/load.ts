@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
 
-// A command loads modules when it runs. Without this, only the first test that runs the command would detect
-// changes of what a module creates once, such as a table or a pattern.
+// Loads the mutated modules before the tests. A command loads its modules when it runs, so only the first
+// test that runs the command would detect changes of tables and patterns that a module creates once.
 for (const file of process.env.MUTANTS_FILES?.split(' ') ?? []) await import(resolve(file))

@@ -66,7 +66,7 @@ function mutate(name, { files, tests, equal = {} }) {
     mutants.map((mutant) => ({ file, ...mutant, text: mutatedLine(source, mutant) })),
   )
   const covered = mutants.filter(({ status }) => ['Killed', 'Timeout', 'Survived'].includes(status))
-  // If a test file cannot even list its tests, none of them fails.
+  // If vitest cannot list the tests of a file, none of them fails.
   const unnoticed = covered.filter(
     (mutant) => mutant.status === 'Survived' && !(mutant.static && mutant.testsCompleted < count),
   )

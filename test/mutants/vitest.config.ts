@@ -1,8 +1,8 @@
 import { defineConfig, type Plugin } from 'vitest/config'
 
 /**
- * Builds a schema for each test. Normally the first test that needs a schema builds it, so only that test
- * would detect changes of it.
+ * Builds schemas again for each test. Otherwise only the first test that needs a schema would detect changes
+ * of it.
  */
 const buildAnew: Plugin = {
   name: 'build-anew',
@@ -26,8 +26,8 @@ export default defineConfig({
     sequence: { setupFiles: 'list' },
     testTimeout: 60_000,
     isolate: false,
-    // Stryker's setup file is in node_modules. As an external module it would be loaded only once, for the
-    // first test file, and the tests of the other files would not count.
+    // Stryker's setup file is in node_modules. As an external module it would be loaded only once. Then only
+    // the tests of the first file would count.
     server: { deps: { inline: [/stryker-setup/] } },
   },
 })

@@ -11,7 +11,7 @@ import {
   type Fate,
 } from '../sessions/run/agent-service.ts'
 
-/** The event of a tool use, and the expected reply. */
+/** A tool use and the expected reply, by kind. */
 const kinds = {
   allowed: { event: { type: 'agent.tool_use', name: 'bash', evaluated_permission: 'ask' }, is: 'allow' },
   denied: { event: { type: 'agent.tool_use', name: 'rm', evaluated_permission: 'ask' }, is: 'deny' },

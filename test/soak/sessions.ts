@@ -9,7 +9,7 @@ import { createSessionService, type SessionService } from '../sessions/follow/se
 
 const limits = { lag: 2, late: 2, mute: true, keepsAlive: false }
 
-/** Real time. A wait does not keep the process alive. */
+/** Real time. Waits do not keep the process running. */
 const clock = {
   ...realTimers,
   now: realTimers.wallTime,

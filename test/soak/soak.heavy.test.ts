@@ -14,17 +14,17 @@ const runs = Number(process.env.SOAK_RUNS ?? 150)
 const seed = process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'
 const concurrency = 16
 
-/** Limits the sessions that are followed at the same time. */
+/** Maximum number of sessions that are followed at once. */
 const maxSessions = 48
 
-/** The server's verdict on each request, in order, by the run's mark. */
+/** Results of the requests on the server, in order, by the mark of the run. */
 type Verdict = 'taken' | 'refused' | 'failed'
 const ledger = new Map<string, Verdict[]>()
 
 /** Marks of runs that never get an answer. Only their timeout is short. */
 const unanswered = new Set<string>()
 
-/** Streams that were sent to their end, by the run's mark. */
+/** Streams that the server sent completely, by the mark of the run. */
 const completeStreams = new Map<string, SentStream>()
 
 const random = createRandom([seed])
@@ -92,7 +92,7 @@ async function soakOnce(mark: string, server: ScriptedServer) {
   // Some runs find no server.
   const url = random() < 0.05 ? 'http://127.0.0.1:2' : server.url
   const env = { PARLEY_BASE_URL: url, PARLEY_AGENTS_URL: url }
-  // A stall of this process, which also runs the server, must not look like the end of a stream.
+  // If this process stalls, so does its server. A real clock would take the pause for the end of a stream.
   const ended = await run(argv, { exchange: 'network', env, timers: createSteadyClock() })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
   return {
@@ -138,7 +138,7 @@ function findDifferences({
 }
 
 test(
-  `${runs} runs against a server that fails at random agree with the server's records`,
+  `${runs} runs against a server with random failures report what the server recorded`,
   async () => {
     const server = await serve(respondAtRandom)
     const sessions = await serveSessions(runs, Number(seed), random)

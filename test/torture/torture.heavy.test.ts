@@ -11,12 +11,14 @@ const wanted = process.env.TORTURE === 'all' ? Number.POSITIVE_INFINITY : Number
 const seed = process.env.TORTURE_SEED ?? String(Date.now() % 100_000)
 const random = createRandom([seed])
 
-/** Port of each case. Names of temporary files contain it, so all runs of a case use the same port. */
+/**
+ * Port of each case. The names of temporary files contain the port, so all runs of a case use the same one.
+ */
 const ports = new Map<string, number>()
 
 const counts = { calls: 0, faults: 0, missed: 0 }
 
-/** Returns false for the exit code of a bug. */
+/** Returns whether help exit-codes documents the exit code, other than the code of a bug. */
 const isPromised = (code: number | null) => code === null || code === 0 || (code >= 2 && code <= 15)
 
 function chooseFaults(faults: Fault[]): Fault[] {
@@ -86,7 +88,7 @@ afterAll(() => {
   process.stdout.write(`torture: ${what}\n`)
 })
 
-describe('loses no file content, and the next run works, if a write fails or the process is killed during a write (needs strace)', () => {
+describe('a write that fails or is killed loses no file content, and the next run works (needs strace)', () => {
   for (const each of cases)
     test(each.name, async () => {
       const { ended, calls } = await within(each, ({ run }) => traceCalls(run(each.argv)))
