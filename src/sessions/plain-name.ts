@@ -38,7 +38,7 @@ export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
 /** Returns the start of a text, in at most `columns` columns. */
-export function truncateToColumns(text: string, columns: number): string {
+function truncateToColumns(text: string, columns: number): string {
   if (estimateColumns(text) <= columns) return text
   let shown = ''
   let left = columns - estimateColumns('…')

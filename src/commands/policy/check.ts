@@ -16,7 +16,7 @@ export default {
 
   notes: [
     "Checks the file and its examples. For each tool use in EVENTS, prints the decision and its rule; if an allow rule names the tool and does not match, also the reason. EVENTS is the output of 'parley events list --raw' or 'follow --raw', or a page of the service's list.",
-    "--raw prints one JSON line per tool use. stderr names the rules that matched nothing. 'parley help policy' describes the rules.",
+    "--raw prints one JSON line per tool use. 'parley help policy' describes the rules.",
   ],
 
   printsLines: true,

@@ -10,7 +10,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { createPauser, type Decision, matches, type Policy, type Rule } from '../policy/policy.ts'
+import { createPauser, type Decision, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   describeDecider,
@@ -59,13 +59,11 @@ export async function checkPolicy(
   } else if (!(await addListed(uses, context, settings, options))) return
   // Without events, the check would always pass.
   if (uses.isEmpty) throw usageError('no event to check the policy on')
-  const { counts, idle, problems } = await judgeAndPrint(context, policy, uses)
+  const { counts, problems } = await judgeAndPrint(context, policy, uses)
   const stopped = counts.ask + counts.deny
   const count = counts.allow + stopped
   if (count === 0) messages.note('no tool use')
-  else
-    for (const index of idle) messages.note(`rules[${index}] (${policy.rules[index]?.tool}) matched nothing`)
-  if (host.stderr.isTerminal && count > 0)
+  else if (host.stderr.isTerminal)
     messages.note(`${counts.allow} allowed, ${counts.ask} asked about, ${counts.deny} denied of ${count}`)
   if (failOnDeny && stopped > 0)
     throw new CliError('denied', `${file} does not allow ${stopped} of ${count} tool uses`, { problems })
@@ -132,8 +130,6 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Kn
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
-  /** Numbers of the rules that have matched nothing yet. */
-  const idle = new Set(policy.rules.keys())
   /**
    * Tool uses that are not allowed. At most one more than `maxCountedProblems`, which shows that there are
    * more.
@@ -142,23 +138,17 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Kn
   let group: Judgement[] = []
   for (const use of uses) {
     const judgement = await judge(use, { policy, tools: new Map(), pace })
-    const { decision, rule } = judgement
+    const { decision } = judgement
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)
       problems.push(describeJudgement(judgement))
-    // If no rule decided, the tool use was compared with all rules, so none of them matched it.
-    for (const index of rule === undefined ? [] : idle) {
-      const pause = pace(use)
-      if (pause) await pause
-      if (matches(policy.rules[index] as Rule, use)) idle.delete(index)
-    }
     if (group.push(judgement) < pageSize) continue
     await output.write(layOut(group))
     group = []
   }
   if (group.length > 0) await output.write(layOut(group))
   await output.flush()
-  return { counts, idle, problems }
+  return { counts, problems }
 }
 
 /**

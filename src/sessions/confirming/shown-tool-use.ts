@@ -1,16 +1,12 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
-import { takeStart } from '../../wire/text-start.ts'
-import { escapeInvisible, estimateColumns, formatName, truncateToColumns } from '../plain-name.ts'
+import { escapeInvisible, estimateColumns, formatName } from '../plain-name.ts'
 
 /** Maximum length of a shown event, in characters. */
 const maxEventLength = 2 ** 20
 
 const maxDepth = 100
-
-/** If a tool use takes more rows, its tool and the start of its fields are repeated right above the keys. */
-const maxRowsWithoutSummary = 20
 
 /** Marks of a row and of its continuation rows. */
 const marks = { row: '  | ', more: '  : ' }
@@ -39,8 +35,7 @@ export function showToolUse(id: string, event: string, columns: number): string 
   for (const server of servers) show(`MCP server: ${formatName(server)}`)
   if (servers.length === 0 && textsOf(fields, 'type').includes('agent.mcp_tool_use'))
     show('MCP server: not named')
-  const names = textsOf(fields, 'name').map(formatName)
-  for (const name of names) show(`tool: ${name}`)
+  for (const name of textsOf(fields, 'name')) show(`tool: ${formatName(name)}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isDeeperThan(json, maxDepth)) throw usageError(`it is nested more than ${maxDepth} deep`)
@@ -56,11 +51,6 @@ export function showToolUse(id: string, event: string, columns: number): string 
       show(first)
       for (const part of more) show(part, marks.more)
     }
-  }
-  if (rows.length > maxRowsWithoutSummary) {
-    const beginnings = inputs.flatMap(({ json }) => (json.startsWith('{') ? summarize(readFields(json)) : []))
-    const summary = escapeInvisible([...names, ...beginnings].join(' ').replace(/\s+/g, ' '))
-    rows.push(`${marks.row}${truncateToColumns(summary, width)}\n`)
   }
   return rows.join('')
 }
@@ -89,19 +79,6 @@ function findMainText(input: string): MainText | undefined {
   const others = fields.filter((field) => field !== main)
   const rest = others.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
-}
-
-/** Maximum length of a field in a summary, in characters. */
-const maxSummaryFieldLength = 40
-
-/** Summarizes the fields, short fields first, because a path shows more than the start of a long text. */
-function summarize(fields: readonly Field[]): string[] {
-  const isShort = ({ json }: Field) => json.length <= maxSummaryFieldLength
-  const ordered = [...fields.filter(isShort), ...fields.filter((field) => !isShort(field))]
-  return ordered.slice(0, maxSummaryFieldLength).map((field) => {
-    const value = isShort(field) ? field.json : `${takeStart(field.json, maxSummaryFieldLength)}…`
-    return `${JSON.stringify(takeStart(field.name ?? '', maxSummaryFieldLength))}: ${value}`
-  })
 }
 
 /** Returns whether a tool use has the name of its tool, as a text. */

@@ -2,7 +2,6 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createBodyText } from '../../wire/json/body-text.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
-import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import {
   fileKinds,
   givenEventFlags,
@@ -78,15 +77,13 @@ async function readTexts(
   words: string[],
   visit: Visit | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
-  const { input, messages } = context
+  const { input } = context
   const flags = givenEventFlags(context)
   const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', fileKinds)
-    if (looksLikeEvents(piped))
-      messages.note(`stdin looks like events; it is sent as text${given ? '' : '. -i - sends it as events'}`)
     return { given, piped }
   }
   if (given) {
@@ -95,13 +92,6 @@ async function readTexts(
   }
   const text = (await input.readPiped('the input of events')) ?? ''
   return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
-}
-
-function looksLikeEvents(text: string): boolean {
-  if (!/^\s*[[{]/.test(text)) return false
-  const value = tryParseJson(text) ?? tryParseJson(text.trimStart().split('\n', 1)[0] ?? '')
-  const [first] = Array.isArray(value) ? value : [value]
-  return isObject(first) && (typeof first.type === 'string' || Array.isArray(first.events))
 }
 
 /** Returns the body with all events. */
