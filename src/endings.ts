@@ -8,7 +8,7 @@ import {
   type RetryAdvice,
   type Sent,
 } from './delivery-state.ts'
-import { asFailure, CliError, OutputClosed } from './errors.ts'
+import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
 
 /** Consequences of an interrupt or a failure of a piece of work. Every function is synchronous. */
 export interface Ending {
@@ -99,13 +99,13 @@ export class Endings {
   }
 
   /** Saves received data. Returns the consequence of an interrupt now, and the names of the saved files. */
-  interrupt(): { consequence: string | undefined; kept: string[] } {
+  interrupt(): { consequence: string | undefined; kept: SavedFiles } {
     const running = describeFurthest(this.#reported.filter((call) => !call.isOver()))
-    const kept: string[] = []
+    let kept: SavedFiles
     const words: (string | undefined)[] = []
     for (const ending of this.#open.toReversed()) {
       const saved = ending.save?.()
-      if (saved?.file !== undefined) kept.push(saved.file)
+      kept = joinSavedFiles(kept, saved?.file)
       words.push(saved?.words, ending.words?.())
     }
     const after = this.#confirmed !== undefined && running !== undefined ? `after that ${running}` : running

@@ -72,7 +72,15 @@ interface Advice {
   /** Text of an answer that does not match the request. */
   answer?: string
   /** Files with paid data that could not be written to their destination. */
-  kept?: string | string[] | undefined
+  kept?: SavedFiles
+}
+
+/** Names of files with saved data: one name, or a list of several. */
+export type SavedFiles = string | string[] | undefined
+
+export function joinSavedFiles(...files: SavedFiles[]): SavedFiles {
+  const names = files.flat().filter((name) => name !== undefined)
+  return names.length > 1 ? names : names[0]
 }
 
 export interface FailureDetails extends CallEnd, ServiceAnswer, Advice {}

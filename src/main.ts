@@ -5,7 +5,7 @@ import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { Endings } from './endings.ts'
-import { asFailure, CliError, OutputClosed } from './errors.ts'
+import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
@@ -43,8 +43,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (isJson) return describeSignal(exit, words, kept)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
-  host.onCrash?.((error) => fail(asFailure(error, endings.interrupt().consequence)))
-  const hasEnded = host.detectEarlyExit?.(() => void fail(earlyExitFailure(endings.interrupt().consequence)))
+  host.onCrash?.((error) => failInWork((state) => asFailure(error, state)))
+  const hasEnded = host.detectEarlyExit?.(() => void failInWork(createEarlyExitFailure))
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
@@ -66,7 +66,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await fail(asFailure(error, endings.interrupt().consequence))
+    return await failInWork((state) => asFailure(error, state))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
@@ -79,17 +79,25 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   /** Formats a signal for programs, like a failure. */
-  function describeSignal(exit: number, words: string, kept: string[]): string {
+  function describeSignal(exit: number, words: string, kept: SavedFiles): string {
     const { sent, retry, mayDuplicate } = endings
     const outcome = {
       sent,
       safeToRetry: retry === 'later' && !mayDuplicate,
       retry,
       resume: endings.getResumeCommand(),
-      kept: kept.length > 1 ? kept : kept[0],
+      kept,
     }
     const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
+  }
+
+  /** Saves the data of the work in progress. Ends the run with the failure that `create` returns for its state. */
+  async function failInWork(create: (state: string | undefined) => CliError): Promise<number> {
+    if (ending) return ending
+    const { consequence, kept } = endings.interrupt()
+    const failure = create(consequence)
+    return fail(failure.with({ kept: joinSavedFiles(failure.details.kept, kept) }))
   }
 
   /** Only the first failure is reported, because the cleanup may cause another error. */
@@ -168,7 +176,7 @@ function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
 }
 
 /** Creates the failure for an event loop that became empty before the work was done, which is a bug. */
-const earlyExitFailure = (state: string | undefined) =>
+const createEarlyExitFailure = (state: string | undefined) =>
   new CliError('unexpected', 'a bug in parley: the run ended before its work was done', {
     sent: 'unknown',
     consequence: state,

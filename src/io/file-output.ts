@@ -1,7 +1,7 @@
 import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
-import { asFileError, CliError, describeFileError, hasCode } from '../errors.ts'
+import { asFileError, CliError, describeFileError, hasCode, joinSavedFiles } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { type Output, writeTimedOut } from './output.ts'
 import { findModeToKeep, findTarget } from './paths.ts'
@@ -155,19 +155,11 @@ export const savePart = (saver: PartSaver | undefined) => ({
 export const describeSavedPart = ({ outcome }: SavedPart): string =>
   oneLine(`the received data ${outcome}`, 2000)
 
-function joinNames(
-  earlier: string | string[] | undefined,
-  name: string | undefined,
-): string | string[] | undefined {
-  if (earlier === undefined || name === undefined) return earlier ?? name
-  return [earlier, name].flat()
-}
-
 /** Adds the place of the saved part to a failure. */
 export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
-        kept: joinNames(failure.details.kept, part.name),
+        kept: joinSavedFiles(failure.details.kept, part.name),
       })
     : failure

@@ -99,6 +99,38 @@ describe('unexpected error after an answer arrived', () => {
   })
 })
 
+test.each(['an uncaught error', 'an empty event loop'])(
+  '%s saves the received text and names its file',
+  async (cause) => {
+    const cwd = temporaryFolder()
+    let crash = async (_: unknown) => 0
+    let exitEarly = () => {}
+    const exchange: Exchange = async (...call) => {
+      const response = await answering('', { headers: { 'content-type': sse } })(...call)
+      async function* body() {
+        yield Buffer.from(event('paid'))
+        if (cause === 'an uncaught error') void crash(bug)
+        else exitEarly()
+      }
+      return { ...response, body: body() }
+    }
+    const { code, err } = await run(['chat', 'x', '--stream', '-o', 'a', '--errors', 'json'], {
+      cwd,
+      exchange,
+      onCrash(report) {
+        crash = report
+      },
+      detectEarlyExit(report) {
+        exitEarly = report
+        return () => {}
+      },
+    })
+    const { error } = JSON.parse(err)
+    expect(error).toMatchObject({ kind: 'unexpected', exit: code, kept: 'a.part' })
+    expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('paid')
+  },
+)
+
 describe('stdout that fails while an answer arrives', () => {
   test('if stdout fails, chat reads a stream to its end and saves all of it', async () => {
     const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]

@@ -40,6 +40,10 @@ interface World {
   timers?: Host['timers']
   /** Receives the function that a signal calls. */
   onSignal?: Host['onSignal']
+  /** Receives the function that an uncaught error would call. */
+  onCrash?: Host['onCrash']
+  /** Receives the function that an empty event loop would call. */
+  detectEarlyExit?: Host['detectEarlyExit']
   interceptInterrupt?: Host['interceptInterrupt']
   /** Default: there is no pager. */
   runPager?: Host['runPager']
@@ -104,6 +108,8 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
     timers: world.timers ?? hurried(),
     onSignal: world.onSignal,
+    onCrash: world.onCrash,
+    detectEarlyExit: world.detectEarlyExit,
     interceptInterrupt: world.interceptInterrupt,
     runPager: world.runPager,
     limitYoungGeneration: world.holdMemory,

@@ -1,6 +1,6 @@
 import { withSavedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, CliError, OutputClosed } from '../../errors.ts'
+import { asFailure, CliError, joinSavedFiles, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { addFile } from '../../summary.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
@@ -51,7 +51,7 @@ function summarize(failures: CliError[], count: number): CliError {
   return new CliError(first.kind, what, {
     sent: 'yes',
     problems,
-    kept: failures.flatMap(({ details: { kept } }) => kept ?? []),
+    kept: joinSavedFiles(...failures.map(({ details: { kept } }) => kept)),
     answer: failures.flatMap(({ details: { answer } }) => answer ?? []).join('\n') || undefined,
   })
 }

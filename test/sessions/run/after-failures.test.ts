@@ -19,6 +19,12 @@ import {
 
 const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
 
+/** Removes all lock files in a folder and its subfolders. */
+function removeLocks(cwd: string): void {
+  for (const file of readdirSync(cwd, { recursive: true, encoding: 'utf8' }))
+    if (file.endsWith('.parley-lock')) rmSync(join(cwd, file))
+}
+
 /** Runs a task whose lock is removed while the first request of this type waits for its retry. */
 async function loseLockDuring(type: string) {
   const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -27,10 +33,7 @@ async function loseLockDuring(type: string) {
         of: type,
         nth: 1,
         fault: { status: 429, headers: { 'retry-after': '20' } },
-        act() {
-          const files = readdirSync(service.cwd, { recursive: true, encoding: 'utf8' })
-          for (const file of files) if (file.endsWith('.parley-lock')) rmSync(join(service.cwd, file))
-        },
+        act: () => removeLocks(service.cwd),
       },
       { of: 'user.message', next: [running, spent] },
     ],
@@ -54,6 +57,16 @@ async function loseLockDuring(type: string) {
 test.each(['user.message', 'user.interrupt'])('a run that lost its lock posts no %s again', async (type) => {
   const { posted, err } = await loseLockDuring(type)
   expect(posted, err).toBe(1)
+})
+
+test('a run whose audit cannot record that the task got no answer exits with 11', async () => {
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [{ of: 'user.message', fault: 'reset', act: () => removeLocks(service.cwd) }],
+  })
+  const { code, err } = await service.run(['events', 'run', 'go', '--audit', 'a.jsonl'])
+  expect({ code, posts: service.posts.length }, err).toEqual({ code: 11, posts: 1 })
+  expect(err).toContain('its lock was lost')
+  expect(err).toContain('the task may have been accepted')
 })
 
 test('Retry-After of an old list does not delay a later stream', async () => {
