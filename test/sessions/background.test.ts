@@ -60,7 +60,7 @@ test.each<[title: string, events: object[], waiting: string[]]>([
     [thread('status_idle', '__proto__', ['constructor'])],
     ['constructor'],
   ],
-])('finds waiting tool uses of threads: %s', (_, events, waiting) => {
+])('parley finds the waiting tool uses of threads: %s', (_, events, waiting) => {
   expect([...read(events).waiting]).toEqual(waiting)
 })
 
@@ -102,13 +102,13 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
   ],
   ['an invalid id is not a run', [created(null), created(''), created({})], [], false],
   ['one of two runs can continue', [created('v', 'status_idle'), created('w')], ['v', 'w'], true],
-])('finds open workflow runs: %s', (_, events, open, canContinue) => {
+])('parley finds open workflow runs: %s', (_, events, open, canContinue) => {
   const background = read(events)
   expect(background.openRuns.map(({ id }) => id)).toEqual(open)
   expect(background.canContinue).toBe(canContinue)
 })
 
-test('reads a session with 20,000 waiting threads and open runs', () => {
+test('parley reads a session with 20,000 waiting threads and open workflow runs', () => {
   const state = new SessionState()
   const add = (event: object) => state.add(SessionEvent.parse(event))
   const count = 20_000

@@ -15,10 +15,7 @@ const tooLate = {
   details: { sent: 'yes', retry: 'later', deadline: true },
 }
 
-/**
- * Creates a reconnect policy with a deadline and a clock that advances only during waits. Records waits and
- * notes.
- */
+/** Creates a policy with a deadline, and a clock that advances only during waits. Records waits and notes. */
 function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
   /** Times of the attempts, in milliseconds since the start. */
   const attempted: number[] = []
@@ -70,17 +67,17 @@ test.each<[string, boolean, CliError, Parameters<typeof decide>[1]]>([
   ['a second 401', false, failure('credentials', { status: 401 }), { times: 2 }],
   ['a 403', false, failure('credentials', { status: 403 }), {}],
   ['a 404', false, failure('refused', { status: 404 }), {}],
-])('after %s, another attempt follows: %j', (_, isRepeated, error, circumstances) => {
+])('parley tries to reconnect after %s: %j', (_, isRepeated, error, circumstances) => {
   expect(decide(error, circumstances)).toEqual(isRepeated ? expect.any(Number) : error)
 })
 
-test('fails at once if the service asks to wait for more than 60 s', () => {
+test('parley fails at once if the service asks to wait for more than 60 s before it reconnects', () => {
   const error = failure('rate-limited', { status: 429, retryAfter: 61 })
   const message = 'x (the service asks to wait 61 s, more than 60 s)'
   expect(decide(error)).toMatchObject({ message, details: error.details })
 })
 
-test('each response starts another five minutes of waiting', () => {
+test('each response gives another five minutes for reconnecting', () => {
   const { policy, pass } = createPolicy(Infinity)
   const error = failure('not-sent')
   pass(4 * minutes)
@@ -96,13 +93,13 @@ test.each<[string, CliError]>([
   ['a 429 with Retry-After', failure('rate-limited', { status: 429, retryAfter: 1.5 })],
   ['an unreadable response', failure('response')],
   ['a 401, if there are new secrets', failure('credentials', { status: 401 })],
-])('prints a note about %s', (_, error) => {
+])('parley prints a note before it reconnects: %s', (_, error) => {
   const { policy, notes } = createPolicy(start + 1, { hasNewSecrets: true })
   policy.decide(error)
   expect(notes).toEqual(['x; trying again'])
 })
 
-test('counts each kind of failure separately; waits and responses restore nothing', () => {
+test('parley counts the failures of each kind separately, and a response does not reset the counts', () => {
   const { policy } = createPolicy(Infinity, { hasNewSecrets: true })
   const [refused, odd] = [failure('credentials', { status: 401 }), failure('response')]
   policy.decide(refused)
@@ -114,7 +111,7 @@ test('counts each kind of failure separately; waits and responses restore nothin
   expect([policy.decide(odd), policy.decide(refused)]).toEqual([odd, refused])
 })
 
-test("prints the service's message of a failure on one line", () => {
+test("the note before a reconnect has the service's message on one line", () => {
   const { policy, notes } = createPolicy(Infinity)
   policy.decide(failure('service', { status: 503, serviceMessage: 'a\nb\u001b' }))
   expect(notes).toEqual(['x: a b^[; trying again'])
@@ -125,7 +122,7 @@ test.each<[string, unknown]>([
   ['a permanent refusal', failure('refused', { status: 404 })],
   ['a 401 without new secrets', failure('credentials', { status: 401 })],
   ['a failure near the deadline', failure('refused', { deadline: true })],
-])('ends the attempts with %s', async (_, error) => {
+])('parley stops to reconnect after %s', async (_, error) => {
   const { attempt, notes, attempted } = createPolicy(start + 1)
   await expect(attempt(error)).rejects.toBe(error)
   expect([notes, attempted]).toEqual([[], [0]])
@@ -145,7 +142,7 @@ test.each([
   expect(notes).toHaveLength(0)
 })
 
-test('a deadline that has fired stays passed if the clock is a millisecond behind', async () => {
+test('a passed deadline stays passed even if the clock is then a millisecond behind', async () => {
   const { deadline } = createPolicy(Infinity)
   const fired = new Promise<Deadline>((resolve) => void deadline.onPass(resolve))
   deadline.moveTo(start + 2)
@@ -155,7 +152,7 @@ test('a deadline that has fired stays passed if the clock is a millisecond behin
 
 const busy = (seconds: number) => failure('rate-limited', { status: 429, retryAfter: seconds })
 
-test('waits double up to 8 s, unless the service requests more', () => {
+test('waits before a reconnect double up to 8 s, unless the service asks for more', () => {
   const { policy } = createPolicy(Infinity)
   const waits = Array.from({ length: 7 }, () => policy.nextWaitMs())
   waits.push(policy.decide(busy(20)) as number, policy.nextWaitMs())
@@ -176,13 +173,13 @@ test.each([
   else await attempts.rejects.toMatchObject(tooLate)
 })
 
-test('repeats an attempt while its failure is transient', async () => {
+test('parley repeats an attempt while its failure is transient', async () => {
   const { attempt, attempted } = createPolicy(Infinity)
   expect(await attempt(failure('not-sent'), failure('unknown'))).toBe('done')
   expect(attempted).toEqual([0, 250, 750])
 })
 
-test('a time limit of parley itself ends the attempts with their failure', async () => {
+test('a time limit of parley ends its attempts', async () => {
   const { deadline, attempt } = createPolicy(Infinity)
   deadline.pass()
   await expect(attempt(failure('not-sent'))).rejects.toMatchObject(tooLate)

@@ -39,7 +39,7 @@ test('sessions list prints id, status, title and time of the last change of all 
   expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': 'managed-agents-2026-04-01' })
 })
 
-test('sessions list prints ids, raw lines, or on a terminal a table without control characters', async () => {
+test('sessions list prints ids, JSON lines, or on a terminal a table without control characters', async () => {
   expect((await run(['sessions', 'list', '--ids'], { exchange: pages() })).out).toBe('sesn_1\nsesn_2\n')
   const raw = await run(['sessions', 'list', '--raw'], { exchange: pages() })
   expect(raw.out).toBe(`${JSON.stringify(first)}\n${JSON.stringify(second)}\n`)
@@ -58,7 +58,7 @@ test.each([
   expect(err).toContain(said)
 })
 
-test('sessions list notes that there are none', async () => {
+test('sessions list prints a note if there are no sessions', async () => {
   const { code, out, err } = await run(['sessions', 'list'], { exchange: inTurn({ data: [] }) })
   expect({ code, out, err }).toEqual({ code: 0, out: '', err: 'parley: no sessions\n' })
 })
@@ -74,7 +74,7 @@ test('sessions create sends the fields of its flags and prints the id', async ()
   })
 })
 
-test('sessions create keeps the body of -i as it is written, and flags set its fields', async () => {
+test('sessions create sends the body of -i unchanged except for the fields of its flags', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'body.json'), '{ "agent": "a", "x": 1.10, "environment_id":"e" }')
   const argv = ['sessions', 'create', '-i', 'body.json', '--agent', 'b']
@@ -119,7 +119,7 @@ test.each([
   expect(ended.err).toContain(said)
 })
 
-describe('sessions create with a stdout that fails', () => {
+describe('sessions create if stdout fails', () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const closed = { ...failingStdout(0), isClosed: true }
 
@@ -128,7 +128,7 @@ describe('sessions create with a stdout that fails', () => {
     ['a full disk, with --raw', failingStdout(0, 'ENOSPC'), ['--raw'], 'no space left on the disk'],
     ['it was closed', closed, [], 'it was closed when parley started'],
     ['it is unread until the deadline', failingStdout(0), ['--deadline', '5'], 'the deadline passed before'],
-  ])('prints the id on stderr and exits with 11: %s', async (_, stdout, flags, why) => {
+  ])('sessions create exits with 11 and prints the id on stderr: %s', async (_, stdout, flags, why) => {
     const cwd = temporaryFolder()
     const ended = await run([...argv, ...flags, '--report', 'r'], {
       cwd,
@@ -143,14 +143,14 @@ describe('sessions create with a stdout that fails', () => {
     expect(report).toMatchObject({ exit: 11, session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
-  test('--errors json has the id', async () => {
+  test('sessions create --errors json has the id if stdout fails', async () => {
     const world = { exchange: inTurn(first), stdout: failingStdout(0, 'ENOSPC') }
     const { code, err } = await run([...argv, '--errors', 'json'], world)
     expect(code).toBe(11)
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
-  test('quotes an id that looks like text of parley', async () => {
+  test('sessions create quotes an id that looks like a message of parley', async () => {
     const world = {
       exchange: inTurn({ ...first, id: 'a was not\n\u001b[2J' }),
       stdout: failingStdout(0, 'ENOSPC'),
@@ -159,12 +159,12 @@ describe('sessions create with a stdout that fails', () => {
     expect(err).toContain('  the session "a was not\\n\\u001b[2J" was created')
   })
 
-  test('a reader that has closed stdout is no failure', async () => {
+  test('sessions create exits with 0 if the reader of stdout has closed the pipe', async () => {
     const ended = await run(argv, { exchange: inTurn(first), stdout: failingStdout(0, 'EPIPE') })
     expect([ended.code, ended.err]).toEqual([0, ''])
   })
 
-  test('a signal while stdout is unread prints the id', async () => {
+  test('sessions create prints the id on stderr if a signal arrives while nothing reads stdout', async () => {
     let clean: (exit: number) => string = () => ''
     const said = await new Promise<string>((resolve) => {
       const stream = new Writable({ write: () => resolve(clean(143)) })
@@ -180,10 +180,10 @@ describe('sessions create with a stdout that fails', () => {
   })
 })
 
-describe('sessions create with a body that does not end after the session', () => {
+describe('sessions create if the body does not end after the session', () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
   const whole = JSON.stringify(first)
-  /** Sends these chunks; then the body is cut, or stays open. */
+  /** Sends these chunks. Then the body is cut or stays open. */
   const sending = (chunks: string[], end: 'cut' | 'open'): Exchange => {
     async function* body() {
       for (const chunk of chunks) yield Buffer.from(chunk)
@@ -197,12 +197,12 @@ describe('sessions create with a body that does not end after the session', () =
     ['cut', [whole], 'cut'],
     ['cut, with the JSON in two chunks', [whole.slice(0, 20), whole.slice(20)], 'cut'],
     ['open', [whole], 'open'],
-  ])('prints the id if the JSON is complete and the body is %s', async (_, chunks, end) => {
+  ])('sessions create prints the id if the JSON is complete and the body is %s', async (_, chunks, end) => {
     const ended = await run(argv, { exchange: sending(chunks, end) })
     expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
   })
 
-  test('names the session in the failure of --raw', async () => {
+  test('sessions create --raw names the session in its failure', async () => {
     const world = { exchange: sending([whole], 'cut') }
     const ended = await run([...argv, '--raw'], world)
     expect(ended).toMatchObject({ code: 8, out: '' })
@@ -211,7 +211,7 @@ describe('sessions create with a body that does not end after the session', () =
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
   })
 
-  test('names the session in the message of a signal with --raw', async () => {
+  test('sessions create --raw names the session in the message of a signal', async () => {
     let clean: (exit: number) => string = () => ''
     async function* body() {
       yield Buffer.from(whole)
@@ -233,7 +233,7 @@ describe('sessions create with a body that does not end after the session', () =
     expect(err).toContain('parley: parley: interrupted: the session sesn_1 was created')
   })
 
-  test('does not take an object in a web page for a session', async () => {
+  test('sessions create does not take an object in a web page as a session', async () => {
     const page = '<script>x={"id":"sesn_1"}</script>'
     const ended = await run(argv, { exchange: sending([page], 'cut') })
     expect(ended).toMatchObject({ code: 8, out: '' })
@@ -241,7 +241,7 @@ describe('sessions create with a body that does not end after the session', () =
   })
 })
 
-describe('sessions create without a session in the answer', () => {
+describe('sessions create if the answer has no session', () => {
   const cut: ReturnType<typeof answering> = async (...call) => {
     const response = await answering('{"id":')(...call)
     async function* body() {
@@ -256,28 +256,34 @@ describe('sessions create without a session in the answer', () => {
     ['an HTML page', answering('<html>'), 8],
     ['an empty one', answering(''), 8],
     ['a failure', answering('{}', { status: 500 }), 7],
-  ])('reports that the session may have been created: %s', async (_, exchange, code) => {
-    const argv = [
-      'sessions',
-      'create',
-      '--agent',
-      'a',
-      '--environment',
-      'e',
-      '--beta',
-      'files-api-2025-04-14',
-    ]
-    const ended = await run(argv, { exchange })
-    expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
-    expect(ended.err).toContain(
-      "\n  the session may have been created: look with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
-    )
-    const { err } = await run([...argv, '--errors', 'json'], { exchange })
-    expect(JSON.parse(err).error).toMatchObject({ sent: code === 7 ? 'yes' : 'unknown', retry: 'look-first' })
-  })
+  ])(
+    'sessions create says that the session may have been created after an answer with %s',
+    async (_, exchange, code) => {
+      const argv = [
+        'sessions',
+        'create',
+        '--agent',
+        'a',
+        '--environment',
+        'e',
+        '--beta',
+        'files-api-2025-04-14',
+      ]
+      const ended = await run(argv, { exchange })
+      expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
+      expect(ended.err).toContain(
+        "\n  the session may have been created: look with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
+      )
+      const { err } = await run([...argv, '--errors', 'json'], { exchange })
+      expect(JSON.parse(err).error).toMatchObject({
+        sent: code === 7 ? 'yes' : 'unknown',
+        retry: 'look-first',
+      })
+    },
+  )
 })
 
-test('sessions show prints status and usage, the tool uses that wait, and the command that answers', async () => {
+test('sessions show prints status and usage, the tool uses that wait, and the command that replies', async () => {
   const usage = { input_tokens: 1200, output_tokens: 30 }
   const events = [
     { id: 't1', type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
@@ -309,7 +315,7 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
 })
 
-test('a session that sessions create made is listed and shown by the emulator', async () => {
+test('the emulator lists and shows a session that sessions create made', async () => {
   const exchange = createEmulator({})
   const made = await run(['sessions', 'create', '--agent', 'a', '--environment', 'e'], { exchange })
   const id = made.out.trim()

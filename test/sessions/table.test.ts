@@ -28,7 +28,7 @@ const countColumns = (line: string) =>
 
 const long = 'word '.repeat(100)
 
-test('events list reports a session without events, also in a pipe', async () => {
+test('events list prints that a session has no events, also in a pipe', async () => {
   const world = { exchange: answering('{"data":[]}'), env: { PARLEY_SESSION: 's1' }, stdin: '' }
   expect(await run(['events', 'list'], world)).toMatchObject({
     code: 0,
@@ -140,11 +140,11 @@ test.each<[fields: object, text: string]>([
   expect(out.split('\t')[3]).toBe(`${text}\n`)
 })
 
-describe('a table of events', () => {
+describe('table of events', () => {
   const id = 'sevt_01HZX3N5T8Q2M4K6J7WV93F2A'
 
   test.each([20, 40, 60, 80, 120])(
-    'a table of %i columns escapes control characters of a service',
+    'a table of %i columns escapes control characters of the service',
     async (columns) => {
       const hostile = '\u001b]0;x\u0007\u009b2J\u202e\ny'
       const fields = [
@@ -204,7 +204,7 @@ describe('a table of events', () => {
     for (const row of shown.rows.slice(2)) expect(row.length).toBeLessThanOrEqual(columns)
   })
 
-  test('V50: a table shows ids whole that are wider than the terminal or come later', async () => {
+  test('V50: a table shows whole ids that are wider than the terminal or than earlier ids', async () => {
     const ids = [`toolu_${'x'.repeat(122)}`, 'sevt_1']
     const { rows } = await list(
       ids.map((each) => saying('hi', { id: each })),
@@ -213,21 +213,18 @@ describe('a table of events', () => {
     expect(rows.map((row) => row.split(' ')[0]).filter((word) => word !== '')).toEqual(ids)
   })
 
-  test.each([60, 80, 100])(
-    'V51: a table shortens types that are too long for %i columns',
-    async (columns) => {
-      const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
-      const { rows } = await list(
-        types.map((type) => saying(long, { type, id: 'sevt_1' })),
-        columns,
-      )
-      for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
-      for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
-      expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
-    },
-  )
+  test.each([60, 80, 100])('V51: a table of %i columns shortens types that are too long', async (columns) => {
+    const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
+    const { rows } = await list(
+      types.map((type) => saying(long, { type, id: 'sevt_1' })),
+      columns,
+    )
+    for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
+    for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
+    expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
+  })
 
-  test('V52: a table measures width in terminal columns and cuts no character', async () => {
+  test('V52: a table counts terminal columns and cuts no character', async () => {
     const family = '👩\u200d👩\u200d👧'
     const texts = [
       '日本語'.repeat(40),
@@ -259,7 +256,7 @@ describe('a table of events', () => {
     { type: 'user.custom_tool_result', custom_tool_use_id: 'toolu_2', content: 'rain' },
   ].map((fields, index) => event({ ...fields, id: `sevt_${index}` }))
 
-  test('V50: an answer in a table starts with the tool and the decision', async () => {
+  test('V50: the row of a reply in a table starts with the tool and the decision', async () => {
     const custom = { ...use, type: 'agent.custom_tool_use', id: 'toolu_2', name: 'weather' }
     const { rows } = await list([event(use), event(custom), ...answers], 80)
     expect(rows.slice(2).map((row) => row.split(/ {2,}/)[3])).toEqual([
@@ -269,7 +266,7 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V50: a table shows the whole id of an unlisted tool use, on its own line if needed', async () => {
+  test('V50: the row of a reply shows the whole id of an unlisted tool use, on a separate line if needed', async () => {
     const answer = { ...answers[0], tool_use_id: id }
     expect((await list([answer], 80)).rows[0]).toContain(`  ${id} deny`)
     const narrow = await list([{ ...answer, id }], 80)
@@ -279,25 +276,25 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V50: a table names an image between texts, separated by blanks', async () => {
+  test('V50: a table shows an image between two texts as a word', async () => {
     const content = [{ type: 'image' }, { type: 'text', text: 'a' }, { type: 'text', text: 'b' }]
     const { rows } = await list([event({ type: 'user.message', content })], 80)
     expect(rows[0]).toMatch(/ {2}\[image\] a b$/)
   })
 
-  test('V53: a table aligns columns below wide characters', async () => {
+  test('V53: a table aligns its columns below wide characters', async () => {
     const { rows } = await list([saying('a', { type: '日本' }), saying('b', { type: 'plain' })], 80)
     expect(countColumns(rows[0] ?? '')).toBe(countColumns(rows[1] ?? ''))
   })
 
-  test('V54: a table shows the day if it changes', async () => {
+  test('V54: a table shows the date where the day changes', async () => {
     const days = [1, 1, 4, 4, 1].map((day) => saying('x', { processed_at: `2026-01-0${day}T12:00:00.5Z` }))
     const { days: shown, rows } = await list(days, 80)
     expect(shown).toHaveLength(3)
     expect(rows).toHaveLength(5)
   })
 
-  test('V55: a table shows an invalid time unchanged, and a missing one as nothing', async () => {
+  test('V55: a table shows an invalid time unchanged, and a missing time as nothing', async () => {
     const times = ['yesterday\u009b', null, undefined, '2026-99-01T00:00:00Z', '2026-01-01T12:34:56']
     const { days, rows } = await list(
       times.map((processed_at) => saying('x', { processed_at })),
@@ -313,7 +310,7 @@ describe('a table of events', () => {
     ])
   })
 
-  test('V56: a table cuts texts of millions of characters, blanks or marks at once', async () => {
+  test('V56: a table cuts texts of millions of characters, blanks or combining marks at once', async () => {
     const texts = [`e${'\u0301'.repeat(2e6)}`, ' \n'.repeat(2e6), '日'.repeat(2e6)]
     const { rows } = await list(
       texts.map((text) => saying(text)),

@@ -31,7 +31,7 @@ async function follow(
 const now = new Date().toISOString()
 const clock = /\d\d:\d\d:\d\d/.source
 
-describe('the first line of follow', () => {
+describe('first line of events follow', () => {
   test.each<[string, object[], object[], string]>([
     [
       'names the session',
@@ -67,7 +67,7 @@ describe('the first line of follow', () => {
       [],
       `${session} ended at ${clock} \\(terminated\\)\\n`,
     ],
-  ])('V57: the first line of follow %s', async (_, listed, live, said) => {
+  ])('V57: the first line of events follow %s', async (_, listed, live, said) => {
     const { err } = await follow({ listed, live }, { env: { PARLEY_SESSION: session, NO_COLOR: '1' } })
     expect(err).toMatch(new RegExp(`^parley: ${said}`))
     const piped = await follow({ listed, live }, { tty: [] })
@@ -77,7 +77,7 @@ describe('the first line of follow', () => {
 
 const long = { command: 'x y '.repeat(2000), more: '日本語' }
 
-test('V58: an event without text is one dim line with the width of the terminal', async () => {
+test('V58: events follow prints an event without text as one dim line as wide as the terminal', async () => {
   const listed = [use('toolu_1', long), { id: 'a', type: 'agent.message', content: 'two\nlines' }, idle()]
   const shown = await follow({ listed }, { argv: ['--history'], columns: 60 })
   const [first = '', ...rest] = shown.out.split('\n')
@@ -92,7 +92,7 @@ test('V58: an event without text is one dim line with the width of the terminal'
   expect(piped.out).toContain(`bash ${JSON.stringify(long)}`)
 })
 
-test('V59: waiting tool uses and the command are one line each on a terminal', async () => {
+test('V59: events follow prints waiting tool uses and the confirm command on one line each', async () => {
   const ids = [1, 2, 3].map((number) => `toolu_011CZkZAtmR3yMPDzynEDxu${number}`)
   const reason = { stop_reason: { type: 'requires_action', event_ids: ids } }
   const listed = [...ids.map((id) => use(id, long)), idle(reason)]
@@ -109,7 +109,7 @@ test('V59: waiting tool uses and the command are one line each on a terminal', a
   expect(JSON.parse(json.err).error).toMatchObject({ pending: ids })
 })
 
-describe('V60: events list reports a type that no event has', () => {
+describe('V60: events list --type with a type that no event has', () => {
   const exchange = answering(JSON.stringify({ data: [message, { id: 'n', type: 'brand.new' }] }))
   const list = (...argv: string[]) =>
     run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
@@ -126,7 +126,7 @@ describe('V60: events list reports a type that no event has', () => {
     expect(out).toMatch(/^m\tuser\.message\t/)
   })
 
-  test('V60: does not report a documented type that an event has, or that --limit may have hidden', async () => {
+  test('V60: events list does not warn about a documented type, or if --limit may hide its events', async () => {
     for (const argv of [
       ['agent.message'],
       ['brand.new'],
@@ -136,27 +136,27 @@ describe('V60: events list reports a type that no event has', () => {
   })
 })
 
-describe('a message of the agent', () => {
+describe('message of the agent', () => {
   const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
   const laidOut = 'Result\n\n• all good and code\n\na │ b\n──┼──\n1 │ 2\n'
   const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }
   const live = [message, said, idle({ stop_reason: 'end_turn' })]
   const env = { PARLEY_SESSION: session, NO_COLOR: '1' }
 
-  test('lays out a message of the agent as Markdown on a terminal, also with --history', async () => {
+  test("events follow lays out an agent's message as Markdown on a terminal, also with --history", async () => {
     expect((await follow({ listed: [], live }, { env })).out).toContain(`\n${laidOut}`)
     expect((await follow({ listed: live }, { env, argv: ['--history'] })).out).toContain(`\n${laidOut}`)
     const { out } = await follow({ listed: [], live })
     expect(out).toContain('\x1b[1;4;35mResult\x1b[0m')
   })
 
-  test('prints a message of the agent verbatim in a pipe, or with markdown=false in the profile', async () => {
+  test("events follow prints an agent's message verbatim in a pipe, or with markdown=false in the profile", async () => {
     const plain = await follow({ listed: [], live }, { env: { ...env, PARLEY_MARKDOWN: 'false' } })
     expect(plain.out).toContain(`\n${source}\n`)
     expect((await follow({ listed: [], live }, { env, tty: [] })).out).toContain(`\n${source}\n`)
   })
 
-  test('escapes control characters in a message of the agent', async () => {
+  test("events follow escapes control characters in an agent's message", async () => {
     const hostile = { ...said, content: 'a\x1b[2J\u202eb' }
     for (const PARLEY_MARKDOWN of ['true', 'false']) {
       const world = { env: { ...env, PARLEY_MARKDOWN } }
@@ -166,7 +166,7 @@ describe('a message of the agent', () => {
   })
 })
 
-test('G20: Ctrl-C at a prompt reports that nothing was sent (needs script)', async () => {
+test('G20: Ctrl-C at a prompt prints that nothing was sent (needs script)', async () => {
   const waiting = [
     use('toolu_1', {}),
     idle({ stop_reason: { type: 'requires_action', event_ids: ['toolu_1'] } }),
@@ -186,7 +186,7 @@ test('G20: Ctrl-C at a prompt reports that nothing was sent (needs script)', asy
 test.each([
   [[], ['agent.thinking', 'session.status_idle']],
   [['-v'], ['session.status_running', 'agent.thinking', 'session.usage', 'session.status_idle']],
-])('follow %j on a terminal shows only these events: %j', async (flags, types) => {
+])('events follow with the flags %j prints on a terminal only these events: %j', async (flags, types) => {
   const history = [
     asks('x'),
     running,

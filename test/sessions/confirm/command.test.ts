@@ -24,7 +24,7 @@ describe('events confirm', () => {
   const parseEvents = (ended: Awaited<ReturnType<typeof run>>) =>
     JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
 
-  test('sends the replies to all given ids in one request, each once', async () => {
+  test('events confirm sends its replies to all given ids in one request, each once', async () => {
     const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
     expect(ended).toMatchObject({ code: 0, requests: [{}] })
     expect(parseEvents(ended)).toEqual([
@@ -45,7 +45,7 @@ describe('events confirm', () => {
   test.each([
     ['a page', JSON.stringify({ data: list, next_page: null })],
     ['events in lines', list.map((event) => JSON.stringify(event)).join('\n')],
-  ])('replies to the waiting tool uses of %s', async (_, stdin) => {
+  ])('events confirm replies to the waiting tool uses of %s on stdin', async (_, stdin) => {
     const ended = await confirm(['--allow'], { stdin })
     expect(ended.code).toBe(0)
     expect(parseEvents(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual([
@@ -56,7 +56,7 @@ describe('events confirm', () => {
     expect(ended.err).toContain('t3 is an agent.custom_tool_use')
   })
 
-  test('--pending reads the waiting tool uses from the service, and --follow follows the turn', async () => {
+  test('events confirm --pending reads the waiting tool uses from the service, and --follow prints the rest of the turn', async () => {
     const exchange = createEmulator({})
     const sent = await run(['events', 'send', 'use two tools', '--follow', '--ids'], { ...world, exchange })
     expect(sent.code).toBe(12)
@@ -67,7 +67,7 @@ describe('events confirm', () => {
     expect(await confirm(['--pending', '--allow'], { exchange })).toMatchObject({ code: 2, out: '' })
   })
 
-  test('prompts on a terminal with the id, tool and input of each tool use', async () => {
+  test('events confirm prompts on a terminal with the id, tool and input of each tool use', async () => {
     const exchange = createEmulator({})
     await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
     const ended = await confirm(['--pending'], {
@@ -89,7 +89,7 @@ describe('events confirm', () => {
   describe('prompts of events confirm', () => {
     const waits = (...ids: string[]) => idle('i', { type: 'requires_action', event_ids: ids })
     const three = [usesTool('t1'), usesTool('t2'), usesTool('t3'), waits('t1', 't2', 't3')]
-    /** Runs confirm with a person on a terminal who types `typed`. */
+    /** Runs confirm on a terminal at which a person types `typed`. */
     const prompt = async (argv: string[], typed: string, events: object[] = three, more: object = {}) => {
       const list = answering(JSON.stringify({ data: events }))
       const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
@@ -140,7 +140,7 @@ describe('events confirm', () => {
           ['t3', 'deny'],
         ],
       ],
-    ])('V64: a prompt accepts %s', async (_, typed, expected) => {
+    ])('V64: a prompt of events confirm accepts %s', async (_, typed, expected) => {
       const { code, sent, out } = await prompt(['--pending'], typed)
       expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
       expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
@@ -156,25 +156,28 @@ describe('events confirm', () => {
         ],
         't1',
       ],
-      ['the person quits after one', 'y\nq\n', [['t1', 'allow']], 't2 t3'],
+      ['the person quits after one tool use', 'y\nq\n', [['t1', 'allow']], 't2 t3'],
       ['the person skips and quits', 's\nskip\nquit\n', undefined, 't1 t2 t3'],
-    ])('V65: exits with 12 if %s, and sends the given replies', async (_, typed, expected, left) => {
-      const { code, sent, err } = await prompt(['--pending'], typed)
-      expect({ code, sent }).toEqual({ code: 12, sent: expected ? [expected] : [] })
-      expect(err).toContain('answer with: parley events confirm -s sesn_1 --pending\n')
-      expect(err).not.toContain('to see the answer')
-      const json = await prompt(['--pending', '--errors', 'json'], typed)
-      const last = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '').error
-      expect(last).toMatchObject({ exit: 12, pending: left.split(' '), sent: expected ? 'yes' : 'no' })
-    })
+    ])(
+      'V65: events confirm exits with 12 if %s, and sends the given replies',
+      async (_, typed, expected, left) => {
+        const { code, sent, err } = await prompt(['--pending'], typed)
+        expect({ code, sent }).toEqual({ code: 12, sent: expected ? [expected] : [] })
+        expect(err).toContain('answer with: parley events confirm -s sesn_1 --pending\n')
+        expect(err).not.toContain('to see the answer')
+        const json = await prompt(['--pending', '--errors', 'json'], typed)
+        const last = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '').error
+        expect(last).toMatchObject({ exit: 12, pending: left.split(' '), sent: expected ? 'yes' : 'no' })
+      },
+    )
 
-    test('V65: prompts again for a reason that is too long', async () => {
+    test('V65: events confirm prompts again if the reason for a denial is too long', async () => {
       const { sent, err } = await prompt(['t1'], `n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`)
       expect(sent[0]?.[0]?.[2]).toHaveLength(10_000)
       expect(err).toContain('the reason has more than 10000 characters\n')
     })
 
-    test('V66: a prompt about a given id shows the tool use of the session', async () => {
+    test('V66: events confirm ID prompts with the tool use that the session shows', async () => {
       const { code, sent, err, requests } = await prompt(['t2', 't1', 't2'], 'y\nn\n')
       expect({ code, sent }).toEqual({
         code: 0,
@@ -189,7 +192,7 @@ describe('events confirm', () => {
       expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
     })
 
-    test('V66: does not prompt about ids that the session does not show or that need no confirmation', async () => {
+    test('V66: events confirm rejects ids that the session does not show or that need no confirmation', async () => {
       const shown: object[] = [
         ...three,
         { id: 'c1', type: 'agent.custom_tool_use', name: 'x', input: {} },
@@ -213,7 +216,7 @@ describe('events confirm', () => {
       })
     })
 
-    /** Creates a session that shows each list in turn and repeats the last one. It accepts posts. */
+    /** Creates a session that shows the lists in order, then the last one again, and accepts posts. */
     const changing = (...lists: object[][]): Exchange => {
       let count = 0
       const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
@@ -259,7 +262,7 @@ describe('events confirm', () => {
         't1 is not answered: it was interrupted',
       ],
     ])(
-      'does not reply to a tool use that was %s meanwhile, but replies to the others',
+      'events confirm sends no reply to a tool use that was %s during the prompt, but sends the others',
       async (_, latest, said) => {
         const first = _.includes('thread') ? latest.slice(0, 3) : two
         const { code, sent, err } = await prompt(['--pending'], 'y\ny\n', [], {
@@ -278,21 +281,24 @@ describe('events confirm', () => {
         'the session does not wait for it any more',
       ],
       ['is terminated', [...two, { type: 'session.status_terminated' }], 'the session is terminated'],
-    ])('exits with 0 and sends nothing if the session %s meanwhile', async (_, latest, said) => {
-      for (const ids of [['--pending'], ['t1', 't2']]) {
-        const exchange = changing(two, latest)
-        const { code, sent, err } = await prompt(ids, 'y\nn\n', [], { exchange })
-        expect({ code, sent }).toEqual({ code: 0, sent: [] })
-        for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${said}\n`)
-        expect(err).toMatch(/parley: nothing was sent\n$/)
-      }
-    })
+    ])(
+      'events confirm exits with 0 and sends nothing if the session %s during the prompt',
+      async (_, latest, said) => {
+        for (const ids of [['--pending'], ['t1', 't2']]) {
+          const exchange = changing(two, latest)
+          const { code, sent, err } = await prompt(ids, 'y\nn\n', [], { exchange })
+          expect({ code, sent }).toEqual({ code: 0, sent: [] })
+          for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${said}\n`)
+          expect(err).toMatch(/parley: nothing was sent\n$/)
+        }
+      },
+    )
 
     test.each<[string, object[]]>([
       ['next to the first input', [...two, other]],
       ['instead of the first input', [other, ...two.slice(1)]],
     ])(
-      'leaves a tool use open that has another input meanwhile (%s), and replies to the others',
+      'events confirm leaves a tool use open whose input changed during the prompt (%s)',
       async (_, latest) => {
         const { code, sent, err } = await prompt(['--pending'], 'y\ny\n', [], {
           exchange: changing(two, latest),
@@ -304,7 +310,7 @@ describe('events confirm', () => {
       },
     )
 
-    test('--follow reads the list once more after the stream is open', async () => {
+    test('events confirm --follow reads the list again after the stream is open', async () => {
       const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
       let isJoined = false
       const exchange: Exchange = (request) => {
@@ -319,7 +325,7 @@ describe('events confirm', () => {
       expect({ code, sent }).toEqual({ code: 0, sent: [] })
     })
 
-    test('prompts with the input of the session, not of a file', async () => {
+    test('events confirm -i FILE prompts with the tool input of the session, not of the file', async () => {
       const cwd = temporaryFolder()
       const shown = [{ ...usesTool('t1'), input: { command: 'git status' } }, waits('t1')]
       writeFileSync(join(cwd, 'record.json'), JSON.stringify(shown))
@@ -331,7 +337,7 @@ describe('events confirm', () => {
       expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: shows no tool use t1\n' })
     })
 
-    test('after an idle event without ids, replies to a given id, but not after an interrupt', async () => {
+    test('events confirm ID replies if the idle event lists no ids, but not after an interrupt', async () => {
       const open = [usesTool('t1'), usesTool('t2'), idle('i', { type: 'requires_action' })]
       const after = [...open, { type: 'user.interrupt' }]
       const left = await prompt(['t1'], 'y\n', [], { exchange: changing(open, after) })
@@ -344,13 +350,13 @@ describe('events confirm', () => {
       ['was interrupted', [...two, { type: 'user.interrupt' }], 'it was interrupted'],
       ['was terminated', [...two, { type: 'session.status_terminated' }], 'the session is terminated'],
       ['waited for another tool use', [...two, waits('t2')], 'the session does not wait for it any more'],
-    ])('does not prompt about a given tool use if the session %s before', async (_, listed, why) => {
+    ])('events confirm ID does not prompt if the session %s before', async (_, listed, why) => {
       const { code, sent, err } = await prompt(['t1'], 'y\n', listed)
       expect({ code, sent }).toEqual({ code: 2, sent: [] })
       expect(err).toBe(`parley: sesn_1: t1 is not asked about: ${why}\n`)
     })
 
-    test('V66: does not prompt about a tool use that was allowed before', async () => {
+    test('V66: events confirm ID does not prompt about a tool use that was allowed before', async () => {
       const { code, sent, err } = await prompt(['t1'], 'y\n', [...two, { ...denied, result: 'allow' }])
       expect({ code, sent, err }).toEqual({
         code: 2,
@@ -359,7 +365,7 @@ describe('events confirm', () => {
       })
     })
 
-    test('V66: looks up the tool uses of an idle event that was given alone', async () => {
+    test('V66: events confirm -i FILE finds the tool uses of an idle event in the session', async () => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'idle.json'), JSON.stringify(waits('t1')))
       const { code, err } = await prompt(['-i', 'idle.json'], 'y\n', three, { cwd })
@@ -370,12 +376,12 @@ describe('events confirm', () => {
       expect(await prompt(['t1', '--dry-run'], 'y\n')).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V66: without a terminal, sends no request', async () => {
+    test('V66: events confirm sends no request without --allow, --deny or a terminal', async () => {
       for (const argv of [['t1'], ['--pending']])
         expect(await prompt(argv, 'y\n', three, { tty: ['stdout'] })).toMatchObject({ code: 2, requests: [] })
     })
 
-    test('V67: escapes colors of the service in a prompt, and prints the receipt for a pipe as lines', async () => {
+    test('V67: events confirm escapes colours of the service in a prompt, and prints tab-separated lines in a pipe', async () => {
       const use = { ...usesTool('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
       const { err, out } = await prompt(['t1'], 'y\n', [use, waits('t1')], {
         env: world.env,
@@ -387,7 +393,7 @@ describe('events confirm', () => {
   })
 
   test.each(['--policy', '--audit'])(
-    'the refusal of %s names the command that has the flag',
+    'events confirm rejects %s and names the command that has the flag',
     async (flag) => {
       const ended = await confirm(['t1', flag, 'x.json'])
       expect(ended).toMatchObject({ code: 2, requests: [] })
@@ -422,7 +428,7 @@ describe('events confirm', () => {
     ],
     ['an id of 129 characters', ['a'.repeat(129), '--allow'], undefined, 'tool_use_id: must be at most 128'],
     ['a value that is not an event', ['--allow'], '"text"', 'events[0]: is not an event'],
-  ])('exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
+  ])('events confirm exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
     const ended = await confirm(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(said)

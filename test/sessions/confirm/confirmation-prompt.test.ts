@@ -41,7 +41,7 @@ async function prompt(uses: { id: string; [field: string]: unknown }[], typed: s
   return { ...ended, requests, verdicts: answers.map(({ result }: { result: string }) => result) }
 }
 
-/** Returns the text next to the marks, line by line. */
+/** Returns the text after the marks of the rows, line by line. */
 const shownIn = (err: string) => [...err.matchAll(/^ {2}[|:] (.*)$/gm)].map(([, text]) => text)
 
 test('V23: a prompt shows the whole input, however long', async () => {
@@ -55,7 +55,7 @@ test('V23: a prompt shows the whole input, however long', async () => {
   expect(err).toMatch(/\n {2}: .*字\n {2}y allow, n deny, .*\n {2}allow bash \(t1\)\? \[y\/n\/s\/q\] /)
 })
 
-test('a prompt shows a command as indented text, then the other fields as JSON', async () => {
+test('a prompt shows the command of a tool use as indented text, then the other fields as JSON', async () => {
   const command = 'git log |\n\n  head -n "3"'
   const { err } = await prompt([{ id: 't1', input: { n: 1.5, command, path: 'C:\\new' } }], 'n\n')
   expect(shownIn(err).slice(2)).toEqual([
@@ -75,7 +75,7 @@ test.each([
   ['path', { content: 'x', url: 'u', path: '/etc/hosts' }],
   ['query', { url: 'u', query: 'cats' }],
   ['url', { method: 'GET', url: 'https://a.example/?q=1' }],
-])('a prompt shows the field %s as text before fields that matter less', async (name, input) => {
+])('a prompt shows the field %s as text before the other fields', async (name, input) => {
   const { err } = await prompt([{ id: 't1', input }], 'n\n')
   const { [name]: value, ...others } = input as Record<string, unknown>
   const [line, ...more] = shownIn(err).slice(2)
@@ -116,7 +116,7 @@ test('a prompt breaks long rows after blanks, except before words that are longe
   ])
 })
 
-test('V23: shows a line break of a text as an indented new line', async () => {
+test('V23: a prompt shows a line break of a text as an indented new line', async () => {
   const input = {
     script: 'echo 1\n  allow bash (t9)? [y/n/s/q] y\n',
     folder: 'C:\\new\\n',
@@ -138,7 +138,7 @@ test('V23: shows a line break of a text as an indented new line', async () => {
   ])
 })
 
-test('V24: escapes hidden characters, so that only parley starts a line', async () => {
+test('V24: a prompt escapes hidden characters, so that only parley starts a line', async () => {
   const evil =
     '\x1b[2J\r\u202e\u2066\u200b\u200e\u061c\u2028\u009b\u00ad\ufe0f\u{e0041}\ud800\x7f\u3164\nparley: x'
   const use = { id: `t${evil}`, type: 'agent.mcp_tool_use', name: evil, mcp_server_name: evil, [evil]: 1 }
@@ -166,7 +166,7 @@ test('V24: escapes hidden characters, so that only parley starts a line', async 
 test.each([
   ['longer than 1 MiB', { command: 'x'.repeat(2 ** 20) }],
   ['nested more than 100 deep', 'DEEP'],
-])('V25: does not prompt about an input that is %s', async (why, input) => {
+])('V25: events confirm does not prompt about an input that is %s', async (why, input) => {
   const { code, err, verdicts } = await prompt(
     [
       { id: 't1', input: {} },
@@ -186,7 +186,7 @@ test.each([
   ['after an answer', 'y\n', ['allow']],
   ['in a line after an answer', 'n\ny', ['deny']],
 ])(
-  'V26: the end of the input answers no prompt, and earlier replies are sent: %s',
+  'V26: the end of stdin answers no prompt, and events confirm sends the earlier replies: %s',
   async (_, typed, sent) => {
     const { code, err, verdicts } = await prompt([{ id: 't1' }, { id: 't2' }], typed)
     expect({ code, verdicts }).toEqual({ code: 12, verdicts: sent })
@@ -194,7 +194,7 @@ test.each([
   },
 )
 
-/** Source text that no parser preserves. */
+/** A JSON source text that differs from the output of any formatter. */
 const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","na\\u006de":"rm","mcp_server_name":"files",
   "input":{"path":"/etc","n":12345678901234567890.10,"p\\u0061th":"\\u0072m",  "e":[ ], "o":{
   },"__proto__":{"a":1e2}},"input":[1]},
@@ -203,7 +203,7 @@ const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","
 test.each([
   ['a file', ['-i', 'page.json']],
   ['the service', ['--pending']],
-])('V46: a prompt shows the source text of the input, from %s', async (_, flags) => {
+])('V46: a prompt shows the input exactly as %s contains it', async (_, flags) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'page.json'), spelled)
   const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
@@ -235,7 +235,7 @@ test.each([
   ])
 })
 
-test('V46: lays out a large input in linear time', async () => {
+test('V46: a prompt shows a large input in linear time', async () => {
   const wide = `{${Array.from({ length: 20_000 }, (_, n) => `"k${n}":[{}]`).join()}}`
   const deep = `${'['.repeat(99)}"${'x'.repeat(500_000)}"${']'.repeat(99)}`
   const { code, verdicts } = await prompt(
@@ -248,7 +248,7 @@ test('V46: lays out a large input in linear time', async () => {
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
 })
 
-test('keys typed before a prompt do not answer it (needs script)', async () => {
+test('keys that are typed before a prompt do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
     ['(t2)? [y/n/s/q] ', 'n\n'],
@@ -285,7 +285,7 @@ test('events confirm does not accept the key a at a prompt', async () => {
   expect(err).not.toContain('same call')
 })
 
-test('Q12: a pasted reason of several lines is sent whole, and no pasted line answers a prompt (needs script)', async () => {
+test('Q12: a pasted reason of several lines is sent whole, and answers no other prompt (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
     ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
@@ -296,7 +296,7 @@ test('Q12: a pasted reason of several lines is sent whole, and no pasted line an
   ])
 })
 
-test('V26: Ctrl-D answers no prompt, and earlier replies are sent (needs script)', async () => {
+test('V26: Ctrl-D answers no prompt, and events confirm sends the earlier replies (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'y\r'],
     ['(t2)? [y/n/s/q] ', '\x04y\r'],
@@ -304,7 +304,7 @@ test('V26: Ctrl-D answers no prompt, and earlier replies are sent (needs script)
   expect(events).toMatchObject([{ tool_use_id: 't1', result: 'allow' }])
 })
 
-test('V40: Ctrl-Z at a prompt suspends, and after fg the prompt is empty (needs bash, script)', async () => {
+test('V40: Ctrl-Z at a prompt suspends parley, and after fg the prompt is empty (needs bash, script)', async () => {
   const { events, screen } = await confirmTwo('PS1=[shell] exec bash --norc --noprofile -i', () => [
     ['[shell]', 'sh confirm\r'],
     ['(t1)? [y/n/s/q] ', 'n no\x1a'],
@@ -316,7 +316,7 @@ test('V40: Ctrl-Z at a prompt suspends, and after fg the prompt is empty (needs 
   expect(events, screen).toMatchObject([{ result: 'deny', deny_message: 'way' }, { result: 'allow' }])
 })
 
-test('Ctrl-Z empties the prompt if no shell could resume the process (needs script)', async () => {
+test('Ctrl-Z only empties the prompt if there is no shell that could resume parley (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n no\x1ay\r'],
     ['(t2)? [y/n/s/q] ', 'y\r'],
@@ -324,7 +324,7 @@ test('Ctrl-Z empties the prompt if no shell could resume the process (needs scri
   expect(events).toMatchObject([{ result: 'allow' }, { result: 'allow' }])
 })
 
-test('edits a reason on several rows (needs script)', async () => {
+test('a person can edit a reason that is longer than a row (needs script)', async () => {
   const long = 'x'.repeat(30)
   const { events } = await confirmTwo('stty cols 40; sh confirm', () => [
     ['(t1)? [y/n/s/q] ', `n a 字${long}`],
@@ -334,19 +334,19 @@ test('edits a reason on several rows (needs script)', async () => {
   expect(events).toMatchObject([{ result: 'deny', deny_message: 'a b' }, { result: 'allow' }])
 })
 
-test('V69: breaks the legend of keys between words', async () => {
+test('V69: a prompt breaks the legend of its keys between words', async () => {
   const { err } = await prompt([{ id: 't1', input: {} }], 'what\nn\n', 44)
   const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop asking\n'
   expect(err.split(keys)).toHaveLength(3)
 })
 
-test('a prompt ends at the deadline, and confirm exits with 9 (needs script)', async () => {
+test('events confirm exits with 9 if the deadline passes during a prompt (needs script)', async () => {
   const { code, screen } = await confirmTwo('MORE="--deadline 5" sh confirm', () => [])
   expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
   expect(code).toBe(9)
 })
 
-test('Q10: keys typed without Enter before a prompt do not answer it (needs script)', async () => {
+test('Q10: keys that are typed before a prompt without Enter do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n\ny'],
     ['(t2)? [y/n/s/q] ', '\n'],
@@ -360,7 +360,7 @@ test.each([
   ['long', 'x'.repeat(200), 80],
   ['wide and the terminal narrow', '字'.repeat(200), 24],
   ['wide and the terminal very narrow', '字'.repeat(200), 12],
-])('Q11: keeps a prompt on one line if the name is %s', async (_, name, columns) => {
+])('Q11: a prompt stays on one line if the name of the tool is %s', async (_, name, columns) => {
   const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
   const [question = ''] = /^ {2}allow .*?\[y\/n\/s\/q\] /m.exec(err) ?? []
   expect(question).not.toBe('')
@@ -368,10 +368,10 @@ test.each([
   expect(width).toBeLessThan(Math.max(columns, 24))
 })
 
-describe('G34: a run that ends at the second of two prompts', () => {
+describe('G34: command that ends at the second of two prompts', () => {
   const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
 
-  /** Returns what a signal prints at the second prompt, and another run whose input ends there. */
+  /** Returns the message of a signal at the second prompt, and another run whose stdin ends there. */
   async function endAtSecond(argv: string[], waits: boolean) {
     const { said } = await promptTwice(argv, waits, true)
     return { ...(await promptTwice(argv, waits, false)), said }
@@ -405,7 +405,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
     return { code: ended.code, posted, said: said.trimStart(), err }
   }
 
-  test("a signal reports that a run's given reply is lost; the end of the input sends it", async () => {
+  test('a signal to events run prints that a reply was not sent; at the end of stdin the reply is sent', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'run', 'go'], false)
     expect({ code, posted, said: said.replace(/ --after \w+$/m, '') }).toEqual({
       code: 12,
@@ -416,7 +416,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
     expect(err).not.toContain('was not sent')
   })
 
-  test("a signal reports that confirm's given reply is lost; the end of the input sends it", async () => {
+  test('a signal to events confirm prints that a reply was not sent; at the end of stdin the reply is sent', async () => {
     const { code, posted, said, err } = await endAtSecond(['events', 'confirm', '--pending'], true)
     expect({ code, posted, said }).toEqual({
       code: 12,
@@ -427,7 +427,7 @@ describe('G34: a run that ends at the second of two prompts', () => {
   })
 })
 
-test("Q13: another client's reply withdraws the open prompt and an unsent reply", async () => {
+test('Q13: a reply of another client withdraws the open prompt, and replaces a reply that was not sent yet', async () => {
   const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
   const answerElsewhere = (id: string) =>
     service.answer({ type: 'user.tool_confirmation', tool_use_id: id, result: 'deny' })
@@ -445,7 +445,7 @@ test("Q13: another client's reply withdraws the open prompt and an unsent reply"
     await shows('(t2)? [y/n/a/s/q] ')
     answerElsewhere('t1')
     answerElsewhere('t2')
-    // The second prompt got no input.
+    // The second prompt was withdrawn without an answer.
     await shows('(t3)? [y/n/a/s/q] ')
     yield 'y\n'
   }
@@ -480,19 +480,22 @@ async function* typeNothing(): AsyncGenerator<string> {
 test.each([
   ['run', ['run', 'go']],
   ['confirm', ['confirm', '--pending']],
-])('the deadline at an open prompt is reported on a new line: %s', async (_, argv) => {
-  const timers = createPatientClock()
-  const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
-  const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
-  const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
-    exchange,
-    timers,
-    typed: typeNothing(),
-    env: { NO_COLOR: '1' },
-    tty: ['stdout', 'stderr'],
-  })
-  expect(err).toMatch(/\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
-})
+])(
+  'the message about a deadline that passes during a prompt starts on a new line: events %s',
+  async (_, argv) => {
+    const timers = createPatientClock()
+    const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
+    const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
+    const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
+      exchange,
+      timers,
+      typed: typeNothing(),
+      env: { NO_COLOR: '1' },
+      tty: ['stdout', 'stderr'],
+    })
+    expect(err).toMatch(/\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
+  },
+)
 
 describe('text that looks like a row of a prompt', () => {
   const padded = `bash${' '.repeat(66)}MCP server: github`
@@ -502,14 +505,17 @@ describe('text that looks like a row of a prompt', () => {
     ['a server', { type: 'agent.mcp_tool_use', mcp_server_name: padded }, 'MCP server: "bash  '],
     ['a missing server', { type: 'agent.mcp_tool_use' }, 'MCP server: not named\n'],
     ['a name like a whole prompt', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
-  ])('quotes %s as a JSON string, so that it starts no row', async (_, more, shown) => {
-    const { err } = await prompt([{ id: 't1', input: {}, ...more }], 'n\n')
-    expect(err).toContain(`  | ${shown}`)
-    expect(err).not.toMatch(/^ {2}\| MCP server: github/m)
-    expect(err).not.toMatch(/^ {2}allow (bash {3}|ls)/m)
-  })
+  ])(
+    'a prompt shows %s as a JSON string, so that it cannot imitate a row of the prompt',
+    async (_, more, shown) => {
+      const { err } = await prompt([{ id: 't1', input: {}, ...more }], 'n\n')
+      expect(err).toContain(`  | ${shown}`)
+      expect(err).not.toMatch(/^ {2}\| MCP server: github/m)
+      expect(err).not.toMatch(/^ {2}allow (bash {3}|ls)/m)
+    },
+  )
 
-  test('quotes an id, and continues long keys and texts in rows with another mark', async () => {
+  test('a prompt quotes the id of a tool use, and marks continuation rows differently from first rows', async () => {
     const key = `a${' '.repeat(70)}| id: t2`
     const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
     expect(err).toContain('  | id: "t1 | tool: ls"\n')
@@ -520,7 +526,7 @@ describe('text that looks like a row of a prompt', () => {
 })
 
 test.each([[['bash']], [null], [7], [undefined]])(
-  'does not prompt about a tool use whose name is %j',
+  'events confirm does not prompt about a tool use whose name is %j',
   async (name) => {
     const { code, err, verdicts } = await prompt(
       [

@@ -33,25 +33,25 @@ async function confirm(argv: string[], world: Parameters<typeof run>[1] = {}) {
   return { ...ended, posts, answered: posts.map((text) => JSON.parse(text).events) }
 }
 
-describe('a stop reason with event_ids and without a type', () => {
+describe('stop reason with event_ids and without a type', () => {
   const events = [use('t1'), use('t2'), idle({ event_ids: ['t1'] })]
 
-  test('Q01: replies only to the listed tool uses of a file', async () => {
+  test('Q01: events confirm replies only to the tool uses that the idle event in a file lists', async () => {
     const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
   })
 
-  test('Q01: replies to the listed tool use of an idle event on stdin', async () => {
+  test('Q01: events confirm replies to the tool use that an idle event on stdin lists', async () => {
     const { code, answered } = await confirm(['--allow'], { stdin: JSON.stringify(events.at(-1)) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1')]] })
   })
 
-  test('Q01: --pending replies only to the listed tool uses', async () => {
+  test('Q01: events confirm --pending replies only to the tool uses that the idle event lists', async () => {
     const { code, answered } = await confirm(['--pending', '--deny'], { exchange: listing(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
   })
 
-  test('Q01: follow exits with 12 and names the listed tool use', async () => {
+  test('Q01: events follow exits with 12 and names the tool use that the idle event lists', async () => {
     const exchange = listing(events)
     const { code, out } = await run(['events', 'follow', '--ids'], { env, exchange })
     expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
@@ -61,11 +61,11 @@ describe('a stop reason with event_ids and without a type', () => {
 describe.each([
   ['requires_action', { type: 'requires_action' }],
   ['no stop reason', undefined],
-])('an idle event without ids: %s', (_, reason) => {
+])('idle event without ids: %s', (_, reason) => {
   const events = [use('t1'), use('t2', { type: 'agent.mcp_tool_use' }), idle(reason)]
 
   test.each([['--allow'], ['--deny']])(
-    'Q02: --pending %s sends no reply, exits with 12 and names the tool uses',
+    'Q02: events confirm --pending %s sends no reply, exits with 12 and names the tool uses',
     async (flag) => {
       const { code, err, posts } = await confirm(['--pending', flag], { exchange: listing(events) })
       expect({ code, posts }).toEqual({ code: 12, posts: [] })
@@ -74,12 +74,12 @@ describe.each([
     },
   )
 
-  test('Q02: replies to a given id', async () => {
+  test('Q02: events confirm ID replies although the idle event lists no ids', async () => {
     const { code, answered } = await confirm(['t2', '--allow'], { exchange: listing(events) })
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t2')]] })
   })
 
-  test('Q02: exits with 2 and sends nothing for a file', async () => {
+  test('Q02: events confirm exits with 2 and sends nothing for a file whose idle event lists no ids', async () => {
     const { code, posts } = await confirm(['--allow'], { stdin: JSON.stringify(events) })
     expect({ code, posts }).toEqual({ code: 2, posts: [] })
   })
@@ -87,7 +87,7 @@ describe.each([
 
 const text = (...events: object[]) => JSON.stringify(events)
 
-describe('events that are given to confirm', () => {
+describe('events on the stdin of events confirm', () => {
   const one = '{"type":"user.tool_confirmation", "tool_use_id":"t1","result":"allow","n":1.10}'
   const two = '{"type":"user.tool_confirmation","tool_use_id":"t2","result":"deny","deny_message":"no"}'
 
@@ -106,7 +106,7 @@ describe('events that are given to confirm', () => {
       `{"events":[${one.replace('}', ',"data":[]}')}]}`,
     ],
     ['a page', `{"data":[${one},${two}],"next_page":null}`, `{"events":[${one},${two}]}`],
-  ])('Q03: sends confirmations with their source text: %s', async (_, stdin, sent) => {
+  ])('Q03: events confirm sends given confirmations unchanged: %s', async (_, stdin, sent) => {
     const { code, posts } = await confirm([], { stdin })
     expect({ code, posts }).toEqual({ code: 0, posts: [sent ?? stdin] })
   })
@@ -126,13 +126,13 @@ describe('events that are given to confirm', () => {
       '{"type":"user.tool_confirmation","result":"allow"}',
       'events[0].tool_use_id: is missing',
     ],
-  ])('Q04: exits with 2 and sends nothing for %s', async (_, stdin, said) => {
+  ])('Q04: events confirm exits with 2 and sends nothing for %s', async (_, stdin, said) => {
     const { code, err, requests } = await confirm([], { stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(said)
   })
 
-  test('Q05: events with an idle event are a record, of which the last idle event counts', async () => {
+  test('Q05: events confirm replies to the tool uses of the last idle event on stdin', async () => {
     const waiting = { type: 'requires_action', event_ids: ['t1', 't2'] }
     const events = text(
       { ...idle({ type: 'requires_action', event_ids: ['t0'] }), id: 'old' },
@@ -145,7 +145,7 @@ describe('events that are given to confirm', () => {
     expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'deny')]] })
   })
 
-  test('Q06: confirms only tool uses that need it, and unknown ids', async () => {
+  test('Q06: events confirm confirms unknown ids, but no tool use that needs a result', async () => {
     const listed = ['t1', 't2', 't3', 't4', 'm1']
     const events = text(
       use('t1'),
@@ -164,7 +164,7 @@ describe('events that are given to confirm', () => {
   })
 })
 
-describe('an id that is shown with two inputs', () => {
+describe('id with two different tool uses', () => {
   const events = [
     use('t1'),
     use('t2'),
@@ -177,25 +177,28 @@ describe('an id that is shown with two inputs', () => {
     ['name', events.with(2, use('t1', { name: 'rm' }))],
     ['server', events.with(2, use('t1', { mcp_server_name: 'x' }))],
     ['type', events.with(2, use('t1', { type: 'agent.mcp_tool_use' }))],
-  ])('Q07: refuses to allow, but denies, an id with another %s', async (_, shown) => {
-    for (const [argv, world] of [
-      [['--allow'], { stdin: JSON.stringify(shown) }],
-      [['--pending', '--allow'], { exchange: listing(shown) }],
-      [['--pending'], { exchange: listing(shown), tty: ['stdout', 'stderr'], typed: 'y\ny\n' }],
-    ] as const) {
-      const { code, err, posts } = await confirm([...argv], world as Parameters<typeof run>[1])
-      expect({ code, posts }).toEqual({ code: 2, posts: [] })
-      expect(err).toContain('t1: shown twice with different inputs')
-    }
-    const { answered } = await confirm(['--deny'], { stdin: JSON.stringify(shown) })
-    expect(answered).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
-  })
+  ])(
+    'Q07: events confirm refuses to allow, but denies, an id that has two tool uses with another %s',
+    async (_, shown) => {
+      for (const [argv, world] of [
+        [['--allow'], { stdin: JSON.stringify(shown) }],
+        [['--pending', '--allow'], { exchange: listing(shown) }],
+        [['--pending'], { exchange: listing(shown), tty: ['stdout', 'stderr'], typed: 'y\ny\n' }],
+      ] as const) {
+        const { code, err, posts } = await confirm([...argv], world as Parameters<typeof run>[1])
+        expect({ code, posts }).toEqual({ code: 2, posts: [] })
+        expect(err).toContain('t1: shown twice with different inputs')
+      }
+      const { answered } = await confirm(['--deny'], { stdin: JSON.stringify(shown) })
+      expect(answered).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
+    },
+  )
 
   test.each([
     ['--allow answers', 'stdin', ['--allow'], 'allow'],
     ['--allow answers', '--pending', ['--pending', '--allow'], 'allow'],
     ['--deny answers', '--pending', ['--pending', '--deny'], 'deny'],
-  ])('%s a tool use without a name, from %s', async (_, from, argv, verdict) => {
+  ])('events confirm %s a tool use without a name, from %s', async (_, from, argv, verdict) => {
     const nameless = { id: 't2', type: 'agent.tool_use', input: {} }
     const shown = [use('t1'), nameless, idle({ event_ids: ['t1', 't2'] })]
     const world = from === 'stdin' ? { stdin: JSON.stringify(shown) } : { exchange: listing(shown) }
@@ -210,7 +213,7 @@ describe('an id that is shown with two inputs', () => {
   test.each([
     ['stdin', ['--allow']],
     ['--pending', ['--pending', '--allow']],
-  ])('warns about entries of event_ids that are not ids, from %s', async (from, argv) => {
+  ])('events confirm warns about entries of event_ids that are not ids, from %s', async (from, argv) => {
     const shown = [use('t1'), idle({ event_ids: [5, 't1', null] })]
     const world = from === 'stdin' ? { stdin: JSON.stringify(shown) } : { exchange: listing(shown) }
     const { code, err, answered } = await confirm([...argv, '-q'], world)
@@ -218,7 +221,7 @@ describe('an id that is shown with two inputs', () => {
     expect(err).toBe('parley: event_ids has an entry that is not an id: 5 and 1 more\n')
   })
 
-  test('--pending sends nothing if no entry of event_ids is an id, and names the tool uses', async () => {
+  test('events confirm --pending sends nothing if no entry of event_ids is an id, and names the tool uses', async () => {
     const { code, err, posts } = await confirm(['--pending', '--allow'], {
       exchange: listing([use('t1'), idle({ event_ids: [null] })]),
     })
@@ -230,19 +233,22 @@ describe('an id that is shown with two inputs', () => {
   test.each([
     ['has no name', use('t2', { name: ['bash'] })],
     ['needs a result', { ...use('t2'), type: 'agent.custom_tool_use' }],
-  ])('exits with 12 and prints the tool use that stays open because it %s', async (_, other) => {
-    const shown = [use('t1'), other, idle({ event_ids: ['t1', 't2'] })]
-    const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
-    const { code, err, answered } = await confirm(['--pending'], {
-      exchange: listing(shown),
-      tty,
-      typed: 'y\n',
-    })
-    expect({ code, answered }).toEqual({ code: 12, answered: [[confirmation('t1')]] })
-    expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
-  })
+  ])(
+    'events confirm exits with 12 and prints the tool use that stays open because it %s',
+    async (_, other) => {
+      const shown = [use('t1'), other, idle({ event_ids: ['t1', 't2'] })]
+      const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
+      const { code, err, answered } = await confirm(['--pending'], {
+        exchange: listing(shown),
+        tty,
+        typed: 'y\n',
+      })
+      expect({ code, answered }).toEqual({ code: 12, answered: [[confirmation('t1')]] })
+      expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
+    },
+  )
 
-  test('without arguments, prompts on a terminal about all waiting tool uses', async () => {
+  test('events confirm without arguments prompts on a terminal about all waiting tool uses', async () => {
     const shown = [use('t1'), idle({ event_ids: ['t1'] })]
     const world = { exchange: listing(shown), typed: 'y\n' }
     const { code, answered } = await confirm([], { ...world, tty: ['stdout', 'stderr'] })
@@ -254,7 +260,7 @@ describe('an id that is shown with two inputs', () => {
     expect({ code: hidden.code, posts: hidden.posts }).toEqual({ code: 2, posts: [] })
   })
 
-  test('Q08: the same tool use with another key order counts once', async () => {
+  test('Q08: events confirm treats a tool use that is repeated with another key order as the same one', async () => {
     const first = use('t1', { input: { a: 1, b: ['x'] } })
     const again = use('t1', { input: { b: ['x'], a: 1 }, processed_at: '2026-01-01T00:00:00Z' })
     const shown = [first, again, idle({ event_ids: ['t1'] })]
@@ -262,7 +268,7 @@ describe('an id that is shown with two inputs', () => {
     expect(code).toBe(0)
   })
 
-  test('Q09: compares long numbers exactly', async () => {
+  test('Q09: events confirm compares long numbers exactly', async () => {
     const spelled = (number: string) =>
       `{"id":"t1","type":"agent.tool_use","name":"pay","input":{"amount":${number}}}`
     const [one, other] = ['12345678901234567890', '12345678901234567891'].map(spelled)

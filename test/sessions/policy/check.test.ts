@@ -31,7 +31,7 @@ const createIdle = (...ids: string[]): Event => ({
   stop_reason: ids.length > 0 ? { type: 'requires_action', event_ids: ids } : { type: 'end_turn' },
 })
 
-/** Tool uses with replies, denials and results, and some that wait. */
+/** Tool uses that were allowed, denied or answered with a result, and some that wait. */
 const session: Event[] = [
   bash('t1', 'git status'),
   { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
@@ -89,7 +89,7 @@ describe('policy check of recorded events', () => {
     ['a page', JSON.stringify({ data: session, next_page: null })],
     ['a list', JSON.stringify(session)],
     ['a body', JSON.stringify({ events: session })],
-  ])('prints the decision and the deciding rule of each tool use of %s', async (_, text) => {
+  ])('policy check prints the decision and the deciding rule of each tool use of %s', async (_, text) => {
     const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
     expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
     expect(inPipe(out)).toEqual(verdicts)
@@ -99,7 +99,7 @@ describe('policy check of recorded events', () => {
     expect(piped.out).toBe(out)
   })
 
-  test("--raw prints one JSON line per tool use with the input's source text", async () => {
+  test('policy check --raw prints a JSON line per tool use, with the input as the event contains it', async () => {
     const spelled = '{ "n" : 1.0e2, "long": 12345678901234567890 }'
     const text = `{"id":"t1","type":"agent.tool_use","name":"read_x","input":${spelled}}\n${lines([bash('t2', 'rm a')])}`
     const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files: { 'e.ndjson': text } })
@@ -109,7 +109,7 @@ describe('policy check of recorded events', () => {
     )
   })
 
-  test('prints a table and the sums on a terminal, and escapes remote text', async () => {
+  test("policy check prints a table and the sums on a terminal, and escapes the events' text", async () => {
     const text = lines([
       bash('t1', 'git status'),
       bash('t2', 'rm \u001b[2J\u202e x'),
@@ -136,7 +136,7 @@ describe('policy check of recorded events', () => {
     expect(err).toContain('parley: 1 allowed, 0 asked about, 2 denied of 3\n')
   })
 
-  test('--fail-on-deny exits with 14 if a tool use would be denied or asked about, and names it', async () => {
+  test('policy check --fail-on-deny exits with 14 and names a tool use that would be denied or prompted about', async () => {
     const { code, out, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'])
     expect({ code, rows: inPipe(out).length }).toEqual({ code: 14, rows: 8 })
     expect(err).toContain('parley: p.json does not allow 5 of 8 tool uses\n')
@@ -169,22 +169,25 @@ describe('policy check of recorded events', () => {
     ['cat ../x', "'command' is not 'git *'"],
     ['git a/../b', '* does not match ".." in \'command\''],
     [7, "'command' is not a text"],
-  ])('explains why an allow rule that names the tool does not match %j', async (command, why) => {
-    const files = {
-      'p.json': JSON.stringify({
-        rules: [
-          { tool: 'bash', input: { command: 'git status' }, decision: 'allow' },
-          { tool: 'bash', input: { command: 'git *' }, decision: 'allow' },
-        ].slice(command === 'git status' ? 0 : 1),
-        default: { decision: 'deny' },
-      }),
-      'e.ndjson': lines([{ ...bash('t1', ''), input: { command } }]),
-    }
-    const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
-    expect(JSON.parse(out).reason).toBe(why === undefined ? null : `rules[0] does not match: ${why}`)
-    const table = await check(['p.json', 'e.ndjson'], { files, tty: ['stdout'], columns: 200 })
-    if (why !== undefined) expect(table.out).toContain(`rules[0] does not match: ${why}`)
-  })
+  ])(
+    'policy check explains why an allow rule that names the tool does not match the command %j',
+    async (command, why) => {
+      const files = {
+        'p.json': JSON.stringify({
+          rules: [
+            { tool: 'bash', input: { command: 'git status' }, decision: 'allow' },
+            { tool: 'bash', input: { command: 'git *' }, decision: 'allow' },
+          ].slice(command === 'git status' ? 0 : 1),
+          default: { decision: 'deny' },
+        }),
+        'e.ndjson': lines([{ ...bash('t1', ''), input: { command } }]),
+      }
+      const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
+      expect(JSON.parse(out).reason).toBe(why === undefined ? null : `rules[0] does not match: ${why}`)
+      const table = await check(['p.json', 'e.ndjson'], { files, tty: ['stdout'], columns: 200 })
+      if (why !== undefined) expect(table.out).toContain(`rules[0] does not match: ${why}`)
+    },
+  )
 
   test.each<[string, object, object, string]>([
     ['a missing field', { input: { cmd: '*' } }, {}, "the rule's input field 'cmd' is missing in the input"],
@@ -208,7 +211,7 @@ describe('policy check of recorded events', () => {
       { input: { command: 'x'.repeat(100_001 - '{"command":""}'.length) } },
       'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two',
     ],
-  ])('explains why an allow rule does not match: %s', async (_, rule, use, why) => {
+  ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
       'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),
       'e.ndjson': lines([{ ...bash('t1', 'ls'), ...use }]),
@@ -221,7 +224,7 @@ describe('policy check of recorded events', () => {
     })
   })
 
-  test('can allow an input of 100,000 characters and denies a longer one', async () => {
+  test('policy check can allow an input of 100,000 characters, and denies a longer one', async () => {
     const ofLength = (length: number) => ({ command: 'x'.repeat(length - '{"command":""}'.length) })
     const allow = { tool: 'bash', input: { command: '**' }, decision: 'allow' }
     const files = {
@@ -242,7 +245,7 @@ describe('policy check of recorded events', () => {
     ])
   })
 
-  test('never allows an id with two inputs, or an input with a duplicate key', async () => {
+  test('policy check never allows an id with two inputs, or an input with a duplicate key', async () => {
     const twice = `${lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])}`
     const key =
       '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
@@ -254,7 +257,7 @@ describe('policy check of recorded events', () => {
   })
 })
 
-test('policy check -s requests only the list of a session', async () => {
+test('policy check -s requests only the list of the session', async () => {
   const exchange = answering(JSON.stringify({ data: session, next_page: null }))
   const { code, out, requests } = await check(['p.json', '-s', 's1'], { exchange })
   expect({ code, rows: inPipe(out) }).toEqual({ code: 0, rows: verdicts })
@@ -266,7 +269,7 @@ test('policy check -s requests only the list of a session', async () => {
   expect(JSON.parse(shown.out).method).toBe('GET')
 })
 
-test('policy check without events checks the file and its examples, and ignores stdin and PARLEY_SESSION', async () => {
+test('policy check without events checks only the policy file, and ignores stdin and PARLEY_SESSION', async () => {
   const world = { stdin: 'no events', env: { PARLEY_SESSION: 's1' } }
   const { code, out, err, requests } = await check(['p.json'], world)
   expect({ code, out, err, requests }).toEqual({
@@ -316,7 +319,7 @@ describe('usage errors of policy check', () => {
   })
 })
 
-test('an allow that names a field like an inherited property does not allow an input without that field', async () => {
+test('an allow rule with a field such as "constructor" does not match an input without that field', async () => {
   const text = `{"rules":[
     {"tool":"bash","input":{"command":"ls *","__proto__":"x"},"decision":"allow"},
     {"tool":"bash","input":{"__proto__":"x"},"decision":"allow"}],"default":{"decision":"deny"}}`
@@ -401,7 +404,7 @@ test('policy check decides like events run', async () => {
           each.toolUse,
           each.decision,
           each.rule,
-          // The reason contains the policy's reason and why no rule allowed the tool use.
+          // The reason is that of the policy, and why no rule allowed the tool use.
           (each.reason as string | null)?.replace(/(^|; )rules\[\d\] does not match: .*/s, '') || null,
         ]
         expect(events.map(toDecision)).toEqual(decisions)
@@ -411,7 +414,7 @@ test('policy check decides like events run', async () => {
   )
 }, 120_000)
 
-test('help lists exactly the characters that a narrow star does not match', async () => {
+test('help policy lists exactly the characters that * of an allow rule does not match', async () => {
   const { out } = await run(['help', 'policy'])
   const [, line = ''] = /^ {2}(; .*)$/m.exec(out) ?? []
   const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
@@ -419,7 +422,7 @@ test('help lists exactly the characters that a narrow star does not match', asyn
   expect(line.split(' ').sort()).toEqual(printable.filter((char) => !isMatched(char)).sort())
 })
 
-test('help distinguishes the topic policy from the command', async () => {
+test('help distinguishes the topic policy from the command policy', async () => {
   expect((await run(['help', 'policy'])).out).toContain('## How rules match'.slice(3))
   expect((await run(['help', 'policy', 'check'])).out).toContain('Usage: parley policy check')
   expect((await run(['policy', '--help'])).out).toContain('Usage: parley policy <command>')

@@ -12,7 +12,7 @@ test.each([
   ['*..*', '..'],
   ['**a;*a;*a;*a;*b', 'a;'],
   [`**${'ab'.repeat(400)}*x`, 'ab;'],
-])('searching the pattern %.20s takes time linear in the text', async (pattern, unit) => {
+])('the search for the pattern %.20s takes linear time', async (pattern, unit) => {
   for (const decision of ['allow', 'deny'] as const) {
     const rules = [{ tool: 'x', input: { t: pattern }, decision }]
     const policy = await readPolicy(JSON.stringify({ rules }), 'policy.json')
@@ -24,7 +24,7 @@ test.each([
   }
 })
 
-test('trying many rules on many tool uses takes time linear in the tool uses', async () => {
+test('many rules on many tool uses take time linear in the number of tool uses', async () => {
   const rules = Array.from({ length: 50 }, (_, index) => ({
     tool: index % 2 ? 'x' : `y${index}*`,
     input: { t: '*a*b*' },

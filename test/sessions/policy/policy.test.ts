@@ -28,7 +28,7 @@ async function isAllowed(rule: object, about: ToolCall): Promise<boolean> {
   return (await decideByPolicy(policy, about)).decision === 'allow'
 }
 
-/** Returns the call as an example that the rule must match or miss. */
+/** Returns a tool use as an example of a rule, which must match it or not. */
 const createExample = ({ name, input, server }: ToolCall, isMatch: boolean) => ({
   examples: { [isMatch ? 'match' : 'miss']: [{ name, input, server }] },
 })
@@ -129,13 +129,13 @@ describe('allow rules that do not match', () => {
     ['an MCP tool of an unknown server', { tool: '*', server: '**' }, call('x', {}, { isMcp: true })],
     ['an unclear input', { tool: '**' }, call('x', {}, { isUnclear: true })],
   ])('an allow rule does not match %s', async (_, rule, about) => {
-    // An example is never unclear, and belongs to an MCP tool only if it has a server.
+    // An example is never unclear. It belongs to an MCP tool only if it has a server.
     const isExample = !about.isUnclear && about.isMcp === (about.server !== undefined)
     expect(await isAllowed(isExample ? { ...rule, ...createExample(about, false) } : rule, about)).toBe(false)
   })
 })
 
-describe('deny rules match widely', () => {
+describe('a policy with the default allow does not allow an unclear input', () => {
   test.each([
     [
       'with a star matches every character',
@@ -195,13 +195,16 @@ describe('deny rules match widely', () => {
       call('x', {}, { isMcp: true, server: 'b' }),
       false,
     ],
-  ])('a deny rule %s', async (_, rule, about, isDenied) => {
-    const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
-    expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
-  })
+  ])(
+    'a policy with the default deny denies an unclear input and gives the reason',
+    async (_, rule, about, isDenied) => {
+      const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
+      expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
+    },
+  )
 })
 
-test('an allow by default does not allow an unclear input', async () => {
+test("a decision of a policy names its rule and the rule's reason", async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
   expect(await decideByPolicy(policy, call('x'))).toEqual({ decision: 'allow' })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
@@ -211,7 +214,7 @@ test('an allow by default does not allow an unclear input', async () => {
   })
 })
 
-test('a deny by default denies an unclear input and gives the reason', async () => {
+test('a policy without a default decides "ask"', async () => {
   const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'deny',
@@ -219,7 +222,7 @@ test('a deny by default denies an unclear input and gives the reason', async () 
   })
 })
 
-test("a decision names its rule and the rule's reason", async () => {
+test('a pattern with %s stars matches the same texts as a regular expression', async () => {
   const rules = [
     { tool: 'y', decision: 'deny' },
     { tool: 'x', decision: 'deny', reason: 'no' },
@@ -231,7 +234,7 @@ test("a decision names its rule and the rule's reason", async () => {
   })
 })
 
-test('without a default, the decision is ask', async () => {
+test('a pattern searches a text only once for each part between stars', async () => {
   expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
 })
 
@@ -248,8 +251,7 @@ function isPlainMatch(pattern: string, text: string, isNarrow: boolean): boolean
 }
 
 /**
- * A pattern and a text that matches or nearly matches: the stars are filled in, and one character may be
- * added.
+ * A pattern, and a text that matches or nearly matches: stars are replaced, and one character may be added.
  */
 const nearly = fc
   .tuple(
@@ -265,7 +267,7 @@ const nearly = fc
   })
 
 test.each(['any', 'narrow'] as const)(
-  'a pattern with %s stars matches the same texts, whatever it repeats',
+  'the strictest matching rule of a policy decides, in any order of the rules',
   (reach) => {
     fc.assert(
       fc.property(nearly, ({ pattern, text }) => {
@@ -276,7 +278,7 @@ test.each(['any', 'narrow'] as const)(
   },
 )
 
-test('searches a text for the stops of stars once per part', () => {
+test('a * of an allow rule never matches an operator, a control character or a .. segment', () => {
   const matches = createMatcher('**a;*b*x', 'narrow')
   const { exec } = RegExp.prototype
   const countRead = (size: number) => {
@@ -305,7 +307,7 @@ const rules = fc.record({
   decision: fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const),
 })
 
-test('the strictest matching rule wins in any order', async () => {
+test('an allow rule matches an input only if it names every field of the input', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(rules, { maxLength: 6 }),
@@ -343,7 +345,7 @@ const anything = fc.string({
   maxLength: 12,
 })
 
-test('a star of an allow never crosses an operator, a control character or a .. segment', async () => {
+test('parley refuses a policy with %s', async () => {
   const policy = await read({ rules: [{ tool: 'x', input: { t: 'git *' }, decision: 'allow' }] })
   await fc.assert(
     fc.asyncProperty(anything, async (text) => {
@@ -365,7 +367,7 @@ const values = fc.letrec((tie) => ({
   ),
 })).value
 
-/** Returns the paths of all leaves of a value, as a rule writes them. */
+/** Returns the paths of all values that are neither objects nor arrays, as a rule writes them. */
 const leaves = (value: unknown, place: string): string[] => {
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
   if (entries.length === 0) return [place]
@@ -376,7 +378,7 @@ const leaves = (value: unknown, place: string): string[] => {
 
 const names = fc.constantFrom('o', '__proto__')
 
-test('an allow matches if it names every field of an input, and not if it omits one', async () => {
+test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
   await fc.assert(
     fc.asyncProperty(values, names, fc.nat(), async (value, name, which) => {
       const input = Object.fromEntries([[name, value]])

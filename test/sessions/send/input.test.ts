@@ -19,7 +19,7 @@ describe('stdin next to event flags', () => {
     ['a list', `[${given}]`],
     ['a body', `{"events":[${given}],"more":1.0}`],
     ['events in lines', `${given}\n`],
-  ])('Q20: sends events of stdin before those of flags: %s', async (_, stdin) => {
+  ])('Q20: events send sends the events on stdin before the events of flags: %s', async (_, stdin) => {
     const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
     expect({ code, types }).toEqual({
       code: 0,
@@ -32,16 +32,19 @@ describe('stdin next to event flags', () => {
     ['text', 'the log'],
     ['broken JSON', '{"type":'],
     ['a broken line', `${given}\n{`],
-  ])('Q21: exits with 2 and sends nothing if stdin is %s', async (_, stdin) => {
-    const { code, err, requests } = await send(['--message', 'hi'], { stdin })
-    expect({ code, requests }).toEqual({ code: 2, requests: [] })
-    expect(err).toContain('stdin: ')
-  })
+  ])(
+    'Q21: events send exits with 2 and sends nothing if stdin next to an event flag is %s',
+    async (_, stdin) => {
+      const { code, err, requests } = await send(['--message', 'hi'], { stdin })
+      expect({ code, requests }).toEqual({ code: 2, requests: [] })
+      expect(err).toContain('stdin: ')
+    },
+  )
 
   test.each([
     ['empty', ''],
     ['blank', ' \n'],
-  ])('Q22: adds nothing if stdin is %s', async (_, stdin) => {
+  ])('Q22: events send adds no event if stdin next to an event flag is %s', async (_, stdin) => {
     const { code, types, err } = await send(['--message', 'hi'], { stdin })
     expect({ code, types, err }).toEqual({
       code: 0,
@@ -54,7 +57,7 @@ describe('stdin next to event flags', () => {
     [['--interrupt', '--no-stdin']],
     [['--message', 'hi', '--no-stdin']],
     [['--message', 'hi', '-i', 'events.json']],
-  ])('Q23: does not read stdin with %j', async (argv) => {
+  ])('Q23: events send does not read stdin with %j', async (argv) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'events.json'), given)
     const { code, body } = await send(argv, { stdin: '{"type":"user.message","content":[]}', cwd })
@@ -63,7 +66,7 @@ describe('stdin next to event flags', () => {
   })
 
   test.each([[['--interrupt']], [['--interrupt-thread', 't']]])(
-    'Q20: sends events of a pipe before the events of %j',
+    'Q20: events send sends the events of a pipe before the events of %j',
     async (argv) => {
       const piped = '{"type":"user.message","content":[]}'
       expect(await send(argv, { stdin: piped })).toMatchObject({ types: ['user.message', 'user.interrupt'] })
@@ -73,7 +76,7 @@ describe('stdin next to event flags', () => {
     },
   )
 
-  test('Q24: reads stdin once, for the flag that names it', async () => {
+  test('Q24: events send reads stdin only once, for the flag that names it', async () => {
     const { code, types } = await send(['--message', '@-'], { stdin: 'the text' })
     expect({ code, types }).toEqual({ code: 0, types: ['user.message'] })
     expect(await send(['--message', '@-', '-i', '-'], { stdin: given })).toMatchObject({
@@ -82,7 +85,7 @@ describe('stdin next to event flags', () => {
     })
   })
 
-  test('Q25: events run accepts the same input', async () => {
+  test('Q25: events run sends the events on stdin before the events of flags', async () => {
     const world = { env, exchange: answering('{"data":[]}'), stdin: given }
     const ended = await run(['events', 'run', '--message', 'hi', '--dry-run'], world)
     expect(JSON.parse(ended.out).body.events).toMatchObject([
@@ -111,7 +114,7 @@ describe('stdin next to words', () => {
     }
   })
 
-  test('Q27: reports an empty stdin', async () => {
+  test('Q27: events send prints that stdin is empty', async () => {
     expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
     expect((await send(['hi'])).err).not.toContain('stdin is empty')
     expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
@@ -148,12 +151,12 @@ describe('files of a message', () => {
     return JSON.parse(body ?? '{}').events
   }
 
-  test('Q28: sends files before the words, in the given order', async () => {
+  test('Q28: events send sends the files of -f before the words, in the given order', async () => {
     const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
     expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
   })
 
-  test('Q28: sends a pipe after the files, and - reads stdin as a file', async () => {
+  test('Q28: events send sends piped text after the files, and -f - reads stdin as a file', async () => {
     expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
       { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
     ])
@@ -165,7 +168,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28: without words, sends files as a message after the events of flags and before --system', async () => {
+  test('Q28: events send -f without words sends a message after the events of flags and before --system', async () => {
     const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
     const events = await contents(argv, { stdin: given })
     expect(events).toEqual([
@@ -176,7 +179,7 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28: prints the type of an image and never its bytes', async () => {
+  test('Q28: events send prints the type of an image, but not its bytes', async () => {
     const event = { id: 'sevt_1', type: 'user.message', content: [image] }
     const exchange = answering(JSON.stringify({ data: [event] }))
     for (const tty of [[], ['stdout']] as 'stdout'[][]) {
@@ -192,14 +195,14 @@ describe('files of a message', () => {
     ['that is missing', ['away.txt'], 11, 'away.txt: no such file or folder'],
     ['that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text: byte 3, on line 1, is not valid'],
     ['that is stdin, with --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
-    ['that is stdin, if a flag reads stdin, too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
-  ])('Q29: refuses a file %s before anything is sent', async (_, argv, code, said) => {
+    ['on stdin that another flag reads too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
+  ])('Q29: before sending, events send refuses a file %s', async (_, argv, code, said) => {
     const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
   })
 
-  test('Q28: events run sends the same files, and its resume command omits them', async () => {
+  test('Q28: events run sends the same files as events send, and its resume command omits them', async () => {
     const argv = ['events', 'run', '-f', 'notes.md', '-f', 'fox.png', '--fail-on-empty']
     const preview = await run([...argv, '--dry-run'], { cwd, env })
     expect(JSON.parse(preview.out).body.events).toEqual([{ type: 'user.message', content: [notes, image] }])
@@ -211,7 +214,7 @@ describe('files of a message', () => {
 test.each([
   ['-s', ['-s', ' sesn_2\n'], 'sesn_2'],
   ['PARLEY_SESSION', [], 'sesn_1'],
-])('removes the blanks and line ends around a session id of %s', async (_, flags, id) => {
+])('parley removes blanks and line ends around the session id of %s', async (_, flags, id) => {
   const { requests } = await send(['hi', ...flags], { env: { PARLEY_SESSION: ' sesn_1 ' } })
   expect(requests.map(({ url }) => new URL(url).pathname)).toEqual([`/v1/sessions/${id}/events`])
 })

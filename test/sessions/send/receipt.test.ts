@@ -40,7 +40,7 @@ test.each<[body: string, type: string | undefined, out: string, note: string]>([
   ['', undefined, '', none],
   ['', 'text/html', '', none],
   [' \n', 'text/html', '', none],
-])('accepts %j of type %s as a receipt', async (body, type, out, note) => {
+])('events send accepts the response %j of type %s', async (body, type, out, note) => {
   const ended = await send({ body, ...(type === undefined ? {} : { type }) })
   expect(ended).toMatchObject({ code: 0, out, err: note })
 })
@@ -62,7 +62,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
   [{ body: '', type: 'text/jsonx', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
   [{ body: 'w', cut: reset }, `${other} is incomplete: the connection was reset: w`, 'w'],
   [{ body: '{}', cut: reset }, `${other} is incomplete: the connection was reset: {}`, '{}'],
-  // A text that starts like a receipt counts as one.
+  // A text that starts like an acknowledgment counts as one.
   [{ body: '{"data":[{' }, `${accepted} is not JSON`],
   [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
   [{ body: '{"data":[{}]}' }, `${accepted} has another shape: data[0].type: is missing`],
@@ -83,7 +83,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
     'the service answered 202 with an error: no',
     { data: [], error: 'no' },
   ],
-])('exits with 8 for the response %j: %s', async (response, message, body) => {
+])('events send exits with 8 for the response %j: %s', async (response, message, body) => {
   const isAccepted = message.startsWith(accepted)
   const { code, out, err } = await send(response, '--errors', 'json')
   expect([code, out]).toEqual([8, ''])
@@ -102,13 +102,13 @@ test.each<[response: Response, message: string, body?: unknown]>([
   expect((await send(response)).err.includes('  do not send it again\n')).toBe(isAccepted)
 })
 
-test('reports a bug while the receipt is read as a bug', async () => {
+test('events send reports a bug during the read of a response as a bug', async () => {
   const { code, err } = await send({ body: '{"data":[', cut: new TypeError('x') })
   expect(code).toBe(1)
   expect(err).toContain('TypeError at receipt.test.ts:')
 })
 
-test('prints the events, the ids, or all of a receipt', async () => {
+test('events send prints the accepted events, their ids, or the whole response', async () => {
   const body = '{"data":[ {"id":"e1","type":"user.message"}]}'
   expect((await send({ body }, '--ids')).out).toBe('e1\n')
   expect((await send({ body }, '--raw')).out).toBe(body)
@@ -116,7 +116,7 @@ test('prints the events, the ids, or all of a receipt', async () => {
   expect((await run(['events', 'send', 'x', '-s', 's'], terminal)).out).toBe('')
 })
 
-/** Returns the steps in order, and the failure. */
+/** Returns the steps of events send in order, and its failure. */
 async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
   const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }
@@ -131,13 +131,13 @@ async function read(response: Response, flags: { raw?: boolean } = {}) {
   return { steps, failure }
 }
 
-test('reports acceptance before a later step can fail', async () => {
+test('events send records that the events were accepted before a later step can fail', async () => {
   expect((await read({ body: '{"data":[{}]}' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '' })).steps).toEqual(['accept', 'accepted'])
   expect((await read({ body: '{"data":5}' })).steps).toEqual([])
 })
 
-test('reports the deadline if it cuts the receipt', async () => {
+test('events send names the deadline if it cuts the response', async () => {
   const late = reset.with({ deadline: true })
   for (const body of ['{"data":[', 'w'])
     expect((await read({ body, cut: late })).failure).toMatchObject({ details: { deadline: true } })

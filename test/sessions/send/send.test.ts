@@ -13,8 +13,8 @@ const parseEvents = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(getBo
 
 const text = (text: string) => [{ type: 'text', text }]
 
-describe('the request of events send', () => {
-  test('sends the words as one message, with the headers of the service', async () => {
+describe('request of events send', () => {
+  test('events send sends the words as one message, with the headers of the service', async () => {
     const ended = await send(['Hello', 'agent'])
     expect(ended.code).toBe(0)
     expect(ended.requests[0]).toMatchObject({
@@ -31,7 +31,7 @@ describe('the request of events send', () => {
     expect(ended.requests[0]?.headers).not.toHaveProperty('vendor-workspace-id')
   })
 
-  test('sends the events of flags in the given order, then the words, then --system', async () => {
+  test('events send sends the events of flags in the given order, then the words, then --system', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'out.txt'), 'from a file')
     const argv = [
@@ -104,13 +104,13 @@ describe('the request of events send', () => {
       '{"type":"user.interrupt","x":1.10}\r\n\n{"type":"user.interrupt","z":0}\n',
       '{"events":[{"type":"user.interrupt","x":1.10},\n{"type":"user.interrupt","z":0}]}',
     ],
-  ])('keeps the source text of %s from stdin', async (_, stdin, sent) => {
+  ])('events send sends %s from stdin unchanged', async (_, stdin, sent) => {
     const ended = await send([], { stdin })
     expect(ended.code).toBe(0)
     expect(getBody(ended)).toBe(sent ?? stdin)
   })
 
-  test('sends the events of -i first, then flags and words', async () => {
+  test('events send sends the events of -i first, then flags and words', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
     const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
@@ -123,7 +123,7 @@ describe('the request of events send', () => {
     expect(getBody(ended)).toContain('"more":1.0')
   })
 
-  test('sends each beta once, and vendor word, version and workspace from the settings', async () => {
+  test('events send sends each beta once, and vendor word, version and workspace from the settings', async () => {
     const env = {
       PARLEY_VENDOR: 'acme',
       PARLEY_AGENTS_VERSION: '2024-01-01',
@@ -139,7 +139,7 @@ describe('the request of events send', () => {
     expect((await send(['x', '--no-beta'])).requests[0]?.headers).not.toHaveProperty('vendor-beta')
   })
 
-  test('sends to the session from the environment, encoded as one path segment', async () => {
+  test('events send encodes the session id from the environment as one path segment', async () => {
     const ended = await run(['events', 'send', 'x'], { env: { PARLEY_SESSION: 'a/b?c' } })
     expect(ended.requests[0]?.url).toBe('https://agents.test/v1/sessions/a%2Fb%3Fc/events')
     expect(await run(['events', 'send', 'x'])).toMatchObject({ code: 2, requests: [] })
@@ -157,7 +157,7 @@ const message = { type: 'user.message', content: text('x') }
 const system = { type: 'system.message', content: text('x') }
 const systemWith = (block: object) => [message, { type: 'system.message', content: [block] }]
 
-describe('checks of events by the specification', () => {
+describe('checks of events against the specification', () => {
   test.each<[string, object[]]>([
     ['an id of 1 character', [confirmation({ tool_use_id: 'a' })]],
     ['an id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
@@ -279,7 +279,7 @@ describe('checks of events by the specification', () => {
     expect(ended.err).toContain(said)
   })
 
-  test('reports all problems of the events together', async () => {
+  test('events send reports all problems of the events together', async () => {
     const ended = await send([], {
       stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
     })
@@ -289,7 +289,7 @@ describe('checks of events by the specification', () => {
     )
   })
 
-  test('names an invalid event of a flag by its index among all events', async () => {
+  test('the message about an invalid event of a flag has its index among all events', async () => {
     const stdin = '{"type":"user.interrupt"}\n\n{"type":"user.message"}\n'
     const { code, err } = await send(['--event', '{"type":"user.message"}'], { stdin })
     expect(code).toBe(2)
@@ -297,7 +297,7 @@ describe('checks of events by the specification', () => {
     expect(err).toContain('  events[2].content: ')
   })
 
-  test('also checks the other fields of an event with a missing field', async () => {
+  test('events send also checks the other fields of an event with a missing field', async () => {
     const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
     const ended = await send([], { stdin })
     expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
@@ -305,13 +305,13 @@ describe('checks of events by the specification', () => {
     expect((await send([], { stdin: strange })).err).toMatch(/deny_message: must be text/)
   })
 
-  test('--no-validate sends any JSON unchanged', async () => {
+  test('events send --no-validate sends any JSON unchanged', async () => {
     const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
     expect(getBody(ended)).toBe('{"events":[{"type":"user.future"}]}')
     expect(await send(['--no-validate'], { stdin: '[{' })).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('the refusal of an unknown event type names --no-validate', async () => {
+  test('the message about an unknown event type names --no-validate', async () => {
     const { code, err } = await send(['--event', '{"type":"user.future"}'])
     expect(code).toBe(2)
     expect(err).toBe(
@@ -341,7 +341,7 @@ describe('checks of events by the specification', () => {
       ['--event', '{"type":"user.tool_result","tool_use_id":""}'],
       'tool_use_id: must not be empty',
     ],
-  ])('warns about %s, also with --quiet, and sends it', async (_, argv, said) => {
+  ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
     const { code, err, requests } = await send([...argv, '-q'])
     expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
     expect(err).toBe(`parley: the events: events[0].${said}, or the service may refuse it\n`)
@@ -353,14 +353,14 @@ describe('checks of events by the specification', () => {
     ['a rubric of 262,144 characters', `"rubric":{"type":"text","content":"${'🦊'.repeat(262_144)}"}`],
     ['a rubric of another form', '"rubric":{"type":"file","file_id":"f_1"}'],
     ['a rubric that is text', '"rubric":"x"'],
-  ])('does not warn about an outcome with %s', async (_, field) => {
+  ])('events send does not warn about an outcome with %s', async (_, field) => {
     const { code, err } = await send([], {
       stdin: `{"type":"user.define_outcome","description":"x",${field}}`,
     })
     expect({ code, err }).toEqual({ code: 0, err: '' })
   })
 
-  test('warns about ten values out of range by their lines, and reports that more follow', async () => {
+  test('events send warns about at most ten values out of range, and prints that more follow', async () => {
     const line = '{"type":"user.define_outcome","max_iterations":99}\n'
     const { code, err } = await send([], { stdin: line.repeat(12) })
     expect(code).toBe(0)
@@ -375,12 +375,12 @@ describe('checks of events by the specification', () => {
     ['--message of blanks', ['--message', ' \n']],
     ['--message @- from an empty pipe', ['--message', '@-'], ''],
     ['--message with --no-validate', ['--message', '', '--no-validate']],
-  ])('refuses an empty %s', async (_, argv, stdin?: string) => {
+  ])('events send refuses an empty %s', async (_, argv, stdin?: string) => {
     const ended = await send(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code: 2, requests: [], err: 'parley: --message is empty\n' })
   })
 
-  test('refuses an undocumented beta and names the nearest one and --no-validate', async () => {
+  test('the message about an undocumented beta names the nearest one and --no-validate', async () => {
     const ended = await send(['x', '--beta', 'skils-2025-10-02'])
     expect(ended).toMatchObject({ code: 2, requests: [] })
     expect(ended.err).toBe(
@@ -397,7 +397,7 @@ describe('checks of events by the specification', () => {
     expect((await run(['chat', 'x'], { env })).code).toBe(0)
   })
 
-  test('sends the betas of -H instead of all others, unchecked', async () => {
+  test('-H sends its betas unchecked and instead of all others', async () => {
     const own = await send(['x', '-H', 'vendor-beta: new-1'])
     expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
     const env = { PARLEY_BETAS: 'nope' }
@@ -457,13 +457,13 @@ describe('checks of events by the specification', () => {
       'repeat it, or give a list by -i FILE or through a pipe',
     ],
     ['a detached value with a hyphen', ['--message', '--version'], undefined, 2, "--message='--version'"],
-  ])('refuses %s, and sends nothing', async (_, argv, stdin, code, said) => {
+  ])('events send refuses %s, and sends nothing', async (_, argv, stdin, code, said) => {
     const ended = await send(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
   })
 
-  test('sends 10,000 events in NDJSON; an error in line 9,999 names the line and sends nothing', async () => {
+  test('events send sends 10,000 events in NDJSON, or nothing if line 9,999 has an error', async () => {
     const lines = Array.from(
       { length: 10_000 },
       (_, i) => `{"type":"user.message","content":[{"type":"text","text":"${i}"}]}`,
@@ -484,14 +484,14 @@ describe('checks of events by the specification', () => {
   })
 })
 
-describe('the receipt of events send', () => {
+describe('response to events send', () => {
   const data = [
     { id: 'sevt_1', type: 'user.message', content: text('a\tb\nc\\'), processed_at: '2026-01-01T00:00:00Z' },
     { id: 'sevt_2', type: 'user.interrupt', processed_at: null },
   ]
   const exchange = answering(JSON.stringify({ data }))
 
-  test('prints the receipt as tab-separated lines, on a terminal as a table, with --ids as ids', async () => {
+  test('events send prints the accepted events as tab-separated lines, as a table on a terminal, or as ids', async () => {
     const pipe = await send(['x'], { exchange })
     expect(pipe.out).toBe(
       'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\nsevt_2\tuser.interrupt\t\t\n',
@@ -506,7 +506,7 @@ describe('the receipt of events send', () => {
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
   })
 
-  test('Q30: prints all fields of the receipt on a terminal and only the text in a pipe', async () => {
+  test('Q30: events send prints all fields of the accepted events on a terminal, but only their text in a pipe', async () => {
     const content = text('no')
     const data = [
       { id: 's1', type: 'user.interrupt', session_thread_id: 'th_1', processed_at: null },
@@ -534,7 +534,7 @@ describe('the receipt of events send', () => {
     expect((await send(['x'], { exchange })).out).toContain('s2\tuser.tool_result\t\tno\n')
   })
 
-  test('escapes control characters of the receipt, in an id and with --raw', async () => {
+  test('events send escapes control characters of the response, in an id and with --raw', async () => {
     const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
     const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
     expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
@@ -548,13 +548,13 @@ describe('the receipt of events send', () => {
     [204, ''],
     [200, '{}'],
     [200, '{"data":null}'],
-  ])('accepts an empty receipt: status %i, body "%s"', async (status, body) => {
+  ])('events send accepts an empty response: status %i, body "%s"', async (status, body) => {
     const ended = await send(['x'], { exchange: answering(body, { status }) })
     expect(ended).toMatchObject({ code: 0, out: '' })
     expect(ended.err).toContain('parley: the events were accepted, but the response ')
   })
 
-  test('exits with 8 if the receipt is cut, and reports that the event was accepted', async () => {
+  test('events send exits with 8 if the response is cut, and reports that the event was accepted', async () => {
     const ended = await send(['x'], { exchange: answering('{"data":[{"id"') })
     expect(ended).toMatchObject({ code: 8, out: '' })
     expect(ended.err).toContain('the event was accepted (200)')
@@ -562,7 +562,7 @@ describe('the receipt of events send', () => {
   })
 
   test.each(['ok', '{"data":5}', '{"type":"error"', '5', '{"data":[],"error":{"message":"no"}}'])(
-    'exits with 8 if the response is not a receipt, and does not report acceptance: %s',
+    'events send exits with 8 and does not claim acceptance if the response is: %s',
     async (body) => {
       const ended = await send(['x'], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 8, out: '' })
@@ -583,7 +583,7 @@ describe('repetition of events send', () => {
     ['answers 500', (socket) => socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
     ['answers 503', (socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
     ['answers 504', (socket) => socket.end('HTTP/1.1 504 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
-  ])('posts once if a server reads the request and %s', async (_, script, code) => {
+  ])('events send posts only once if a server reads the request and %s', async (_, script, code) => {
     server = await serve(script)
     const ended = await send(['x', '--timeout', '0.3'], {
       exchange: 'network',
@@ -596,12 +596,12 @@ describe('repetition of events send', () => {
     )
   })
 
-  test('refuses --retry-unknown for events send', async () => {
+  test('events send exits with 2 for --retry-unknown', async () => {
     server = await serve(() => {})
     expect(await send(['x', '--retry-unknown'])).toMatchObject({ code: 2, requests: [] })
   })
 
-  test('sends the same bytes again after a 429', async () => {
+  test('events send sends the same bytes again after a 429', async () => {
     server = await serve((socket, _, count) =>
       socket.end(
         count === 1
@@ -621,8 +621,11 @@ test.each([
   [['send', 'x', '--follow', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
   [['run', 'x', '-s', '..'], {}, 2, "the session id must not be '..'"],
   [['send', 'x', '--follow', '-s', '..'], {}, 2, "the session id must not be '..'"],
-])('does not blame the session for a failure before its first request: %j', async (argv, env, code, said) => {
-  const ended = await run(['events', ...argv], { env })
-  expect(ended).toMatchObject({ code, out: '', requests: [] })
-  expect(ended.err.startsWith(`parley: ${said}`)).toBe(true)
-})
+])(
+  'the message of a failure before the first request does not blame the session: %j',
+  async (argv, env, code, said) => {
+    const ended = await run(['events', ...argv], { env })
+    expect(ended).toMatchObject({ code, out: '', requests: [] })
+    expect(ended.err.startsWith(`parley: ${said}`)).toBe(true)
+  },
+)
