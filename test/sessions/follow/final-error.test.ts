@@ -19,15 +19,18 @@ const argv = [
 
 test.each(
   argv.flatMap(([name, words]) => ['idle', 'terminated'].map((status) => [name, status, words] as const)),
-)('%s exits with 13 if no event follows a final error and the session is %s', async (_, status, words) => {
-  const session = () => ({ id: 's1', status })
-  const service = createSessionService({ session, posts: [{ next: [running, fails('terminal')] }] })
-  const { code, out, err } = await service.run([...words, '--deadline', '10m'])
-  expect([code, err]).toEqual([13, expect.stringContaining('boom')])
-  expect(out).not.toContain('done')
-})
+)(
+  'events %s exits with 13 if no event follows a final error and the session is %s',
+  async (_, status, words) => {
+    const session = () => ({ id: 's1', status })
+    const service = createSessionService({ session, posts: [{ next: [running, fails('terminal')] }] })
+    const { code, out, err } = await service.run([...words, '--deadline', '10m'])
+    expect([code, err]).toEqual([13, expect.stringContaining('boom')])
+    expect(out).not.toContain('done')
+  },
+)
 
-test('run waits after an error that the service retries', async () => {
+test('events run waits after an error that the service itself retries', async () => {
   const end = shown(says('the answer'), { after: 100_000 })
   const session = () => ({ id: 's1', status: 'idle' })
   const service = createSessionService({

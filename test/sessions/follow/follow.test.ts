@@ -62,7 +62,7 @@ function createScripted(
 }
 
 describe('events follow', () => {
-  test('exits with 12 and prints entries of event_ids that are not ids', async () => {
+  test('events follow exits with 12 and prints entries of event_ids that are not ids', async () => {
     const shown = [usesTool('toolu_1'), idle('b', { event_ids: [5, null] })]
     const service = createScripted([shown], [[[], 'stay']])
     const { code, err } = await service.events('follow')
@@ -91,7 +91,7 @@ describe('events follow', () => {
     ['it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 13, 'terminated'],
     ['it was deleted', [{ id: 'c', type: 'session.deleted' }], 13, 'deleted'],
   ])(
-    'prints no event of a session that has stopped, and exits by its state: %s',
+    'events follow prints no event of a session that has stopped, and its state decides the exit code: %s',
     async (_, events, code, message) => {
       const ended = await createScripted([events], [[[], 'stay']]).events('follow')
       expect(ended).toMatchObject({ code, out: '' })
@@ -99,7 +99,7 @@ describe('events follow', () => {
     },
   )
 
-  test('follow --ids escapes the id of a waiting tool use on a terminal', async () => {
+  test('events follow --ids escapes the id of a waiting tool use on a terminal', async () => {
     const waits = idle('i3', { type: 'requires_action', event_ids: ['\u001b[2J'] })
     const service = createScripted([[waits]], [[[], 'stay']])
     expect(await service.run(['events', 'follow', '--ids'], { tty: ['stdout'] })).toMatchObject({
@@ -108,7 +108,7 @@ describe('events follow', () => {
     })
   })
 
-  test('prints agent text as text, other events as lines, older events with --history, and exact JSON with --raw', async () => {
+  test('events follow prints agent text as text and other events as lines, and exact JSON with --raw', async () => {
     const past = [say('a', 'before')]
     const live = [
       say('b', 'two\nlines'),
@@ -126,7 +126,7 @@ describe('events follow', () => {
   })
 
   test.each(['end', 'reset'] as const)(
-    'connects again after a cut (%s), and loses and repeats no event',
+    'after a cut of the stream (%s), events follow connects again, and loses and repeats no event',
     async (cut) => {
       const [a, b, c, d] = [say('a', 'one'), say('b', 'two'), say('c', 'three'), say('d', 'four')]
       const service = createScripted(
@@ -145,7 +145,7 @@ describe('events follow', () => {
     },
   )
 
-  test('prints from the list the events that a silent stream held back', async () => {
+  test('events follow prints events from the list if the open stream delivers none', async () => {
     const service = createScripted([[], [], [say('a', 'one'), done('b')]], [[[], 'stay']])
     expect(await service.events('follow')).toMatchObject({
       code: 0,
@@ -153,7 +153,7 @@ describe('events follow', () => {
     })
   })
 
-  test('reads the list before the stream, and again once the stream is open', async () => {
+  test('events follow reads the list before the stream, and again once the stream is open', async () => {
     const service = createScripted([[done('a')]], [[[], 'stay']])
     await service.events('follow')
     expect(service.requests.map(({ kind, query }) => `${kind} ${query}`)).toEqual([
@@ -163,7 +163,7 @@ describe('events follow', () => {
     ])
   })
 
-  test('send --follow does not end at an older idle event', async () => {
+  test('events send --follow does not end at an older idle event', async () => {
     const old = [say('a', 'old'), done('b')]
     const service = createScripted([old, [...old, sent, say('c', 'new')]], [[[done('d')], 'stay']])
     expect(await service.events('send', 'go on', '--follow')).toMatchObject({
@@ -172,13 +172,13 @@ describe('events follow', () => {
     })
   })
 
-  test('follows a quiet agent although the stream is cut seven times', async () => {
+  test('events follow continues although the stream of a quiet agent is cut seven times', async () => {
     const cuts = Array.from({ length: 7 }, (): [Event[], 'end'] => [[], 'end'])
     const service = createScripted([[]], [...cuts, [[done('a')], 'stay']])
     expect((await service.events('follow')).code).toBe(0)
   })
 
-  test('sends a header that stdin gives in every request', async () => {
+  test('events send --follow sends a header from stdin in every request', async () => {
     const service = createScripted([[]], [[[sent, done('a')], 'stay']])
     const argv = ['events', 'send', 'x', '--follow', '-H', '@-']
     const { code, requests } = await service.run(argv, { stdin: 'X-Trace: 7\n', stdinKind: 'pipe' })
@@ -187,11 +187,11 @@ describe('events follow', () => {
   })
 })
 
-describe('Y240: the list decides at an idle event', () => {
+describe('Y240: list that is read at an idle event', () => {
   test.each([
     ['send --follow', ['send', 'go', '--follow'], 'r\tsession.status_idle\t\tend_turn\nnew\n'],
     ['run --last', ['run', 'go', '--last'], 'new\n'],
-  ])('%s prints the events that the stream omitted', async (_, words, out) => {
+  ])('events %s prints the events that the stream omitted once a list shows them', async (_, words, out) => {
     const service = createScripted(
       [[], [sent], [sent, say('c', 'new'), done('r')]],
       [[[sent, done('r')], 'stay']],
@@ -200,7 +200,7 @@ describe('Y240: the list decides at an idle event', () => {
     expect(service.countLists()).toBe(3)
   })
 
-  test('reads a long list from its newest event back to the known events', async () => {
+  test('events follow reads a long list from its newest event back to the known events', async () => {
     const service: ReturnType<typeof createSessionService> = createSessionService({
       history: Array.from({ length: 60 }, (_, i) =>
         says('x', { processed_at: new Date(i * 1000).toISOString() }),
@@ -218,7 +218,7 @@ describe('Y240: the list decides at an idle event', () => {
     expect(new Set(lists.slice(6))).toEqual(new Set(['order=desc']))
   })
 
-  test('follows further if the list shows a newer message', async () => {
+  test('events send --follow continues if the list shows a newer message after the idle event', async () => {
     const other = { id: 'other', type: 'user.message', content: [{ type: 'text', text: 'and this' }] }
     const service = createScripted(
       [[], [sent, done('r'), other], [sent, done('r'), other, say('d', 'more'), done('q')]],
@@ -230,13 +230,13 @@ describe('Y240: the list decides at an idle event', () => {
     expect((await service.events('send', 'go', '--follow')).out).toMatch(/^r\t.*^more\n.*^q\t/ms)
   })
 
-  test('does not read the list again if it shows the idle event', async () => {
+  test('events send --follow does not read the list again if the list shows the idle event', async () => {
     const service = createScripted([[], [sent, say('c', 'x'), done('r')]], [[[], 'stay']])
     expect((await service.events('send', 'go', '--follow')).out).toContain('x\n')
     expect(service.countLists()).toBe(2)
   })
 
-  test('reads a list without the idle event for 5 s', async () => {
+  test('events send --follow reads the list again for 5 s if it does not show the idle event', async () => {
     const service = createScripted([[]], [[[sent, done('r')], 'stay']])
     expect(await service.events('send', 'go', '--follow')).toMatchObject({ code: 0 })
     expect(service.countLists()).toBe(8)
@@ -252,7 +252,7 @@ describe('Y240: the list decides at an idle event', () => {
       13,
       false,
     ],
-  ])('send --follow %s', async (_, lists, end, code, isWarned) => {
+  ])('events send --follow %s', async (_, lists, end, code, isWarned) => {
     const service = createScripted(lists, [[[sent, end], 'stay']])
     const ended = await service.events('send', 'go', '--follow')
     const warning = 'the list could not be read at the end: '
@@ -261,9 +261,9 @@ describe('Y240: the list decides at an idle event', () => {
   })
 })
 
-describe('events follow with failures', () => {
+describe('events follow after failures', () => {
   test.each([[['follow']], [['send', 'go', '--follow']]])(
-    'Y241: exits with 4 if the followed session is gone: %j',
+    'Y241: parley exits with 4 if the followed session is gone: events %j',
     async (words) => {
       const service = createScripted(
         [[], 404],
@@ -283,7 +283,7 @@ describe('events follow with failures', () => {
     [429, 6],
     [500, 7],
   ])(
-    'send --follow does not repeat events after a %i that forbids a retry, and exits with %i',
+    'events send does not repeat events after a %i that forbids a retry, and exits with %i',
     async (status, exit) => {
       const fault = { status, headers: { 'x-should-retry': 'false' } }
       const service = createScripted([[]], [[[], 'stay']], { posts: [{ fault }] })
@@ -292,13 +292,13 @@ describe('events follow with failures', () => {
     },
   )
 
-  test('does not repeat a request that the service refuses', async () => {
+  test('events follow does not repeat a request that the service refuses', async () => {
     const service = createScripted([404], [])
     expect(await service.events('follow')).toMatchObject({ code: 4, out: '' })
     expect(service.requests).toHaveLength(1)
   })
 
-  test('exits with 8 after an error in the stream', async () => {
+  test('events follow exits with 8 after an error in the stream', async () => {
     const frame = () => 'event: error\ndata: {"type":"error","error":{"message":"no more"}}\n\n'
     const service = createSessionService({ streams: [{ events: [done('a')], frame }] })
     const { code, err } = await service.run(['events', 'follow'])
@@ -306,7 +306,7 @@ describe('events follow with failures', () => {
     expect(err).toContain('no more')
   })
 
-  test('exits with 15 if the deadline passes while the session works', async () => {
+  test('events follow exits with 15 if the deadline passes while the session works', async () => {
     const { code, err } = await createScripted([[]], [[[], 'stay']]).events('follow', '--deadline', '60')
     expect(code).toBe(15)
     expect(err).toContain('the deadline passed')
@@ -323,19 +323,22 @@ describe('events follow with failures', () => {
       { exit: 9, sent: 'no', safeToRetry: true },
     ],
     ['9 for an event that was not sent', 'streams', ['send', 'x', '--follow'], { exit: 9, sent: 'no' }],
-  ])('Y215: a deadline before the session is shown exits with %s', async (_, silent, argv, expected) => {
-    const service = createSessionService({ [silent]: [{ fault: 'stall' }] })
-    const { code, err } = await service.run(['events', ...argv, '--deadline', '60', '--errors', 'json'])
-    expect({ code, error: JSON.parse(err).error }).toMatchObject({
-      code: expected.exit,
-      error: {
-        ...expected,
-        retry: 'later',
-        deadline: true,
-        message: expect.stringContaining('the deadline passed'),
-      },
-    })
-  })
+  ])(
+    'Y215: a deadline that passes before parley has read the session exits with %s',
+    async (_, silent, argv, expected) => {
+      const service = createSessionService({ [silent]: [{ fault: 'stall' }] })
+      const { code, err } = await service.run(['events', ...argv, '--deadline', '60', '--errors', 'json'])
+      expect({ code, error: JSON.parse(err).error }).toMatchObject({
+        code: expected.exit,
+        error: {
+          ...expected,
+          retry: 'later',
+          deadline: true,
+          message: expect.stringContaining('the deadline passed'),
+        },
+      })
+    },
+  )
 
   test('Y217: the deadline passes although the wall clock is set back', async () => {
     const clock = createPatientClock()
@@ -356,7 +359,7 @@ describe('events follow with failures', () => {
     expect(err).toContain('the deadline passed while the session was followed')
   })
 
-  test('no failure after an accepted event looks like a reason to send the event again', async () => {
+  test('a failure after an accepted event never suggests to send the event again', async () => {
     const service = createScripted([[], 429], [[[], 'stay']])
     const { code, err } = await service.events('send', 'x', '--follow', '--retries', '0', '--errors', 'json')
     expect(code).toBe(8)
@@ -364,14 +367,14 @@ describe('events follow with failures', () => {
     expect(service.posts).toHaveLength(1)
   })
 
-  test('exits with 8 if the next page of a list is the same page', async () => {
+  test('events list exits with 8 if the next page of a list is the same page', async () => {
     const exchange = answering('{"data":[{"id":"a","type":"b"}],"next_page":"p"}')
     const { code, requests } = await run(['events', 'list', '-s', 's1'], { exchange })
     expect({ code, requests: requests.length }).toEqual({ code: 8, requests: 2 })
   })
 
   test.each([['send', 'x'], ['list'], ['follow'], ['confirm', '--pending', '--allow']])(
-    'exits with 6 for a rate limit error in a 200: events %s',
+    'parley exits with 6 for a rate limit error in a 200: events %s',
     async (...argv) => {
       const fault = { status: 200, error: 'rate_limit_error' }
       const service = createSessionService({ posts: [{ fault }], lists: [{ fault }] })
@@ -385,7 +388,7 @@ describe('events follow with failures', () => {
   test.each([
     ['a refused list', ['follow'], 4],
     ['a refused event', ['send', 'x', '--follow'], 4],
-  ])('the process ends although a stream is open: %s', async (_, argv, code) => {
+  ])('the process ends although its stream is open: %s', async (_, argv, code) => {
     server = await serve((socket, request) =>
       request.includes('/stream')
         ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
@@ -410,28 +413,31 @@ describe('failures with --raw', () => {
   test.each([
     ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
     ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
-  ])('%s --raw prints nothing for a repeated list and stream', async (_, argv, printed) => {
-    const isRun = argv[0] === 'run'
-    const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
-    const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
-    let failing = 0
-    const isFailing = () => hasBegun() && ++failing <= 4
-    const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
-    const service: ReturnType<typeof createScripted> = createScripted([], [], {
-      lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
-      streams: [
-        { nth: 1, events: [], cutAfter: 0 },
-        { when: isFailing, fault: html },
-        { events: [done('i')] },
-      ],
-    })
-    const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
-    expect({ code, out }, err).toEqual({ code: 0, out: rawLines(...printed) })
-    expect(err).toContain('502')
-    expect(failing).toBeGreaterThan(4)
-  })
+  ])(
+    'events %s --raw prints no body of a failed list or stream that it requests again',
+    async (_, argv, printed) => {
+      const isRun = argv[0] === 'run'
+      const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
+      const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
+      let failing = 0
+      const isFailing = () => hasBegun() && ++failing <= 4
+      const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
+      const service: ReturnType<typeof createScripted> = createScripted([], [], {
+        lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
+        streams: [
+          { nth: 1, events: [], cutAfter: 0 },
+          { when: isFailing, fault: html },
+          { events: [done('i')] },
+        ],
+      })
+      const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
+      expect({ code, out }, err).toEqual({ code: 0, out: rawLines(...printed) })
+      expect(err).toContain('502')
+      expect(failing).toBeGreaterThan(4)
+    },
+  )
 
-  test('--raw prints the failure that ends the following on stderr only', async () => {
+  test('events follow --raw prints its final failure only on stderr', async () => {
     const fault = {
       status: 404,
       body: '{"type":"error","error":{"type":"not_found_error","message":"gone"}}',
@@ -444,7 +450,7 @@ describe('failures with --raw', () => {
     )
   })
 
-  test('--raw prints the failure that ends a list on stderr only', async () => {
+  test('events list --raw prints its final failure only on stderr', async () => {
     const service = createScripted([], [], {
       lists: [{ events: [say('a', 'one'), say('b', 'two')] }, { page: 2, fault: html }],
       list: { pageSize: 1, ignores: ['limit'] },
@@ -455,7 +461,7 @@ describe('failures with --raw', () => {
     expect(err).toContain('502')
   })
 
-  test('--raw prints nothing for a refused larger page', async () => {
+  test('events list --raw prints no body of a refused larger page', async () => {
     const events = Array.from({ length: 100 }, (_, i) => say(`e${i}`, 'x'))
     const service = createScripted([events, 400], [])
     expect(await service.events('list', '--raw')).toMatchObject({ code: 0, out: rawLines(...events) })
@@ -466,7 +472,7 @@ describe('events list', () => {
   const exchange = createEmulator({})
   const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 
-  test('prints all pages, in both orders, by type, and up to a limit', async () => {
+  test('events list prints all pages, in both orders, by type, and up to a limit', async () => {
     for (let i = 0; i < 12; i++)
       await run(['events', 'send', '--follow', `message ${i}`], { ...world, exchange })
     const all = await run(['events', 'list'], { ...world, exchange })
@@ -489,7 +495,7 @@ describe('events list', () => {
     ['the newest, oldest first', [], ['e5', 'e6', 'e7']],
     ['the first with --order asc', ['--order', 'asc'], ['e0', 'e1', 'e2']],
     ['the newest, newest first, with --order desc', ['--order', 'desc'], ['e7', 'e6', 'e5']],
-  ])('--limit 3 prints three events: %s', async (_, flags, expected) => {
+  ])('events list --limit 3 prints three events: %s', async (_, flags, expected) => {
     const events = Array.from({ length: 8 }, (_, i) => ({
       ...say(`e${i}`, 'x'),
       processed_at: new Date(i * 1000).toISOString(),
@@ -507,7 +513,7 @@ describe('events list', () => {
     }
   })
 
-  describe('events list of a service without times', () => {
+  describe('events list of a service that sends no times', () => {
     const unproved = 'parley: the times of the events do not prove their order:'
     const events = Array.from({ length: 8 }, (_, i) => say(`e${i}`, 'x'))
     const list = (flags: string[], isHonored: boolean, listed: object[] = events) =>
@@ -525,7 +531,7 @@ describe('events list', () => {
       ['--limit 3 --order asc', 'e0 e1 e2', 'these may not be the oldest events'],
       ['--limit 8 --order desc', 'e7 e6 e5 e4 e3 e2 e1 e0', 'it may be wrong'],
     ])(
-      'reads the whole list for the newest events, and prints that no time proves them: %s',
+      'events list without times reads the whole list, and prints that the order is not proved: %s',
       async (...row) => {
         const [flags, out, doubt] = row
         for (const isHonored of [true, false]) {
@@ -535,7 +541,7 @@ describe('events list', () => {
       },
     )
 
-    test('prints that the order of the whole list is not proved', async () => {
+    test('events list prints that no time proves the order of the whole list', async () => {
       expect((await list(['--order', 'desc'], false)).err).toBe(`${unproved} it may be wrong\n`)
       expect((await list([], false)).err).toBe('')
     })
@@ -554,12 +560,12 @@ describe('events list', () => {
         [1, 2].map((i) => ({ ...say(`a${i}`, 'x'), processed_at: new Date(i * 1000).toISOString() })),
         'a1\na2\n',
       ],
-    ])('prints no note about %s', async (_, flags, listed, out) => {
+    ])('events list prints no note about the order of %s', async (_, flags, listed, out) => {
       expect(await list(flags, true, listed)).toMatchObject({ code: 0, out, err: '' })
     })
   })
 
-  test('--limit prints nothing if a later page fails, because the newest events are not proved', async () => {
+  test('events list --limit prints nothing if a later page fails, because newer events could be missing', async () => {
     const service = createSessionService({
       history: [says('one'), says('two'), says('three')],
       list: { pageSize: 1, ignores: ['limit'] },
@@ -573,7 +579,7 @@ describe('events list', () => {
     [[], 2500, 0],
     [['--limit', '1200'], 1200, 0],
     [['--type', 'agent.message'], 1250, 1],
-  ])('--order desc prints a long ascending list from its end: %j', async (flags, count, last) => {
+  ])('events list --order desc prints a long ascending list from its end: %j', async (flags, count, last) => {
     const events = Array.from({ length: 2500 }, (_, i) => ({
       ...(i % 2 === 0 ? say(`e${i}`, 'x') : done(`e${i}`)),
       processed_at: new Date(i * 1000).toISOString(),
@@ -590,7 +596,7 @@ describe('events list', () => {
     ).toBe(true)
   })
 
-  test('prints one table on a terminal, also if the width is unknown', async () => {
+  test('events list prints one table on a terminal, also if the width is unknown', async () => {
     const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
     expect(shown.requests.length).toBeGreaterThan(2)
     const [head = '', ...lines] = shown.out.split('\n')
@@ -600,7 +606,7 @@ describe('events list', () => {
     expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
   })
 
-  test('escapes control characters in an id on a terminal', async () => {
+  test('events list escapes control characters in an id on a terminal', async () => {
     const evil = answering(JSON.stringify({ data: [{ id: '\u001b[2J\u009b', type: 't' }] }))
     const ended = await run(['events', 'list', '--ids'], { ...world, exchange: evil, tty: ['stdout'] })
     expect(ended.out).toBe('^[[2J\\u009b\n')

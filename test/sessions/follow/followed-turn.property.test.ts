@@ -23,7 +23,7 @@ const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength:
 )
 
 /**
- * Steps in which the events become known: a stream delivers the next events, or loses them by a cut, or a
+ * Steps in which parley receives the events. A stream delivers the next events, or loses them by a cut. A
  * list shows the first ones.
  */
 const steps = fc.array(
@@ -37,7 +37,7 @@ const steps = fc.array(
 
 test('the answer is the last message of the turn although streams are cut and lists lag', () => {
   const property = fc.property(histories, steps, fc.nat(11), fc.boolean(), (history, known, at, isOwn) => {
-    // The sent task, if any. No event before it is added after it.
+    // The sent task, if any. The test adds no earlier event after it.
     const own = isOwn
       ? history.findIndex(({ event }, index) => index >= at && event.type === 'user.message')
       : -1

@@ -4,8 +4,8 @@ import { type KeyedItem, SessionLog } from '../../../src/sessions/following/sess
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /**
- * The types of events by the first letter of their id: `t` is a task, `a` an agent's message, `b` one in a
- * thread, `i` an interrupt, `j` one of a thread.
+ * Types of events by the first letter of their id: `t` is a task, `a` an agent's message, `b` a message in a
+ * thread, `i` an interrupt, `j` an interrupt of a thread.
  */
 const types: Record<string, string> = {
   t: 'user.message',
@@ -91,7 +91,7 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['a list shows the task last', 'a1 [a1 t1*]', undefined, 't1'],
   ['a list shows a newer task of another client', 't1 a1 [t1 a1 t2]', undefined],
   ['a list has no new event', 't1 a1 [t1 a1]', 'a1'],
-])('finds the answer if %s: %s', (_, script, answer, sent) => {
+])('the answer to a task is found if %s: %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
@@ -99,9 +99,12 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['between two messages', 't1* a1 a2 [t1 a1 t2 a2]', 'a1', 't1'],
   ['after a message that the list shows late', 't1* a2 a3 [t1 a1 a2 t2 a3]', 'a2', 't1'],
   ['twice', 't1* a1 a2 a3 [t1 a1 t2 a2 t3 a3]', 'a1', 't1'],
-])('finds the answer if a list shows a task of another client %s: %s', (_, script, answer, sent) => {
-  expect(read(script, sent).answer?.id).toBe(answer)
-})
+])(
+  'the answer to a task is found if a list shows a task of another client %s: %s',
+  (_, script, answer, sent) => {
+    expect(read(script, sent).answer?.id).toBe(answer)
+  },
+)
 
 test('only the last sent task has an answer', () => {
   const log = new SessionLog()
@@ -125,7 +128,7 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['i1 r1', true],
   ['t1 [t1 i1]', true],
   ['t1 c1 [t1 i1 c1]', false],
-])('after %s, the turn is interrupted: %s', (script, isInterrupted) => {
+])('after the events "%s", the turn of the task was interrupted: %s', (script, isInterrupted) => {
   expect(read(script).isInterrupted).toBe(isInterrupted)
 })
 
@@ -150,7 +153,7 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['a1 t1*', false, 't1'],
   ['t1 a1 [t1 a1 u1]', false],
   ['t1 a1 [t1 u1 a1]', true],
-])('after %s, the turn may have ended: %s', (script, mayHaveEnded, sent) => {
+])('after the events "%s", the turn of the task may have ended: %s', (script, mayHaveEnded, sent) => {
   const turn = read(script, sent)
   expect(turn.mayHaveEnded).toBe(mayHaveEnded)
 })

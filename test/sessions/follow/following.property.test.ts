@@ -31,7 +31,7 @@ const worlds: [name: string, limits: Limits][] = [
   ['all of this happens at once', { lag: 3, late: 3, mute: true, keepsAlive: true }],
 ]
 
-/** Follows by the list alone. Shows that the expected output can be determined at all. */
+/** Follows by the list alone, to show that the list determines the expected output. */
 async function followByList(exchange: Exchange, timers: Timers, isSent: boolean): Promise<string[]> {
   const url = 'https://agents.test/v1/sessions/s/events'
   const get = async (query: string) =>
@@ -94,8 +94,8 @@ const world = (service: SessionService, timers: Timers) => ({
   env: { PARLEY_SESSION: 'sesn_1' },
 })
 
-describe.each(worlds)('a service where %s', (_, limits) => {
-  test('the expected output can be determined from the list alone', async () => {
+describe.each(worlds)('service where %s', (_, limits) => {
+  test('the list alone determines the output that these tests expect', async () => {
     const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -106,7 +106,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('send --follow prints every event after the sent one once, and ends at the next idle event', async () => {
+  test('events send --follow prints every event after the sent one once, and ends at the next idle event', async () => {
     const property = fc.asyncProperty(sending(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -125,7 +125,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('follow prints every event since its start once, and with --history all events', async () => {
+  test('events follow prints every event since its start once, and with --history all events', async () => {
     const property = fc.asyncProperty(
       working(limits),
       fc.boolean(),
@@ -150,7 +150,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('run --last prints the answer of the followed turn, and of no other', async () => {
+  test('events run --last prints the answer of the followed turn, and of no other', async () => {
     const property = fc.asyncProperty(fc.oneof(sending(limits), working(limits)), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -166,7 +166,7 @@ describe.each(worlds)('a service where %s', (_, limits) => {
     await assert(property)
   })
 
-  test('sends to an idle session, and follows it again to the next answer', async () => {
+  test('events send --follow to an idle session prints the next turn to its answer', async () => {
     const property = fc.asyncProperty(sendingTwice(limits), async (scenario) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
@@ -228,7 +228,7 @@ const createCaller = ({ exchange }: SessionService) =>
     }),
   }) as Pick<Caller, 'call' | 'open'> as Caller
 
-test('send --follow of an interrupt ends if nothing follows the interrupt', async () => {
+test('events send --interrupt --follow ends if nothing follows the interrupt', async () => {
   const resting = sending(plain).filter(({ history }) => /idle$|interrupt$/.test(history.at(-1)?.type ?? ''))
   const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
     const clock = createClock()
@@ -243,7 +243,7 @@ test('send --follow of an interrupt ends if nothing follows the interrupt', asyn
   await assert(property)
 })
 
-test('list prints the requested events although the service ignores the query', async () => {
+test('events list prints the requested events although the service ignores the query', async () => {
   const wish = fc.record({
     type: fc.option(fc.constantFrom('agent.message', 'user.message', 'none.such'), { nil: undefined }),
     limit: fc.option(fc.integer({ min: 1, max: 12 }), { nil: undefined }),

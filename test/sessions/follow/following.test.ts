@@ -46,7 +46,7 @@ const toItems = (words: string) =>
 
 interface Script {
   past?: string
-  /** Events that are sent before the session is followed. */
+  /** Events that are sent before the follower starts. */
   sent?: string
   /** Contents of the lists, in order. The last one repeats. `!` is a failure. */
   lists?: string[]
@@ -123,7 +123,7 @@ function follow({
   return [...trace, 'no end']
 }
 
-describe('steps of following a session', () => {
+describe('requests of a follower', () => {
   test.each<[string, Script, string]>([
     ['that is idle', { past: 'say1 done1' }, 'list, silence of 200, end at 200'],
     [
@@ -195,12 +195,12 @@ describe('steps of following a session', () => {
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 ask1 say2'], stream: 'say1 say2 done1' },
       'silence of 100, list, say2, done1, silence of 100, end at 200',
     ],
-  ])('follows a session %s', (_, script, steps) => {
+  ])('a follower reads a session %s', (_, script, steps) => {
     expect(follow(script).join(', ')).toBe(steps)
   })
 })
 
-describe('a session whose service sends no idle event after a plain turn', () => {
+describe('session whose service sends no idle event after a plain turn', () => {
   const past = 'ask0 run0 say0'
   const whole = `${past} ask1 run1 say1`
   const sent = { past, sent: 'ask1', stream: 'ask1 run1 say1' }
@@ -265,12 +265,12 @@ describe('a session whose service sends no idle event after a plain turn', () =>
     ['a tool use has no result yet', { past: `${past} use1` }],
     ['the service has sent an idle event before', { past: `${past} done0 ask1 run1 say1` }],
     ['the sent event is not found', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
-  ])('does not query the session resource if %s', (_, script) => {
+  ])('a follower does not query the session resource if %s', (_, script) => {
     expect(follow({ ...script, statuses: ['idle'] })).not.toContain('ask')
   })
 })
 
-describe('events that following prints', () => {
+describe('events that a follower prints', () => {
   const printed = (script: Script) => follow(script).filter((step) => !/^(list|silence|connect)/.test(step))
 
   test.each<[string, Script, string]>([
@@ -368,16 +368,19 @@ describe('events that following prints', () => {
       { past: 'use1 wait1:use1', stream: 'say1 done1', answers: { '': 'allow1:use1' } },
       'say1 done1 end at 1750',
     ],
-  ])('follow prints %s', (_, script, expected) => {
+  ])('a follower prints %s', (_, script, expected) => {
     expect(printed(script).join(' ')).toBe(expected)
   })
 })
 
-/** `searching` is a state in which the sent event was not shown yet. */
+/** In the state `searching`, the sent event was not shown yet. */
 type State = FollowState['is'] | 'searching'
 type Kind = FollowInput['is']
 
-/** Followers in each state, of a session that works, has the event `run1` and held back `say1` last. */
+/**
+ * A follower in each state. Its session works and has the event `run1`. The follower received `say1` last and
+ * has not shown it.
+ */
 const states: Record<State, (past: string) => FollowState> = {
   searching: (past) => started(past, 'ask1'),
   joining: (past) => started(past),
@@ -423,7 +426,7 @@ const news: Record<Kind, FollowInput> = {
   shown: { is: 'shown' },
 }
 
-test('an older message that the first list missed is not the answer to a sent event', () => {
+test('an older message that the first list omitted is not the answer to a sent event', () => {
   const ledger = new SeenEvents()
   ledger.addPast(toItems('ask1 run1'))
   ledger.addSent([toEvent('ask2')])
@@ -445,7 +448,7 @@ const stream = (ledger: SeenEvents, words: string) =>
   toItems(words).flatMap((item) => ledger.addStreamed(item).map(({ text }) => text))
 const list = (ledger: SeenEvents, words: string) => ledger.addList(toItems(words)).map(({ text }) => text)
 
-describe('finding the sent events in lists', () => {
+describe('sent events in lists', () => {
   test.each<[string, string[], string[]]>([
     ['with the sent event shows the newer events', ['ask1 say2'], ['say2']],
     [
@@ -481,7 +484,7 @@ describe('finding the sent events in lists', () => {
     expect(ledger.isNew(toItem('say1'))).toBe(false)
   })
 
-  test('the list decides the state until the stream has shown the sent event', () => {
+  test('the list decides the state of the session until the stream has shown the sent event', () => {
     const before = seen('run0', 'stop1')
     list(before, 'run0 use0 wait0:use0 stop1')
     expect(before.state.stop).toEqual({ kind: 'done', reason: 'interrupted' })
@@ -503,7 +506,7 @@ describe('finding the sent events in lists', () => {
       ['say2'],
     ],
     ['nothing is new if no event had equal content', (ledger) => list(ledger, 'say1'), []],
-  ])('after the search by id, %s', (_, show, shown) => {
+  ])('after 3 s without the id of the sent event, %s', (_, show, shown) => {
     const ledger = seen('ask0', 'ask1')
     show(ledger)
     expect(ledger.seeksIds).toBe(true)
@@ -531,7 +534,7 @@ describe('finding the sent events in lists', () => {
     expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
   })
 
-  test('a tool use that two lists show with two inputs is contradicted, although neither list shows the sent event', () => {
+  test('a tool use has two inputs if two lists differ, even if neither shows the sent event', () => {
     const ledger = seen('run0', 'ask1')
     const event = { ...toEvent('use1'), input: { command: 'rm' } }
     const other = { event, text: JSON.stringify(event) }
@@ -541,7 +544,7 @@ describe('finding the sent events in lists', () => {
     expect(ledger.state.toolUse('use1')?.isContradicted).toBe(true)
   })
 
-  test('counts events without ids that have equal content', () => {
+  test('a follower counts events without ids that have equal content', () => {
     const ledger = new SeenEvents()
     ledger.addPast(toItems('say say'))
     expect(list(ledger, 'say say say')).toEqual(['say'])
@@ -559,7 +562,7 @@ test('a message of another client is not the task, and a message before the task
   expect(ledger.turn.answer?.id).toBe('say1')
 })
 
-test('the sent events are undone until each was shown and processed', () => {
+test('a sent event is undone until it was shown and processed', () => {
   const both = seen('done0', 'stop1 ask1')
   expect(both.isUndone).toBe(true)
   expect(both.state.stop).toBeUndefined()
@@ -570,13 +573,13 @@ test('the sent events are undone until each was shown and processed', () => {
   expect(both.isUndone).toBe(true)
   both.addAgain(toItem('ask1'))
   expect(both.isUndone).toBe(false)
-  // Without an id it is unknown whose turn it is.
+  // An event without an id does not show whose turn it is.
   const unnamed = seen('done0', 'ask')
   stream(unnamed, 'queued')
   expect(unnamed.isUndone).toBe(false)
 })
 
-test('without sent and received events, nothing is searched, in doubt or shown', () => {
+test('without sent events, a follower searches for none and shows every event', () => {
   const ledger = new SeenEvents()
   ledger.narrowSearch()
   const { isSearching, isUndone, isLost, seeksIds } = ledger
@@ -591,13 +594,13 @@ test.each<[string, object, object]>([
   ['another thread', { session_thread_id: 'a' }, { session_thread_id: 'b' }],
   ['another description', { description: 'a' }, { description: 'b' }],
   ['another text', { content: 'a' }, { content: 'b' }],
-])('getContent differs for %s, but not for a field that the service adds', (_, one, other) => {
+])('two events with %s differ in content, but not if the service added a field', (_, one, other) => {
   const of = (more: object) => getContent({ ...toEvent('ask1'), ...more })
   expect(of(one)).not.toBe(of(other))
   expect(of({ ...one, by: 'service' })).toBe(of(one))
 })
 
-describe('each state with each input, while the session works', () => {
+describe('follower of a session that works', () => {
   const table: Record<State, Record<Kind, string>> = {
     searching: {
       list: 'current: show nothing',
@@ -639,12 +642,12 @@ describe('each state with each input, while the session works', () => {
   const rows = Object.entries(table).flatMap(([state, row]) =>
     Object.entries(row).map(([input, turn]) => [state, input, turn] as [State, Kind, string]),
   )
-  test.each(rows)('in the state %s, the input %s leads to: %s', (state, input, turn) => {
+  test.each(rows)('a follower in the state "%s" reacts to the input "%s" with: %s', (state, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), news[input], 0))).toBe(turn)
   })
 })
 
-describe('each state with further inputs', () => {
+describe('follower on special inputs', () => {
   const event = (word: string): FollowInput => ({ is: 'event', item: toItem(word) })
   test.each<[State, string, FollowInput, string]>([
     ['searching', 'a list with the sent event', toList('run1 ask1 say2'), 'current: show say2'],
@@ -660,17 +663,17 @@ describe('each state with further inputs', () => {
     ['comparing', 'a list without the event', toList('run1 say2'), 'comparing: show say2'],
     ['current', 'an event at which the session stops', event('done1'), 'current: show done1'],
     ['current', 'an event without an id and with known content', event('done'), 'current: show done'],
-  ])('in the state %s, the input %s leads to a new state', (state, _, input, turn) => {
+  ])('a follower in the state "%s" handles %s', (state, _, input, turn) => {
     expect(describeTurn(stepFollowState(states[state]('run1'), input, 0))).toBe(turn)
   })
 
-  test('state searching: reads the list in time although the stream never pauses', () => {
+  test('a follower that searches its sent event reads the list in time although the stream never pauses', () => {
     const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
     expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')
     expect(describeTurn(stepFollowState(state, event('say8'), 100))).toBe('current: list')
   })
 
-  test('state searching: finds a sent event under another id by its content after 3 s', () => {
+  test('a follower finds a sent event with another id by its content after 3 s', () => {
     const searched = stepFollowState(states.searching('run1'), event('ask7'), 0)
     const listed = stepFollowState(searched.state, toList('run1 ask7'), 3_000)
     const late = stepFollowState(listed.state, { is: 'shown' }, 3_001)
@@ -680,7 +683,7 @@ describe('each state with further inputs', () => {
     )
   })
 
-  test('state searching: every event is new after 10 s without the sent event', () => {
+  test('a follower treats every event as new after 10 s without the sent event', () => {
     const searched = stepFollowState(states.searching('run1'), event('say7'), 0)
     const byContent = stepFollowState(searched.state, event('say8'), 3_001)
     const late = stepFollowState(byContent.state, event('say9'), 10_001)
@@ -690,12 +693,12 @@ describe('each state with further inputs', () => {
     )
   })
 
-  test('startFollowing shows nothing before the first list', () => {
+  test('a follower shows nothing before its first list', () => {
     const { state, effect } = startFollowing(new SeenEvents(), false, [toEvent('ask1')])
     expect(describeTurn({ state, effect })).toBe('current: show nothing')
   })
 
-  test('a repeated event without an id is compared with the list', () => {
+  test('a follower compares a repeated event without an id with the list', () => {
     const { state } = stepFollowState(states.current('run1'), event('done'), 0)
     expect(describeTurn(stepFollowState(state, event('done'), 0))).toBe('joining: listen for 200')
   })
@@ -705,14 +708,11 @@ describe('each state with further inputs', () => {
     ['joining', 'joining: listen for 30000'],
     ['comparing', 'comparing: listen for 30000'],
     ['current', 'joining: listen for 250'],
-  ])(
-    'state %s, a repeated event without an id: only a list can show whether it is another one: %s',
-    (state, turn) => {
-      expect(describeTurn(stepFollowState(states[state]('run1 say'), event('say'), 0))).toBe(turn)
-    },
-  )
+  ])('a follower in the state "%s" reacts to a repeated event without an id with: %s', (state, turn) => {
+    expect(describeTurn(stepFollowState(states[state]('run1 say'), event('say'), 0))).toBe(turn)
+  })
 
-  test('state searching: a list places the early events of a stream that was cut', () => {
+  test('a list puts the events that arrived before a cut of the stream into their order', () => {
     const early = stepFollowState(states.searching('run1'), event('say7'), 0)
     const opened = stepFollowState(early.state, news.opened, 0)
     const placed = stepFollowState(opened.state, toList('run1 ask1'), 0)
@@ -720,7 +720,7 @@ describe('each state with further inputs', () => {
     expect(describeTurn(stepFollowState(placed.state, { is: 'shown' }, 0))).toBe('joining: listen for 250')
   })
 
-  test('state searching: a list places the early events of the stream after a cut', () => {
+  test('a list puts the events that arrived after a cut of the stream into their order', () => {
     const opened = stepFollowState(states.searching('run1'), news.opened, 0)
     const early = stepFollowState(opened.state, event('done8'), 0)
     const placed = stepFollowState(early.state, toList('run1 ask1'), 0)
@@ -730,7 +730,7 @@ describe('each state with further inputs', () => {
     )
   })
 
-  test('state joining: compares the list with the stream if the sent event is not found for 10 s', () => {
+  test('a follower compares the list with the stream after 10 s without the sent event', () => {
     const cut = stepFollowState(
       stepFollowState(states.searching('run1'), event('ask1'), 0).state,
       news.opened,
@@ -745,11 +745,11 @@ describe('each state with further inputs', () => {
   })
 })
 
-describe('each state with each input, after the session has stopped', () => {
+describe('follower of a session that has stopped', () => {
   const ends: Kind[] = ['silence', 'ended']
   const all: State[] = ['joining', 'comparing', 'current']
   test.each(all.flatMap((state) => ends.map((input) => [state, input] as [State, Kind])))(
-    'in the state %s of a stopped session, the input %s ends the following',
+    'a follower in the state "%s" ends on the input "%s" if the session has stopped',
     (state, input) => {
       const before = states[state]('done1')
       expect(describeTurn(stepFollowState(before, news[input], 0))).toBe(`${state}: end`)
@@ -757,7 +757,7 @@ describe('each state with each input, after the session has stopped', () => {
   )
 
   test.each(['joining', 'current'] as const)(
-    'state %s, after output: listens to the stream for a moment',
+    'a follower in the state "%s" listens for 200 ms after its last output',
     (state) => {
       expect(describeTurn(stepFollowState(states[state]('done1'), { is: 'shown' }, 0))).toBe(
         `${state}: listen for 200`,
@@ -770,15 +770,18 @@ describe('each state with each input, after the session has stopped', () => {
     ['joining', 29_999, 'joining: list'],
     ['current', 30_000, 'current: ask, then list'],
     ['current', 500, 'current: list'],
-  ])('state %s, after an agent message and %i ms of silence: %s', (state, of, turn) => {
-    expect(describeTurn(stepFollowState(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
-  })
+  ])(
+    'a follower in the state "%s" reacts to %i ms of silence after an agent\'s message with: %s',
+    (state, of, turn) => {
+      expect(describeTurn(stepFollowState(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
+    },
+  )
 
-  test('state searching: does not end before the sent event is shown', () => {
+  test('a follower does not end before its sent event is shown', () => {
     expect(describeTurn(stepFollowState(states.searching('done1'), news.silence, 0))).toBe('current: list')
   })
 
-  test('listens after a cut for 250 ms, then for twice as long each time', () => {
+  test('after a cut, a follower listens for 250 ms before it reads the list, then twice as long each time', () => {
     let turn = stepFollowState(states.current('run1'), news.opened, 0)
     const pauses: string[] = []
     for (let look = 0; look < 4; look++) {
@@ -791,35 +794,38 @@ describe('each state with each input, after the session has stopped', () => {
   })
 })
 
-test.each(['stream', 'list'])('keeps only the last message of a long turn in memory: %s', async (by) => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage = runInNewContext('gc') as () => void
-  const ledger = new SeenEvents()
-  const kept: WeakRef<object>[] = []
-  const rounds = 200
-  const makeRound = (round: number): EventItem[] => {
-    const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
-    kept.push(...[input, result, content].map((part) => new WeakRef(part)))
-    const events: SessionEvent[] = [
-      { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
-      { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
-      { id: `say${round}`, type: 'agent.message', content },
-    ]
-    return events.map((event) => ({ event, text: JSON.stringify(event) }))
-  }
-  ledger.addPast(toItems('ask1'))
-  const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
-  if (by === 'list')
-    expect(ledger.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
-  else for (const make of turn) for (const item of make()) ledger.addStreamed(item)
-  // A WeakRef keeps its target until the current task ends.
-  await new Promise((resolve) => setImmediate(resolve))
-  collectGarbage()
-  const alive = kept.filter((part) => part.deref() !== undefined).length
-  expect(kept.length).toBe(3 * rounds)
-  expect(alive).toBeLessThan(10)
-  expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
-})
+test.each(['stream', 'list'])(
+  'a follower keeps only the last message of a long turn in memory: %s',
+  async (by) => {
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const ledger = new SeenEvents()
+    const kept: WeakRef<object>[] = []
+    const rounds = 200
+    const makeRound = (round: number): EventItem[] => {
+      const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
+      kept.push(...[input, result, content].map((part) => new WeakRef(part)))
+      const events: SessionEvent[] = [
+        { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
+        { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
+        { id: `say${round}`, type: 'agent.message', content },
+      ]
+      return events.map((event) => ({ event, text: JSON.stringify(event) }))
+    }
+    ledger.addPast(toItems('ask1'))
+    const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
+    if (by === 'list')
+      expect(ledger.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
+    else for (const make of turn) for (const item of make()) ledger.addStreamed(item)
+    // A WeakRef keeps its target until the current task ends.
+    await new Promise((resolve) => setImmediate(resolve))
+    collectGarbage()
+    const alive = kept.filter((part) => part.deref() !== undefined).length
+    expect(kept.length).toBe(3 * rounds)
+    expect(alive).toBeLessThan(10)
+    expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
+  },
+)
 
 test("an older message is the answer if a list shows another client's task after it", () => {
   const ledger = seen('', 'ask1')
@@ -828,7 +834,7 @@ test("an older message is the answer if a list shows another client's task after
   expect(ledger.turn.answer?.id).toBe('say2')
 })
 
-describe('a list that is read from its newest event backwards', () => {
+describe('list that is read from its newest event backwards', () => {
   const past = 'ask1 use1 wait1:use1'
 
   test.each<[about: string, past: string, newest: string, isEnough: boolean]>([
@@ -842,13 +848,13 @@ describe('a list that is read from its newest event backwards', () => {
     ['has an event without an id', past, 'say wait1:use1 use1', false],
     ['ends with events without ids', 'ask1 say say', 'say say ask1', false],
     ['belongs to a session with one event', 'ask1', 'ask1', false],
-  ])('checks whether a list reaches back far enough: it %s', (_, before, newest, isEnough) => {
+  ])('a follower checks whether a list reaches back far enough: it %s', (_, before, newest, isEnough) => {
     const ledger = new SeenEvents()
     ledger.addPast(toItems(before))
     expect(ledger.knowsListEnd && ledger.reachesListEnd(toItems(newest))).toBe(isEnough)
   })
 
-  test('reads back to the sent event until it is listed and processed', () => {
+  test('a follower reads a list back to the sent event until it is listed and processed', () => {
     const ledger = seen('ask0 done0', 'queued1')
     for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
       list(ledger, words)

@@ -96,7 +96,7 @@ function createSession(listed: Event[]) {
   }
 }
 
-/** Opens a follower, and reads its news until two tool uses wait. */
+/** Opens a follower and reads its events until two tool uses wait. */
 async function openWaiting() {
   const session = createSession(begun)
   const follower = await session.open()
@@ -106,15 +106,15 @@ async function openWaiting() {
   return { ...session, follower, news }
 }
 
-describe('refresh of a follower', () => {
-  test('refreshing the state counts a streamed interrupt before it is returned as news', async () => {
+describe("refresh of a followed session's state", () => {
+  test('a refresh counts a streamed interrupt before the interrupt is returned as an event', async () => {
     const { deliver, follower } = await openWaiting()
     deliver({ id: 'i', type: 'user.interrupt' }, { id: 'd', type: 'session.status_idle', stop_reason: null })
     await follower.refresh()
     expect(follower.state.stop).toEqual({ kind: 'done', reason: 'no reason given' })
   })
 
-  test('refreshing the state counts a streamed reply and later returns it as news', async () => {
+  test('a refresh counts a streamed reply, which is returned as an event later', async () => {
     const { deliver, follower, news } = await openWaiting()
     deliver({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
     await follower.refresh()
@@ -124,14 +124,14 @@ describe('refresh of a follower', () => {
     expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['c'])
   })
 
-  test('reads no list if the last one is at most a second old', async () => {
+  test('a refresh reads no list if the last list is at most a second old', async () => {
     const { reads, follower } = await openWaiting()
     const before = reads.lists
     await follower.refresh()
     expect(reads.lists).toBe(before)
   })
 
-  test('counts a list that is read after a second: tool uses, replies, other inputs and ends', async () => {
+  test('a refresh counts a newer list: tool uses, replies, other inputs and ends', async () => {
     const { clock, list, follower, news } = await openWaiting()
     await clock.wait(1001)
     list.events = [
@@ -153,14 +153,14 @@ describe('refresh of a follower', () => {
     expect(follower.state.stop?.kind).toBe('ended')
   })
 
-  test('fails if the list cannot be read', async () => {
+  test('a refresh fails if the list cannot be read', async () => {
     const { clock, list, follower } = await openWaiting()
     await clock.wait(1001)
     list.fails = true
     await expect(follower.refresh()).rejects.toThrow('the list is unavailable')
   })
 
-  test('reads the list again although the wall clock is set back', async () => {
+  test('a refresh reads the list again although the wall clock is set back', async () => {
     const { clock, reads, follower } = await openWaiting()
     await clock.wait(1001)
     const now = clock.now()
@@ -171,7 +171,7 @@ describe('refresh of a follower', () => {
   })
 })
 
-test('reads at most a megabyte ahead from a stream whose events are not consumed', async () => {
+test('a follower reads at most a megabyte ahead from a stream whose events are not consumed', async () => {
   const { deliver, clock, reads, open } = createSession(begun.slice(0, 1))
   const follower = await open()
   const text = 'x'.repeat(2 ** 20)

@@ -28,8 +28,7 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
 const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_end', result })
 
 /**
- * Creates a session that shows these events after a task: in the stream at once, in lists after three
- * seconds.
+ * Creates a session with these events after a task. The stream shows them at once, lists after three seconds.
  */
 function afterTask(next: Steps, more: SessionScript = {}) {
   const service = createSessionService({
@@ -44,33 +43,33 @@ function afterTask(next: Steps, more: SessionScript = {}) {
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json']
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
-describe('an older idle event that the stream omitted and the list shows late', () => {
-  test('a late idle event allows no tool use after an interrupt of another client', async () => {
+describe('idle event that the stream omits and the list shows late', () => {
+  test('a late idle event does not let events run allow a tool use after an interrupt of another client', async () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
   })
 
-  test('a late idle event starts no command after an interrupt of another client', async () => {
+  test('a late idle event does not let events run start a command after an interrupt of another client', async () => {
     const service = afterTask([running, custom('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run([...runArguments, '--tool', 'count=echo done > ran'])
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
-  test('a late idle event allows no tool use of a terminated session', async () => {
+  test('a late idle event does not let events run allow a tool use of a terminated session', async () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), terminated])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([13, ['user.message']])
   })
 
-  test('a late idle event does not end a run while a tool use waits', async () => {
+  test('a late idle event does not end events run while a tool use waits', async () => {
     const service = afterTask([running, late(endTurn), running, bash('t1'), waitsFor('t1')])
     const { code, out } = await service.run(['events', 'run', 'do it', '--last'])
     expect([code, out]).toEqual([12, ''])
   })
 
-  test('a late idle event for a tool use does not keep a run from its end', async () => {
+  test('a late idle event for an answered tool use does not keep events run from ending', async () => {
     const service = afterTask([
       running,
       bash('t1'),
@@ -86,7 +85,7 @@ describe('an older idle event that the stream omitted and the list shows late', 
 })
 
 test.each([1, 2, 3])(
-  'sends no reply after an interrupt if the stream is cut after %i events while the list lags',
+  'events run sends no reply after an interrupt if the stream is cut after %i events and the list lags',
   async (cutAfter) => {
     const next = [running, bash('t1'), waitsFor('t1'), interrupt, endTurn]
     const service = afterTask(next, { streams: [{ cutAfter }] })
@@ -95,7 +94,7 @@ test.each([1, 2, 3])(
   },
 )
 
-test('a reply that an interrupt precedes has no effect, and the run exits with 15', async () => {
+test('events run exits with 15 if an interrupt precedes its reply, which then has no effect', async () => {
   const service = afterTask([running, says('half'), bash('t1'), waitsFor('t1')], {
     usually: {},
     posts: [
@@ -108,7 +107,7 @@ test('a reply that an interrupt precedes has no effect, and the run exits with 1
   expect(service.lines('audit').map(({ event }) => event)).not.toContain('done')
 })
 
-test('an evaluation that the list shows late does not replace a later one', async () => {
+test('an evaluation of an outcome that the list shows late does not replace a later one', async () => {
   const service = afterTask([
     running,
     late(evaluates('needs_revision')),
@@ -120,7 +119,7 @@ test('an evaluation that the list shows late does not replace a later one', asyn
   expect([code, out]).toEqual([13, ''])
 })
 
-test('a message of another client that the list shows late does not clear a denial after it', async () => {
+test('a late message of another client does not clear a denial that follows it', async () => {
   const service = createSessionService({
     history: [asks('before'), running],
     lists: [
@@ -143,7 +142,7 @@ test('a message of another client that the list shows late does not clear a deni
   expect([code, err]).toEqual([14, expect.stringContaining('deny t1 (not by this run)')])
 })
 
-test('an interrupt that the list shows late does not count for a later tool use', async () => {
+test('an interrupt that the list shows late does not apply to a later tool use', async () => {
   const service = createSessionService({
     history: [asks('before'), running],
     lists: [
@@ -170,7 +169,7 @@ test('an interrupt that the list shows late does not count for a later tool use'
 test.each([
   ['events', 'run', 'do it', '--last'],
   ['events', 'send', 'do it', '--follow'],
-])('without event ids, a late session.status_running does not hang %s %s', async (...argv) => {
+])('%s %s ends although a service without event ids shows session.status_running late', async (...argv) => {
   const service = afterTask([late(running), says('the answer'), endTurn], { hasNoIds: true })
   const { code, out } = await service.run([...argv, '--deadline', '120'])
   expect([code, out]).toEqual([0, expect.stringContaining('the answer\n')])

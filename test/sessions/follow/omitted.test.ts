@@ -9,7 +9,7 @@ import {
   shown,
 } from '../../harness/session-service.ts'
 
-test('prints an event that the stream omits once the list shows it', async () => {
+test('events follow prints an event that the stream omits once the list shows it', async () => {
   const { run } = createSessionService({
     posts: [
       {
@@ -27,7 +27,7 @@ test('prints an event that the stream omits once the list shows it', async () =>
   expect(out.match(/^(first|omitted)$/gm)).toEqual(['first', 'omitted'])
 })
 
-test('prints the pages of the history, and then an event that the stream delivers late', async () => {
+test('events follow prints the pages of the history, and then an event that the stream delivers late', async () => {
   const late = createSignal()
   const { run, requests } = createSessionService({
     history: [asks('go'), running, says('first'), shown(says('second'), { listed: 'never' })],
@@ -44,7 +44,7 @@ test('prints the pages of the history, and then an event that the stream deliver
 test.each([
   ['run', ['events', 'run', 'do it', '--last']],
   ['send --follow', ['events', 'send', 'do it', '--follow']],
-])('%s ends by the list if no other stream can be opened after a cut', async (_, argv) => {
+])('events %s ends by the list if no other stream can be opened after a cut', async (_, argv) => {
   const service = createSessionService({
     posts: [{ next: [running, shown(says('the answer'), { after: 5_000 }), endTurn] }],
     streams: [{ nth: 1, cutAfter: 1 }, { fault: { status: 500 } }],

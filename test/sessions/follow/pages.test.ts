@@ -5,7 +5,7 @@ const said = (out: string) => out.match(/^(one|two|three)$/gm)
 const history = [asks('go'), running, says('one'), says('two'), says('three'), endTurn]
 
 test.each(['next_page', 'has_more'] as const)(
-  'prints an event that two pages of a list share once (%s)',
+  'events list prints an event that two pages share only once (%s)',
   async (form) => {
     const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
     const follow = await run(['events', 'follow', '--history'])
@@ -19,7 +19,7 @@ test.each(['next_page', 'has_more'] as const)(
   },
 )
 
-test('prints an id twice if the next page repeats it with other fields', async () => {
+test('events list prints an id twice if the next page repeats it with other fields', async () => {
   const { run } = createSessionService({
     history: [asks('go'), says('one', { id: 'm1' }), says('two', { id: 'm1' }), endTurn],
     list: { pageSize: 2 },
@@ -27,7 +27,7 @@ test('prints an id twice if the next page repeats it with other fields', async (
   expect((await run(['events', 'list', '--ids'])).out).toBe('e1\nm1\nm1\ne4\n')
 })
 
-test('does not print event previews of a list', async () => {
+test('events list does not print event previews', async () => {
   const previews = [
     { id: undefined, type: 'event_start', event: { id: 'e5', type: 'agent.message' } },
     { id: undefined, type: 'event_delta', event_id: 'e5', delta: { type: 'content_delta' } },

@@ -36,7 +36,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     ['run', ['run', 'go']],
     ['run --last', ['run', 'go', '--last']],
     ['send --follow', ['send', 'go', '--follow']],
-  ])('%s prints a progress line each minute', async (_, words) => {
+  ])('events %s prints a progress line each minute', async (_, words) => {
     const { code, err } = await follow(words)
     expect(code).toBe(0)
     expect(getProgressLines(err)).toEqual([
@@ -51,7 +51,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     ['send --follow', ['send', 'go', '--follow'], true],
     ['follow', ['follow'], false],
   ])(
-    'Y242: %s prints progress lines from the first request on, also if a proxy delays the stream',
+    'Y242: events %s prints progress lines from its first request on, also if a proxy delays the stream',
     async (_, words, isSent) => {
       const { err } = await follow(words, { headAfter: 2.5 * minutes, isSent })
       expect(getProgressLines(err).slice(0, 2)).toEqual([
@@ -61,7 +61,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     },
   )
 
-  test('follow prints a progress line each minute for ten minutes, then every ten', async () => {
+  test('events follow prints a progress line each minute for ten minutes, then every ten', async () => {
     const { code, err } = await follow(['follow'], { length: 35, isSent: false })
     expect(code).toBe(0)
     expect(getProgressLines(err).map((line) => /after (\d+) min/.exec(line)?.[1])).toEqual(
@@ -74,17 +74,17 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     ['with -q', ['run', 'go', '-q'], {}],
     ['with --errors json', ['run', 'go', '--errors', 'json'], {}],
     ['with --stay', ['follow', '--stay', '--deadline', '5m'], { isSent: false }],
-  ])('prints no progress line %s', async (_, words, more) => {
+  ])('events follow prints no progress line %s', async (_, words, more) => {
     const { err } = await follow(words, more)
     expect(getProgressLines(err)).toEqual([])
   })
 })
 
-test('Y160: prints no progress line on a terminal', async () => {
+test('Y160: events follow prints no progress line on a terminal', async () => {
   expect(getProgressLines((await follow(['run', 'go'], { tty: ['stderr'] })).err)).toEqual([])
 })
 
-test('Y243: follow --stay requests the newest event of a quiet session, not the history', async () => {
+test('Y243: events follow --stay requests only the newest event of a quiet session, not its history', async () => {
   const { requests } = await follow(['follow', '--stay', '--deadline', '10m'], { isSent: false })
   const lists = requests.flatMap(({ url }) => /events\?(.*)/.exec(url)?.[1] ?? [])
   const newest = lists.filter((query) => query === 'order=desc')

@@ -56,16 +56,16 @@ const histories = fc
     }
     return whole.map((event, at) => {
       const id = event.id ?? (hasIds ? `e${at}` : undefined)
-      // Without an id, the time tells equal events apart.
+      // Equal events without an id have different times.
       const named = id === undefined ? { ...event, processed_at: `${at}` } : { ...event, id }
       return { event: named, text: JSON.stringify(named) }
     })
   })
 
 /**
- * Splits a history into lists and streams: first a list, then steps. A stream delivers the next events, and
- * may omit or repeat each of them, or is cut and delivers some again. A list shows the history up to a point,
- * which never moves back, and may omit events.
+ * Splits a history into one list and then steps. A stream delivers the next events, and may omit or repeat
+ * each of them, or is cut and delivers some again. A list shows the history up to a point that never moves
+ * back, and may omit events.
  */
 const deliveries = fc.record({
   first: fc.nat(10),
@@ -88,7 +88,7 @@ const deliveries = fc.record({
   ),
 })
 
-/** Everything that decides about replies, commands and the end. */
+/** Returns everything that decides about replies, commands and the end. */
 const describeState = (state: SessionState) => ({
   stop: state.stop,
   asked: state.asked,
@@ -158,7 +158,7 @@ function deliver(
   return seen
 }
 
-test('the state is the fold of the received events in the order of the list', () => {
+test('the state of a session follows from the received events in the order of the list', () => {
   const property = fc.property(histories, deliveries, (history, delivery) => {
     deliver(history, delivery, ({ seen, received }) => {
       const inOrder = history.filter((item) => received.has(item))
@@ -168,7 +168,7 @@ test('the state is the fold of the received events in the order of the list', ()
   fc.assert(property, often(5_000))
 })
 
-test('once the list has caught up, the state is the fold of the whole history', () => {
+test('the state of a session follows from its whole history once the list has caught up', () => {
   const property = fc.property(histories, deliveries, fc.boolean(), (history, delivery, isReplied) => {
     const seen = deliver(history, delivery, ({ seen: now }) => {
       // The service accepts replies to tool uses that the session waits for.
