@@ -36,7 +36,7 @@ async function send(...events: object[]): Promise<void> {
   expect(Buffer.from(await readBody(answer.body)).toString()).toContain('"data"')
 }
 
-test('a follower delivers the events that follow a reply to the session's tool uses', async () => {
+test('a follower delivers the events that follow a reply to a tool use', async () => {
   const host = { stderr: { isTerminal: true } }
   const context = { timers: realTimers, note() {}, host } as unknown as Context
   await send({ type: 'user.message', content: [{ type: 'text', text: 'use two tools' }] })

@@ -98,7 +98,7 @@ describe('stdin next to event flags', () => {
 })
 
 describe('stdin next to words', () => {
-  test('Q26: sends stdin that looks like events as text', async () => {
+  test('Q26: events send sends stdin next to words as text, even if it looks like events', async () => {
     for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
       const { code, body } = await send(['what is this?'], { stdin })
       expect(code).toBe(0)
