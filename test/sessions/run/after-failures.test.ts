@@ -19,13 +19,13 @@ import {
 
 const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
 
-/** Removes all lock files in a folder and its subfolders. */
+/** Runs a task. Removes its lock file while the first request of this type waits for its retry. */
 function removeLocks(cwd: string): void {
   for (const file of readdirSync(cwd, { recursive: true, encoding: 'utf8' }))
     if (file.endsWith('.parley-lock')) rmSync(join(cwd, file))
 }
 
-/** Runs a task whose lock is removed while the first request of this type waits for its retry. */
+/** Creates a session that waits for a reply to t1 after its task, or has the given events. */
 async function loseLockDuring(type: string) {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
@@ -54,12 +54,15 @@ async function loseLockDuring(type: string) {
   return { code, posted, err }
 }
 
-test.each(['user.message', 'user.interrupt'])('a run that lost its lock posts no %s again', async (type) => {
-  const { posted, err } = await loseLockDuring(type)
-  expect(posted, err).toBe(1)
-})
+test.each(['user.message', 'user.interrupt'])(
+  'events run posts no %s again after it lost its lock file',
+  async (type) => {
+    const { posted, err } = await loseLockDuring(type)
+    expect(posted, err).toBe(1)
+  },
+)
 
-test('a run whose audit cannot record that the task got no answer exits with 11', async () => {
+test('events run exits with 11 if its audit file cannot record that the task got no answer', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [{ of: 'user.message', fault: 'reset', act: () => removeLocks(service.cwd) }],
   })
@@ -69,7 +72,7 @@ test('a run whose audit cannot record that the task got no answer exits with 11'
   expect(err).toContain('the task may have been accepted')
 })
 
-test('Retry-After of an old list does not delay a later stream', async () => {
+test('the Retry-After of an old list does not delay a later stream', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     history: [asks('go'), running],
     lists: [{ nth: 3, fault: { status: 503, headers: { 'retry-after': '50' } } }],
@@ -90,7 +93,7 @@ test('Retry-After of an old list does not delay a later stream', async () => {
   expect(second).toBeLessThan(40_000)
 })
 
-test('a reply in doubt survives 10 s of lists that are not JSON', async () => {
+test('events run finds the reply that a reset made unknown after 10 s of lists that are not JSON', async () => {
   let since = Infinity
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
@@ -138,7 +141,7 @@ test('a reply that is refused with a Retry-After of more than 60 s fails at once
   expect(err).toContain('(the service asks to wait 61 s, more than 60 s)')
 })
 
-test('waits for the Retry-After of the last list', async () => {
+test('events run waits for the Retry-After of its last list', async () => {
   const fault = { status: 503, headers: { 'retry-after': '5' } }
   const isLast = () => service.events.some(({ type }) => type === endTurn.type)
   let failed = 0
@@ -156,7 +159,7 @@ test('waits for the Retry-After of the last list', async () => {
   expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
 })
 
-test('a list that asks to wait beyond the time of the last lists is not read again', async () => {
+test('events run does not repeat its last list after a Retry-After of more than 30 s', async () => {
   const isLast = () => service.events.some(({ type }) => type === endTurn.type)
   const service = createWaitingSession({
     work: [running, says('done'), endTurn],
@@ -168,7 +171,7 @@ test('a list that asks to wait beyond the time of the last lists is not read aga
   expect(service.requests.filter(({ kind, at }) => kind === 'list' && at > 1_000)).toEqual([])
 })
 
-test('a sent reply without a response is in doubt after an interrupt, not left to others', async () => {
+test('the delivery of a reply without a response is unknown after an interrupt, not left to other clients', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
       { of: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
@@ -221,7 +224,7 @@ test.each<[string, number, SessionFault]>([
   ['a refused connection', 1, 'unreachable'],
   ['a 503 with Retry-After', 5, { status: 503, headers: { 'retry-after': '20' } }],
 ])(
-  'follow ends with 15 if its deadline passes before another first list after %s',
+  'events follow exits with 15 if its deadline passes before it can repeat the first list after %s',
   async (_, deadline, fault) => {
     const service = createSessionService({ history: [asks('go'), running], lists: [{ fault }] })
     const { code, err } = await service.run([

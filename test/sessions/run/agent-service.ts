@@ -15,7 +15,7 @@ export type { Event }
 export const getLockPath = (audit: string) =>
   `${audit}.${createHash('sha256').update('s1').digest('hex').slice(0, 16)}.parley-lock`
 
-/** Responses to posted events, and whether the service accepts the events. */
+/** Outcomes of a post: the response, and whether the service accepts the events. */
 const fates = {
   takes: {},
   loses: { fault: 'reset' },
@@ -40,15 +40,15 @@ export interface AgentScript {
   rounds: Event[][]
   /** The last event of the turn. By default, an idle event. */
   end?: Event
-  /** Returns the fate of the next posted replies. By default the service accepts them. */
+  /** Returns the outcome of the next posted replies. By default the service accepts them. */
   fate?(): Fate
-  /** Returns the fate of the nth posted task. */
+  /** Returns the outcome of the nth posted task. */
   taskFate?(count: number): Fate
-  /** Called when posted replies arrive, before their fate is applied. */
+  /** Called when posted replies arrive, before their outcome applies. */
   onPost?(): void
   /**
-   * Called for each list, with the number of lists since the last post. May return the number of events that
-   * the list shows.
+   * Called for each list, with the number of lists since the last post. Returns the number of events that the
+   * list shows, or `undefined` for all.
    */
   onList?(count: number): number | undefined
   /** Returns the number of events after which the next stream is cut. */
@@ -64,7 +64,7 @@ export interface AgentScript {
 export interface AgentService {
   exchange: Exchange
   readonly events: readonly Event[]
-  /** The accepted replies by the id of the tool use, in order. */
+  /** Accepted replies in order, by the id of the tool use. */
   readonly taken: ReadonlyMap<string, Event[]>
   /** Number of requests that posted replies, and of requests that posted a task. */
   readonly posts: number
@@ -133,7 +133,7 @@ export function createAgentService(script: AgentScript): AgentService {
       left = rest
       for (const use of round) {
         service.add(use)
-        // A tool use that needs no reply is only added to the list.
+        // A tool use that needs no reply is only listed.
         if (use.evaluated_permission !== 'allow' && /_use$/.test(use.type)) waiting.set(String(use.id), use)
         if (use.type === 'agent.tool_result') waiting.delete(getUseId(use))
       }

@@ -21,7 +21,7 @@ const custom = (id: string, name: string): Event => ({
 })
 const limited = ['events', 'run', 'do it', '--max-total-tokens', '10', '--audit', 'a.jsonl']
 
-test('a command of --tool ends 30 s after the interrupt, although --tool-timeout is longer', async () => {
+test('events run ends a --tool command 30 s after its interrupt, even if --tool-timeout is longer', async () => {
   // The clock of the service would stop while a command runs.
   const timers = createSteadyClock(50)
   let interruptedAt = Infinity
@@ -47,15 +47,15 @@ test('a command of --tool ends 30 s after the interrupt, although --tool-timeout
   expect((timers.now() - interruptedAt) / 1000, err).toBeLessThan(60)
 })
 
-test('no command of --tool starts if a limit is reached while the run lists again', async () => {
+test('events run starts no --tool command if a limit is reached while it reads a list', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
       { of: 'user.message', next: [running, custom('t1', 'one'), custom('t2', 'two'), waitsFor('t1', 't2')] },
       { of: 'user.interrupt', next: [endTurn] },
     ],
   })
-  // The first result takes so long that the run lists again before the second command. The stream shows the
-  // usage meanwhile.
+  // The first result takes so long that the run reads a list before the second command. Meanwhile the stream
+  // shows the usage.
   let isSpent = false
   const exchange: typeof service.exchange = async (request, onSent) => {
     if (request.method === 'POST' && service.posts.length === 1) await service.timers.wait(1500)
@@ -74,7 +74,7 @@ test('no command of --tool starts if a limit is reached while the run lists agai
   ).toEqual([true, false])
 })
 
-test('after a refused interrupt, the resume command continues the session without a new message', async () => {
+test('after a refused interrupt, the resume command of events run sends no new message', async () => {
   const service = createSessionService({
     posts: [
       { of: 'user.message', next: [running, spent] },
@@ -91,7 +91,7 @@ test('after a refused interrupt, the resume command continues the session withou
   expect(error.resume.join(' ')).not.toContain('Go on')
 })
 
-test('an answer of --last is saved if stdout fails', async () => {
+test('events run --last saves the answer if stdout fails', async () => {
   const service = createSessionService({
     posts: [{ of: 'user.message', next: [running, says('the paid answer'), endTurn] }],
   })

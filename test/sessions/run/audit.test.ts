@@ -30,7 +30,7 @@ async function open(content?: string | Uint8Array, cwd = temporaryFolder()) {
   return { audit, path, read: () => readFileSync(path, 'utf8') }
 }
 
-/** Returns what `look` finds in an audit file with these lines. */
+/** Returns the result of `look` for an audit file with these lines. */
 async function afterLines<T>(lines: string[], look: (audit: Audit) => T): Promise<T> {
   const { audit } = await open(lines.map((each) => `${each}\n`).join(''))
   const found = look(audit)
@@ -98,7 +98,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     [use('decision'), use('start').slice(0, 40), use('decision')],
     { is: 'deciding' },
   ],
-])('reads the state of the reply from an audit file with %s', async (_, lines, reply) => {
+])('the state of a reply is read from an audit file with %s', async (_, lines, reply) => {
   expect(await afterLines(lines, ({ earlier }) => earlier.get('t1'))).toEqual(reply)
 })
 
@@ -117,7 +117,7 @@ test.each<[title: string, lines: string[], words: string | undefined]>([
   ['a posted denial', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
   ['a denial and an allowance', [denied(), use('decision', { decision: 'allow' })], undefined],
   ['a reply of another client', [denied(), use('answered-elsewhere')], undefined],
-])('reads the text of a denial from an audit file with %s', async (_, lines, words) => {
+])('the text of a denial is read from an audit file with %s', async (_, lines, words) => {
   expect(await afterLines(lines, (audit) => audit.denied.get('t1'))).toBe(words)
 })
 
@@ -137,7 +137,7 @@ test.each<[title: string, lines: string[], hasOther: boolean]>([
     true,
   ],
   ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
-])('checks for another input of the tool use in an audit file with %s', async (_, lines, hasOther) => {
+])('a tool use is compared with the input in an audit file with %s', async (_, lines, hasOther) => {
   const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
   const toolUse = readToolUse({ id: 't1', type: 'agent.tool_use', text }) as KnownToolUse
   expect(await afterLines(lines, (audit) => audit.hasOther(toolUse))).toBe(hasOther)
@@ -179,7 +179,7 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
     [task('sent', { known }), task('start')],
     { hash: 'h1', is: 'posting', known },
   ],
-])('reads the state of the task from an audit file with %s', async (_, lines, state) => {
+])('the state of the task is read from an audit file with %s', async (_, lines, state) => {
   expect(await afterLines(lines, (audit) => audit.task)).toEqual(state)
 })
 
@@ -197,15 +197,12 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['an interrupt and a refused task', [interruptLine, task('refused')], true],
   ['an interrupt and a later task', [interruptLine, task('sent')], false],
   ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
-])(
-  'reads from an audit file with %s whether an interrupt may have arrived',
-  async (_, lines, mayHaveArrived) => {
-    const begunAt = mayHaveArrived ? Date.parse(time) : undefined
-    expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
-  },
-)
+])('an audit file with %s shows whether an interrupt may have arrived', async (_, lines, mayHaveArrived) => {
+  const begunAt = mayHaveArrived ? Date.parse(time) : undefined
+  expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
+})
 
-test('an added line is written to the file and changes the state', async () => {
+test('a line that is added to the audit file changes the state', async () => {
   const { audit, read } = await open()
   expect(audit).toMatchObject({ task: undefined, interrupt: undefined })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
@@ -225,7 +222,7 @@ test('an added line is written to the file and changes the state', async () => {
   audit.close()
 })
 
-test('the fields of a line have a fixed order, and the input keeps its source text', async () => {
+test('the fields of an audit line have a fixed order, and the input is unchanged', async () => {
   const { audit, read } = await open()
   audit.add({
     decision: { decision: 'allow' } as never,
@@ -253,7 +250,7 @@ test.each([
   ['an empty file', '', ''],
   ['whole lines', `${use('start')}\n`, ''],
   ['a torn line', `${use('start')}\n${use('end').slice(0, 30)}`, '\n'],
-])('after %s, the next line starts on a new line', async (_, content, end) => {
+])('after %s, the next audit line starts on a new line', async (_, content, end) => {
   const { audit, read } = await open(content)
   audit.add({ toolUse: null, event: 'interrupt' })
   audit.close()
@@ -262,7 +259,7 @@ test.each([
   )
 })
 
-test('restricts the audit file to its owner, also an existing file (needs POSIX files)', async () => {
+test('an audit file is restricted to its owner, also an existing file (needs POSIX files)', async () => {
   const readMode = async (cwd: string) => {
     const { audit, path } = await open(undefined, cwd)
     audit.close()
@@ -281,8 +278,8 @@ test('restricts the audit file to its owner, also an existing file (needs POSIX 
   }
 })
 
-describe('a path that cannot be an audit file', () => {
-  test('rejects a link as an audit file (needs POSIX files)', async () => {
+describe('path that cannot be an audit file', () => {
+  test('events run rejects a link as an audit file (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     symlinkSync('elsewhere', join(cwd, 'a.ndjson'))
     await expect(open(undefined, cwd)).rejects.toMatchObject({
@@ -291,7 +288,7 @@ describe('a path that cannot be an audit file', () => {
     })
   })
 
-  test('rejects an audit file in a missing folder', async () => {
+  test('events run rejects an audit file in a missing folder', async () => {
     const cwd = join(temporaryFolder(), 'not', 'there')
     await expect(open(undefined, cwd)).rejects.toMatchObject({
       kind: 'file',
@@ -299,7 +296,7 @@ describe('a path that cannot be an audit file', () => {
     })
   })
 
-  test('rejects a folder as an audit file', async () => {
+  test('events run rejects a folder as an audit file', async () => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, 'a.ndjson'))
     await expect(open(undefined, cwd)).rejects.toMatchObject({
@@ -308,7 +305,7 @@ describe('a path that cannot be an audit file', () => {
     })
   })
 
-  test('rejects a device as an audit file (needs POSIX files)', async () => {
+  test('events run rejects a device as an audit file (needs POSIX files)', async () => {
     await expect(openIn(temporaryFolder(), '/dev/null')).rejects.toMatchObject({
       kind: 'file',
       message: 'the audit file /dev/null: it is not a regular file',
@@ -316,7 +313,7 @@ describe('a path that cannot be an audit file', () => {
   })
 })
 
-test('without a file, records nothing but locks the session', async () => {
+test('without --audit, events run records nothing but locks the session', async () => {
   const cwd = temporaryFolder()
   const audit = await openIn(cwd, undefined)
   expect([...audit.earlier, audit.task, audit.interrupt]).toEqual(Array(2).fill(undefined))
@@ -331,7 +328,7 @@ test('without a file, records nothing but locks the session', async () => {
   next.close()
 })
 
-test('releases its locks after a failure', async () => {
+test('a failure to open the audit file releases its locks', async () => {
   const cwd = temporaryFolder()
   await expect(open('text\n', cwd)).rejects.toThrow('the audit file a.ndjson: it is not an audit file')
   const { audit } = await open('', cwd)
@@ -359,7 +356,7 @@ test.each<[text: string, events: string]>([
   [`${opening}s1","eve\n`, ''],
   ['{\n', ''],
   ['{"time":"9\n', ''],
-])('reads %j as an audit file with the events "%s"', async (text, events) => {
+])('the audit file %j has the events "%s"', async (text, events) => {
   expect(await readEvents(text)).toBe(events)
 })
 
@@ -382,14 +379,14 @@ test.each([
   '{"time":"2026-01-01x',
   'x{"time":"',
   '{"when":"',
-])('rejects %j as an audit file', async (text) => {
+])('the file %j is rejected as an audit file', async (text) => {
   await expect(readEvents(text)).rejects.toMatchObject({
     kind: 'file',
     message: 'x: it is not an audit file',
   })
 })
 
-test('accepts every event of an audit file', async () => {
+test('an audit file may have every documented event', async () => {
   const all = 'decision start end sent accepted refused unknown answered-elsewhere not-asked interrupt done'
   const text = all.split(' ').map((event) => `${line({ event })}\n`)
   expect(await readEvents(text.join(''))).toBe(all)

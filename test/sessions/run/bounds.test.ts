@@ -34,11 +34,11 @@ interface Script {
   work: Event[]
   /** If true, the task is queued, so an idle event does not end it. */
   isQueued?: boolean
-  /** Events after an accepted interrupt. */
+  /** Events after an accepted interrupt. Default: an idle event. */
   end?: Event[]
-  /** Fate of the nth posted interrupt. */
+  /** Outcome of the nth posted interrupt. */
   fate?(count: number): 'takes' | 'loses' | 'limits' | number
-  /** Number of times that the task is refused for 45 s. */
+  /** Number of times that the service refuses the task, each time for 45 s. */
   refusals?: number
   /** Returns the session resource for the nth query. */
   getSession?(count: number): object | 'hangs'
@@ -91,8 +91,8 @@ async function ran(script: Script, flags: string[], world: Parameters<typeof run
   return { ...ended, ...served, cwd, report: JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')) }
 }
 
-describe('a run that reaches a limit', () => {
-  test('a run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
+describe('events run that reaches a limit', () => {
+  test('events run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
     const { code, out, err, report, counts } = await ran(
       { work: [soFar, request(50), request(60)], end: [{ ...soFar, content: 'a late word' }, endTurn] },
       ['--max-total-tokens', '100'],
@@ -136,7 +136,7 @@ describe('a run that reaches a limit', () => {
     expect(report).toMatchObject({ usage: { totalTokens: null }, cost: null })
   })
 
-  test('--max-total-tokens interrupts by the readable counts although one is unreadable, and the report has no total', async () => {
+  test('--max-total-tokens interrupts by its readable counts if one is unreadable, and the report has no total', async () => {
     const unread = { type: 'span.model_request_end', model_usage: { input_tokens: 60, output_tokens: '9' } }
     const { code, err, report } = await ran({ work: [request(60), unread] }, ['--max-total-tokens', '100'])
     expect(code).toBe(15)
@@ -144,7 +144,7 @@ describe('a run that reaches a limit', () => {
     expect(report.usage).toMatchObject({ inputTokens: 120, totalTokens: null })
   })
 
-  test('warns that --max-total-tokens cannot be kept if the usage is unreadable', async () => {
+  test('events run warns that it cannot enforce --max-total-tokens if the usage is unreadable', async () => {
     const usage = { input_tokens: 1, output_tokens: 1e300 }
     const { code, err, report } = await ran({ work: [soFar, { type: 'session.usage', usage }, endTurn] }, [
       '--max-total-tokens',
@@ -157,7 +157,7 @@ describe('a run that reaches a limit', () => {
     expect(report.usage).toMatchObject({ inputTokens: 1, outputTokens: null, totalTokens: null })
   })
 
-  test('writes the interrupt to the audit file before it posts the interrupt', async () => {
+  test('events run writes an interrupt to the audit file before it posts the interrupt', async () => {
     const cwd = temporaryFolder()
     let before = ''
     const lines = () => readFileSync(join(cwd, 'a.ndjson'), 'utf8')
@@ -178,10 +178,7 @@ describe('a run that reaches a limit', () => {
     expect(ended.report.resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
   })
 
-  /**
-   * Runs without a task. The audit file shows that an earlier run started an interrupt `ago` milliseconds
-   * before.
-   */
+  /** Runs without a task. In the audit file, an earlier run started an interrupt `ago` milliseconds ago. */
   async function afterInterrupt(
     history: Event[],
     { since = [] as Event[], ago = 0, flags = ['--max-total-tokens', '100'] } = {},
@@ -218,7 +215,7 @@ describe('a run that reaches a limit', () => {
       [userMessage, running, r0, userMessage, running, soFar, interrupt, endTurn],
     ],
   ])(
-    'exits with 15 and "retry": "never", without an answer, if an earlier run has interrupted the turn: %s',
+    'events run has exit 15, "retry": "never" and no answer if an earlier run interrupted the turn: %s',
     async (_, history) => {
       const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
       expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
@@ -233,10 +230,13 @@ describe('a run that reaches a limit', () => {
       'the list shows the events of clients, and no interrupt',
       [userMessage, running, r0, userMessage, running, soFar, endTurn],
     ],
-  ])('prints the answer although an earlier run started to interrupt the turn, if %s', async (_, history) => {
-    const { code, out } = await afterInterrupt(history, { flags: ['--last'] })
-    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
-  })
+  ])(
+    'events run prints the answer although an earlier run may have interrupted the turn, if %s',
+    async (_, history) => {
+      const { code, out } = await afterInterrupt(history, { flags: ['--last'] })
+      expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
+    },
+  )
 
   test.each<[string, Event[], number, number]>([
     ['is not sent again within 30 s', [running], 10_000, 20_000],
@@ -247,7 +247,7 @@ describe('a run that reaches a limit', () => {
       10_000,
       20_000,
     ],
-  ])('the interrupt of an earlier run %s', async (_, before, ago, wait) => {
+  ])('an interrupt that an earlier run recorded %s', async (_, before, ago, wait) => {
     const history = [running, r0, ...before]
     const { code, sentAt, counts } = await afterInterrupt(history, { since: [request(200)], ago })
     expect([code, counts.interrupts]).toEqual([15, 1])
@@ -255,7 +255,7 @@ describe('a run that reaches a limit', () => {
     expect(sentAt[0]).toBeLessThan(wait + 5_000)
   })
 
-  test('the interrupt of an earlier run is not sent again if the list shows it', async () => {
+  test('an interrupt that an earlier run recorded is not sent again if the list shows it', async () => {
     const history = [userMessage, running, r0, userMessage, running, interrupt]
     const { code, counts } = await afterInterrupt(history, { since: [request(200)], ago: 40_000 })
     expect([code, counts.interrupts]).toEqual([15, 0])
@@ -282,7 +282,7 @@ describe('a run that reaches a limit', () => {
     ['without a response is not posted again', () => 'loses', 1],
     ['is posted again after a 429', (count) => (count === 1 ? 429 : 'takes'), 2],
     ['is not posted again after a 400', () => 400, 1],
-  ])('an interrupt %s, and the run exits with 15', async (_, fate, times) => {
+  ])('events run exits with 15 at a limit; an interrupt %s', async (_, fate, times) => {
     const { code, counts } = await ran({ work: [request(200)], ...(fate ? { fate } : {}) }, [
       '--max-total-tokens',
       '100',
@@ -292,8 +292,8 @@ describe('a run that reaches a limit', () => {
   })
 
   /**
-   * Runs a task whose interrupt is delayed for longer than the session works. `then` are the events of that
-   * time.
+   * Runs a task whose interrupt is delayed until the session has stopped working. `then` are the events
+   * during the delay.
    */
   async function limited(then: Event[], { flags = [] as string[], isQueued = false } = {}) {
     const clock = createPatientClock()
@@ -324,7 +324,7 @@ describe('a run that reaches a limit', () => {
     return { ...ended, waits, auditEvents: lines.map((line) => JSON.parse(line).event) }
   }
 
-  test('does not repeat a delayed interrupt if the turn ends by itself, and prints the answer', async () => {
+  test('events run prints the answer and cancels a delayed interrupt if the turn ends by itself', async () => {
     const { code, out, err, counts, waits, auditEvents } = await limited([endTurn], { flags: ['--last'] })
     expect({ code, out, waits, interrupts: counts.interrupts }).toEqual({
       code: 0,
@@ -333,24 +333,24 @@ describe('a run that reaches a limit', () => {
       interrupts: 1,
     })
     expect(err).toContain('--max-total-tokens is 100; the turn has ended by itself\n')
-    // A later run may interrupt its own turn.
+    // The recorded refusal lets a later run interrupt its own turn.
     expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
-  test('interrupts again if the session becomes idle and works again while the interrupt is delayed', async () => {
+  test('events run interrupts again if the session becomes idle and works again during the delay of an interrupt', async () => {
     const then = [endTurn, running, request(50)]
     const { code, counts, waits, auditEvents } = await limited(then, { isQueued: true })
     expect({ code, waits, interrupts: counts.interrupts }).toEqual({ code: 15, waits: 1, interrupts: 2 })
     expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
   })
 
-  test('exits with 13 and does not repeat a delayed interrupt if the session is terminated', async () => {
+  test('events run exits with 13 and cancels a delayed interrupt if the session is terminated', async () => {
     const { code, counts, auditEvents } = await limited([{ type: 'session.status_terminated' }])
     expect({ code, interrupts: counts.interrupts }).toEqual({ code: 13, interrupts: 1 })
     expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused'])
   })
 
-  test('exits with 15 if the interrupt is delayed for more than 30 s; the same command may interrupt again', async () => {
+  test('events run exits with 15 if an interrupt is delayed for more than 30 s; a rerun may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
     const late = await ran({ work: [request(200)], fate: () => 'limits' }, flags, { timers: createClock() })
@@ -362,7 +362,7 @@ describe('a run that reaches a limit', () => {
     expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
 
-  test('exits with 15 at once if the interrupt is refused; the same command may interrupt again', async () => {
+  test('events run exits with 15 at once if its interrupt is refused; a rerun may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
     const timers = createPatientClock()
@@ -378,7 +378,7 @@ describe('a run that reaches a limit', () => {
     expect([again.code, counts.interrupts]).toEqual([15, 1])
   })
 
-  test('interrupts although the audit file has an interrupt, if another client has started a turn since', async () => {
+  test('events run interrupts a turn that another client started after the interrupt in the audit file', async () => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.ndjson')
     const line = { time: new Date(0).toISOString(), session: 's', toolUse: null, event: 'interrupt' }
@@ -398,7 +398,7 @@ describe('a run that reaches a limit', () => {
     expect([code, counts.interrupts]).toEqual([15, 1])
   })
 
-  test('exits with 15 after one interrupt if the session does not become idle', async () => {
+  test('events run exits with 15 after one interrupt if the session does not become idle', async () => {
     const { code, err, counts } = await ran({ work: [request(200)], end: [running] }, [
       '--max-total-tokens',
       '100',
@@ -408,7 +408,7 @@ describe('a run that reaches a limit', () => {
     expect(counts.interrupts).toBe(1)
   })
 
-  test('keeps the answer and exit code, with a warning, if the turn over the limit ends by itself', async () => {
+  test('events run keeps answer and exit code, with a warning, if a turn over the limit ends by itself', async () => {
     const { code, out, err, counts } = await ran({ work: [soFar, createUsageEvent(200), endTurn] }, [
       '--max-total-tokens',
       '100',
@@ -422,7 +422,7 @@ describe('a run that reaches a limit', () => {
     expect(counts.interrupts).toBe(0)
   })
 
-  test('does not report a turn as ended by itself if an earlier run has interrupted it, and does not repeat the limit', async () => {
+  test('events run does not claim that a turn ended by itself if an earlier run interrupted it', async () => {
     const history = [
       { type: 'user.message' },
       running,
@@ -441,7 +441,7 @@ describe('a run that reaches a limit', () => {
     expect(error).toMatchObject({ retry: 'never', resume: ['events', 'run', 'Go on', ...argv.slice(2)] })
   })
 
-  test('interrupts a session over its limit that works again after an idle event', async () => {
+  test('events run interrupts a session over its limit that works again after an idle event', async () => {
     const work = [createUsageEvent(200), endTurn, running, request(50), createUsageEvent(300)]
     const { code, err, counts } = await ran({ isQueued: true, work }, ['--max-total-tokens', '100'])
     expect(code).toBe(15)
@@ -451,7 +451,7 @@ describe('a run that reaches a limit', () => {
     )
   })
 
-  test('starts no command after the limit, and saves the result of a command that started before (needs sh)', async () => {
+  test('events run starts no command after its limit, and saves the result of an earlier one (needs sh)', async () => {
     const cwd = temporaryFolder()
     const ids = ['c1', 'c2', 'c3']
     const uses = ids.map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
@@ -469,7 +469,7 @@ describe('a run that reaches a limit', () => {
     const { code, counts, events } = await ran(
       { work: [...uses, waitsFor(...ids)], getSession: asked, onInterrupt },
       flags,
-      // The session is queried while the command runs.
+      // The run queries the session while the command runs.
       { timers: hurried() },
     )
     expect([code, counts.interrupts]).toEqual([15, 1])
@@ -485,7 +485,7 @@ describe('a run that reaches a limit', () => {
   test.each([
     ['by the retries of a call', ['--retries', '2']],
     ['by the next step of the run', ['--retries', '0']],
-  ])('does not repeat a refused reply after the limit: %s (needs sh)', async (_, flags) => {
+  ])('events run does not repeat a refused reply after its limit: %s (needs sh)', async (_, flags) => {
     const cwd = temporaryFolder()
     const file = join(cwd, 'a.ndjson')
     const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
@@ -522,7 +522,7 @@ describe('a run that reaches a limit', () => {
     expect(steps).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
   })
 
-  test('an idle session over its limit gets no reply and no interrupt; the printed command resumes the run', async () => {
+  test('events run sends neither replies nor interrupts to an idle session over its limit, and can be resumed', async () => {
     const exchange = createEmulator({})
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
@@ -534,7 +534,7 @@ describe('a run that reaches a limit', () => {
     expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     const { error } = JSON.parse(stopped.err)
     expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
-    // A message would not answer the waiting tool uses. The next run starts with the same limits.
+    // A new message would not reply to the waiting tool uses. The next run starts with the same limits.
     const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
     expect(error).toMatchObject({
       retry: 'never',
@@ -558,7 +558,7 @@ describe('a run that reaches a limit', () => {
     ])
   })
 
-  /** Returns what a signal prints with --errors json at one moment of a run with a limit. */
+  /** Returns the message of a signal with --errors json at one moment of a run with a limit. */
   async function signalled(moment: 'before the interrupt' | 'during the interrupt' | 'after the interrupt') {
     const clock = createClock()
     let add: (...events: Event[]) => void = () => {}
@@ -571,7 +571,7 @@ describe('a run that reaches a limit', () => {
     const whenShown = (text: string) => {
       if (moment === 'after the interrupt' && text.includes('late')) signal()
       if (moment !== 'before the interrupt' || !text.includes('session.usage')) return
-      // The run checks the limit next. Time stops here.
+      // The run is about to check the limit. Time stops here.
       isStill = true
       setImmediate(() => {
         signal()
@@ -623,7 +623,7 @@ describe('a run that reaches a limit', () => {
     ['during the interrupt', 'to resume:', 'look-first'],
     ['after the interrupt', 'the session was sent an interrupt; to resume:', 'never'],
   ] as const)(
-    'a signal %s prints a resume command with the same limit, and that the same command is not safe',
+    'a signal %s prints a resume command with the same limit, and that a rerun is not safe',
     async (moment, words, expected) => {
       const { message, resume, retry } = await signalled(moment)
       expect(message).toContain(words)
@@ -669,14 +669,14 @@ describe('--max-cost', () => {
   })
 
   test.each(['0', '0.00', '-1', '1e3', '1.2.3', '.', '', 'ten', '1,5', '٣'])(
-    'exits with 2 and sends nothing for --max-cost %j',
+    'events run exits with 2 and sends nothing for --max-cost %j',
     async (amount) => {
       const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
       expect([code, requests]).toEqual([2, []])
     },
   )
 
-  test('warns once, also with --quiet, if --max-cost cannot be kept', async () => {
+  test('events run warns once, also with --quiet, that it cannot enforce --max-cost', async () => {
     for (const work of [
       [soFar, endTurn],
       [soFar, createUsageEvent(5), endTurn],
@@ -690,7 +690,7 @@ describe('--max-cost', () => {
   })
 })
 
-describe('the usage and cost of a run', () => {
+describe('usage and cost of events run', () => {
   test('the report has the usage and cost of the run and of the session', async () => {
     const past = [{ type: 'user.message' }, running, createUsageEvent(1000, 250), endTurn]
     const { code, report } = await ran(
@@ -706,7 +706,7 @@ describe('the usage and cost of a run', () => {
     })
   })
 
-  test("the report's usage comes from the session resource if no event has it, and is null if neither has it", async () => {
+  test('the usage in the report is from the session resource if no event has it, and null if neither has it', async () => {
     const past = [{ type: 'user.message' }, running, soFar, endTurn]
     const asked = (count: number) => ({ usage: usage(count * 100, count * 10) })
     const known = await ran({ history: past, work: [soFar, endTurn], getSession: asked }, [])
@@ -717,7 +717,7 @@ describe('the usage and cost of a run', () => {
     expect(unknown.report).toMatchObject({ usage: { totalTokens: null }, cost: null, sessionUsage: null })
   })
 
-  test('queries the usage once, and gives up without a message if no response arrives', async () => {
+  test('events run queries the usage once, and prints nothing if no response arrives', async () => {
     const { code, err, counts } = await ran({ work: [soFar, endTurn], getSession: () => 'hangs' }, ['--last'])
     expect(code).toBe(0)
     expect(err).not.toContain('trying again')
@@ -754,7 +754,7 @@ describe('the usage and cost of a run', () => {
       { totalTokens: 30, cost: undefined },
     ],
   ])(
-    'the usage of a run without a task is %s',
+    'the usage of events run without a task is %s',
     async (_, before, since, session, { totalTokens, cost }: Value) => {
       const history = [{ type: 'user.message' }, running, ...before]
       const { exchange, timers } = service({
@@ -771,7 +771,7 @@ describe('the usage and cost of a run', () => {
     },
   )
 
-  test("the footer on a terminal has the run's tokens and cost", async () => {
+  test('events run prints its tokens and cost in the footer on a terminal', async () => {
     const { err } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
       exchange: createEmulator({}),
       tty: ['stderr'],
@@ -783,7 +783,7 @@ describe('the usage and cost of a run', () => {
     expect(other).toContain('— 12,282 tokens in · $1.87')
   })
 
-  test('does not query the usage if neither a report nor a terminal shows it', async () => {
+  test('events run does not query the usage if neither a report nor a terminal shows it', async () => {
     const { requests } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
       ...service({ work: [soFar, endTurn] }),
     })
@@ -791,10 +791,10 @@ describe('the usage and cost of a run', () => {
   })
 })
 
-describe('a session that has used up its own budget', () => {
+describe('session that has used up its own budget', () => {
   const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
 
-  test('exits with 13 and prints the budget, the commands that raise or remove it, and the resume command', async () => {
+  test('events run exits with 13 and prints the used-up budget, the commands that change it, and the resume command', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '6', currency: 'USD' } }
     const used = { type: 'session.usage', usage: { input_tokens: 5 }, budget }
     const { code, err } = await ran({ work: [soFar, used, reached] }, [])
@@ -808,7 +808,7 @@ describe('a session that has used up its own budget', () => {
     expect(err).toContain('parley events run -s s --no-stdin')
   })
 
-  test('run and follow exit with 13 if the service does not send the used-up budget', async () => {
+  test('events run and follow exit with 13 if the service does not send the amount of the used-up budget', async () => {
     const { code, err } = await ran({ work: [soFar, reached] }, [])
     expect(code).toBe(13)
     expect(err).toContain('s stopped: budget_reached, its budget is used up\n')
@@ -819,7 +819,7 @@ describe('a session that has used up its own budget', () => {
   })
 })
 
-test('the lines of usage events show tokens and cost', async () => {
+test('events follow prints the tokens and the cost of usage events', async () => {
   const { out } = await ran({ work: [request(5), createUsageEvent(12_282, 187), endTurn] }, [])
   expect(out).toMatch(/\tspan\.model_request_end\t[^\t]+\t5 tokens in\n/)
   expect(out).toMatch(/\tsession\.usage\t[^\t]+\t12,282 tokens in · \$1\.87\n/)

@@ -244,7 +244,7 @@ describe('usage of a run', () => {
     if (session) expect(budget.session).toMatchObject(session)
   })
 
-  test('addBase sets the usage before the task, and addSession the usage after it', () => {
+  test('the usage before the task is subtracted from the usage after it', () => {
     const budget = new Budget()
     budget.add(says as never)
     budget.begin(true)
@@ -256,7 +256,7 @@ describe('usage of a run', () => {
   })
 })
 
-describe('usage of a run without a task', () => {
+describe('usage of events run without a task', () => {
   test.each<[past: string, events: object[], asked: object | undefined, total: number | undefined]>([
     ['all usage of a session that has not worked', [], undefined, 50],
     [
@@ -283,7 +283,7 @@ describe('usage of a run without a task', () => {
       usage(9, 5),
       undefined,
     ],
-  ])('a run without a task counts %s', (_, past, asked, total) => {
+  ])('events run without a task counts %s', (_, past, asked, total) => {
     const budget = new Budget()
     for (const event of past) budget.add(event as never)
     budget.begin(false)
@@ -292,7 +292,7 @@ describe('usage of a run without a task', () => {
     expect(budget.run.tokens?.totalTokens).toBe(total)
   })
 
-  test('the usage before the run does not count as usage of the run', () => {
+  test('the usage before events run does not count as its usage', () => {
     const budget = new Budget()
     for (const event of [task, request(9, 9)]) budget.add(event as never)
     budget.begin(false)
@@ -302,7 +302,7 @@ describe('usage of a run without a task', () => {
   })
 })
 
-describe('minimum usage of a run', () => {
+describe('minimum usage of events run', () => {
   const unreadable = { input_tokens: 3, output_tokens: -1 }
   const isRequest = { type: 'span.model_request_end' }
   test.each<[string, object[], number | undefined]>([
@@ -316,7 +316,7 @@ describe('minimum usage of a run', () => {
       19,
     ],
     ['the readable counts of the session', [{ type: 'session.usage', usage: unreadable }], 3],
-  ])('the minimum is %s', (_, now, tokens) => {
+  ])('the minimum usage of events run is %s', (_, now, tokens) => {
     const isOver = (maxTotalTokens: number) => {
       const budget = new Budget({ maxTotalTokens })
       for (const event of now) budget.add(event as never)
@@ -326,7 +326,7 @@ describe('minimum usage of a run', () => {
   })
 })
 
-describe('limits of a run', () => {
+describe('limits of events run', () => {
   const createBudget = (flags: LimitFlags, now: object[]) => {
     const budget = new Budget(flags)
     for (const event of now) budget.add(event as never)
@@ -357,7 +357,7 @@ describe('limits of a run', () => {
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.5'],
     [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
-  ])('limits %j, after %j: exceeded because %s', (flags, now, why) => {
+  ])('events run with the limits %j, after %j, exceeds: %s', (flags, now, why) => {
     expect(createBudget(flags, now).findExceededLimit()).toBe(why)
   })
 
@@ -380,11 +380,11 @@ describe('limits of a run', () => {
       '--max-total-tokens and --max-cost cannot be enforced: the service does not report the usage of the run',
     ],
     [{ maxTotalTokens: 1, maxCost: '1' }, [says, createUsageEvent(9, 9, '1')], undefined],
-  ])('limits %j, after %j: cannot be kept because %s', (flags, now, lack) => {
+  ])('events run with the limits %j, after %j, warns: %s', (flags, now, lack) => {
     expect(createBudget(flags, now).unenforceable).toBe(lack)
   })
 
-  test('work before the run does not show whether a limit can be kept', () => {
+  test('work before events run does not show whether a limit can be enforced', () => {
     const budget = createBudget({ maxTotalTokens: 1 }, [says])
     budget.begin(true)
     expect(budget.unenforceable).toBe(undefined)
@@ -394,7 +394,7 @@ describe('limits of a run', () => {
     [{}, false],
     [{ maxCost: '1' }, true],
     [{ maxTotalTokens: 1 }, true],
-  ])('limits %j: hasLimits is %s', (flags, isBounded) => {
+  ])('events run with the flags %j has a limit: %s', (flags, isBounded) => {
     expect(hasLimits(flags)).toBe(isBounded)
   })
 })

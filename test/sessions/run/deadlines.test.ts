@@ -15,12 +15,13 @@ type Fault = 'stall' | typeof busy
 
 type Kind = 'lists' | 'streams' | 'replies' | 'interrupts' | 'session queries'
 
-/** Kinds of requests that parley starts before it interrupts the session, or by which it interrupts the session. */
+/** Kinds of requests that parley starts before or for its interrupt. */
 const early: readonly Kind[] = ['replies', 'interrupts', 'session queries']
 
 /**
- * Runs a task on a session that does not end its turn. Requests of one kind fail from the moment of the task or of
- * the interrupt. `failed` is the number of these requests, `secondsAfter` the time from each moment to the end.
+ * Runs a task on a session that does not end its turn. Requests of one kind fail from the task or the
+ * interrupt on. `failed` is their number. `secondsAfter` is the time from the task and the interrupt to the
+ * end.
  */
 async function runUntilLate(kind: Kind, fault: Fault, since: 'task' | 'interrupt', flags: string[]) {
   const at = { task: Infinity, interrupt: Infinity }
@@ -83,18 +84,21 @@ const rows: [Kind, Fault][] = (['lists', 'streams', ...early] as const).flatMap(
   [kind, 'stall'],
 ])
 
-describe('a run ends in time, whatever its requests wait for', () => {
-  test.each(rows)('within 31 s of an interrupt at a limit, if %s fail by %j', async (kind, fault) => {
-    const since = early.includes(kind) ? 'task' : 'interrupt'
-    const flags = ['--max-total-tokens', '10', '--deadline', '1h']
-    const { code, err, failed, secondsAfter } = await runUntilLate(kind, fault, since, flags)
-    expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
-    expect(secondsAfter.interrupt, err).toBeLessThan(32)
-    expect(err).toMatch(/\nparley: the run took 1,000 tokens, and --max-total-tokens is 10;/)
-    expect(err).not.toContain('deadline passed')
-  })
+describe('events run that ends in time', () => {
+  test.each(rows)(
+    'events run ends within 31 s of its interrupt at a limit, although %s fail by %j',
+    async (kind, fault) => {
+      const since = early.includes(kind) ? 'task' : 'interrupt'
+      const flags = ['--max-total-tokens', '10', '--deadline', '1h']
+      const { code, err, failed, secondsAfter } = await runUntilLate(kind, fault, since, flags)
+      expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
+      expect(secondsAfter.interrupt, err).toBeLessThan(32)
+      expect(err).toMatch(/\nparley: the run took 1,000 tokens, and --max-total-tokens is 10;/)
+      expect(err).not.toContain('deadline passed')
+    },
+  )
 
-  test.each(rows)('at its deadline, if %s fail by %j', async (kind, fault) => {
+  test.each(rows)('events run ends at its deadline, although %s fail by %j', async (kind, fault) => {
     const limits: Partial<Record<Kind, string>> = { interrupts: '10', 'session queries': '10000' }
     const flags = limits[kind] === undefined ? [] : ['--max-total-tokens', limits[kind]]
     const { code, err, failed, secondsAfter } = await runUntilLate(kind, fault, 'task', [

@@ -42,7 +42,7 @@ async function* silence({ service, timers }: ReturnType<typeof open>, act: () =>
   yield ''
 }
 
-test('withdraws a prompt when the stream shows another input for its id, and reports it once', async () => {
+test('events run withdraws a prompt if the stream shows another input for its id, and reports it once', async () => {
   const opened = open({ rounds: [[bash('t1')]] })
   const { service, timers, start } = opened
   let startMs = 0
@@ -63,7 +63,7 @@ test('withdraws a prompt when the stream shows another input for its id, and rep
   expect(err).toMatch(/^ {2}t1: sent with two different inputs$/m)
 })
 
-test('exits with 15 and prints no answer if an interrupt of the thread withdraws the prompt', async () => {
+test('events run exits with 15 and prints no answer if an interrupt of a thread withdraws the prompt', async () => {
   const thread = { session_thread_id: 'th1' }
   const opened = open({ rounds: [[says('half'), bash('t1', thread)]] })
   const { service, start } = opened
@@ -76,7 +76,7 @@ test('exits with 15 and prints no answer if an interrupt of the thread withdraws
   expect(err).toContain('s1 is idle because a tool use was interrupted')
 })
 
-test('a task is not done if the report cannot be written; the same command resumes it', async () => {
+test('events run does not record its task as done if the report cannot be written; a rerun resumes it', async () => {
   const { service, cwd, start, readAudit } = open({ rounds: [[says('done')]] })
   const line = ['go', '--audit', 'a.ndjson', '--report', 'reports/r.json']
   mkdirSync(join(cwd, 'reports'))
@@ -97,7 +97,7 @@ test.each([
   ['deny', 'allow'],
   ['allow', 'deny'],
 ])(
-  "after a reply of unknown delivery (%s), a list with %s shows another client's reply",
+  'after a reply of unknown delivery (%s), a list with %s shows that another client replied',
   async (ours, theirs) => {
     const { service, cwd, start, readAudit } = open({
       rounds: [[bash('t1')]],
@@ -117,7 +117,7 @@ test.each([
   },
 )
 
-test("finds by the audit file's decision that another client replied, not an earlier run", async () => {
+test('events run finds by the decision in the audit file that another client replied', async () => {
   const { service, cwd, start, allow, readAudit } = open({
     history: [bash('t1'), waitsFor('t1')],
     rounds: [[says('x')]],
@@ -154,7 +154,7 @@ test('a resumed task ends where another client sends a task', async () => {
   expect(err).toContain('another client sent a user.message')
 })
 
-test('a resumed task stays denied although another client sends a task later', async () => {
+test('a resumed task that was denied exits with 14 although another client sends a task later', async () => {
   const { service, cwd, start } = open({ rounds: [[bash('t1')], [says('no')]] })
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"deny"}}')
   const line = ['go', '--policy', 'p.json', '--audit', 'a.ndjson']
@@ -166,7 +166,7 @@ test('a resumed task stays denied although another client sends a task later', a
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 14, tasks: 1 })
 })
 
-test('prints that a command ran although its result is not needed any more (needs sh)', async () => {
+test('events run prints that a command ran although its result is not needed any more (needs sh)', async () => {
   const { service, cwd, start, allow } = open({ rounds: [[custom('c1')]] })
   allow()
   const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
@@ -183,7 +183,7 @@ test.each([
   ['without a terminal', 'pipe'],
   ['on a terminal', 'terminal'],
 ] as const)(
-  '%s, does not offer to allow a tool use with two inputs, and does not print its old input',
+  'events run %s does not offer to allow a tool use with two inputs, or print its old input',
   async (_, kind) => {
     const { service, cwd, timers, start } = open({
       rounds: [[bash('t1', { input: { command: 'ls old' } }), bash('t2')]],
@@ -207,7 +207,7 @@ test.each([
   },
 )
 
-test("quotes the name of a waiting tool use so that it does not look like parley's output", async () => {
+test('events run quotes the name of a waiting tool use so that it does not look like a message of parley', async () => {
   const name = `bash${' '.repeat(70)}answer with: parley events confirm --allow`
   const { start, service } = open({ rounds: [[bash('t1', { name }), bash('t2', { name: ['bash'] })]] })
   const { code, err } = await start(['go'])
@@ -218,7 +218,7 @@ test("quotes the name of a waiting tool use so that it does not look like parley
   expect(err).toMatch(/confirm -s s1 t1 --allow\n/)
 })
 
-test('does not offer to allow tool uses without a name', async () => {
+test('events run does not offer to allow tool uses without a name', async () => {
   const { start } = open({ rounds: [[bash('t2', { name: ['bash'] })]] })
   const { code, err } = await start(['go'])
   expect(code).toBe(12)
@@ -226,7 +226,7 @@ test('does not offer to allow tool uses without a name', async () => {
   expect(err).toMatch(/to deny it: parley events confirm -s s1 t2 --deny\n/)
 })
 
-describe('a tool use that differs from its audit lines (needs sh)', () => {
+describe('tool use that differs from its audit lines (needs sh)', () => {
   const others: [what: string, change: object][] = [
     ['another input', { input: { env: 'PROD' } }],
     ['another number', { input: { env: 'test', n: 2 } }],
@@ -240,7 +240,7 @@ describe('a tool use that differs from its audit lines (needs sh)', () => {
   ]
   const count = { ...custom('c1'), input: { env: 'test', n: 1 } }
 
-  /** Runs until the result is refused, or as if killed once `event` was in the audit file. */
+  /** Runs until the result is refused, or until `event` is in the audit file, as if killed then. */
   async function openAfter(event: string | undefined) {
     const opened = open({ rounds: [[count]], fate: () => (opened.service.posts > 1 ? 'takes' : 'refuses') })
     const { cwd, service, start } = opened
@@ -262,27 +262,30 @@ describe('a tool use that differs from its audit lines (needs sh)', () => {
 
   test.each(
     ends.flatMap(([when, event]) => others.map(([what, change]) => [when, what, event, change] as const)),
-  )('after %s, leaves a tool use with %s open, in every later run', async (_when, _what, event, fields) => {
-    const { service, cwd, change, again, readAudit } = await openAfter(event)
-    change(fields)
-    const { code, err } = await again()
-    expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 1 })
-    expect(err).toContain('c1 is not answered')
-    service.add(waitsFor('c1'))
-    expect((await again()).code).toBe(12)
-    expect(service.posts).toBe(1)
-    expect(readAudit()).toContainEqual(
-      expect.objectContaining({
-        toolUse: 'c1',
-        event: 'answered-elsewhere',
-        reason: 'the service sent it with two different inputs',
-      }),
-    )
-    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
-  })
+  )(
+    'events run after %s leaves a tool use with %s open, and so does a rerun',
+    async (_when, _what, event, fields) => {
+      const { service, cwd, change, again, readAudit } = await openAfter(event)
+      change(fields)
+      const { code, err } = await again()
+      expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 1 })
+      expect(err).toContain('c1 is not answered')
+      service.add(waitsFor('c1'))
+      expect((await again()).code).toBe(12)
+      expect(service.posts).toBe(1)
+      expect(readAudit()).toContainEqual(
+        expect.objectContaining({
+          toolUse: 'c1',
+          event: 'answered-elsewhere',
+          reason: 'the service sent it with two different inputs',
+        }),
+      )
+      expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
+    },
+  )
 
   test.each(ends)(
-    'after %s, sends the result of a tool use whose input has another key order',
+    'events run after %s sends the result of a tool use whose input has another key order',
     async (_, event) => {
       const { service, cwd, change, again } = await openAfter(event)
       change({ input: { n: 1, env: 'test' } })

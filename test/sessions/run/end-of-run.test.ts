@@ -15,7 +15,7 @@ import {
 
 const audited = ['--audit', 'audit.ndjson', '--report', 'report.json']
 
-describe('an answer that is unproved because the last list cannot be read', () => {
+describe('answer of events run that no list confirms', () => {
   /** The stream omits the last message, and each list after the task fails until the first run has ended. */
   function open() {
     let isAway = true
@@ -34,24 +34,27 @@ describe('an answer that is unproved because the last list cannot be read', () =
     ['--last', ['--last']],
     ['-o', ['-o', 'answer.txt']],
     ['--schema', ['--schema', 'schema.json']],
-  ])('%s exits with 8 if the last list fails, and the resume command prints the answer', async (_, flags) => {
-    const { run, comeBack, posts, cwd, lines } = open()
-    const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
-    expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
-    expect(err).toContain('no answer was proved, as the list could not be read at the end: ')
-    expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
-    const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
-    expect(retry).toBe('later')
+  ])(
+    'events run %s exits with 8 if the last list fails, and the resume command prints the answer',
+    async (_, flags) => {
+      const { run, comeBack, posts, cwd, lines } = open()
+      const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
+      expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
+      expect(err).toContain('no answer was proved, as the list could not be read at the end: ')
+      expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
+      const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
+      expect(retry).toBe('later')
 
-    comeBack()
-    const again = await run(resume)
-    expect(again.code, again.err).toBe(0)
-    const printed = flags.includes('-o') ? readFileSync(join(cwd, 'answer.txt'), 'utf8') : again.out
-    expect(printed).toBe('"whole"\n')
-    expect(posts).toHaveLength(1)
-  })
+      comeBack()
+      const again = await run(resume)
+      expect(again.code, again.err).toBe(0)
+      const printed = flags.includes('-o') ? readFileSync(join(cwd, 'answer.txt'), 'utf8') : again.out
+      expect(printed).toBe('"whole"\n')
+      expect(posts).toHaveLength(1)
+    },
+  )
 
-  test('warns if the last list fails and only the transcript is printed', async () => {
+  test('events run warns if the last list fails and it prints only the transcript', async () => {
     const { run } = open()
     const { code, out, err } = await run(['events', 'run', 'go'])
     expect(code, err).toBe(0)
@@ -60,7 +63,7 @@ describe('an answer that is unproved because the last list cannot be read', () =
   })
 })
 
-describe('a --tool command that fails (needs sh)', () => {
+describe('--tool command that fails (needs sh)', () => {
   const use: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', input: {} }
   const open = (timers?: SessionScript['timers']) =>
     createSessionService({
@@ -80,15 +83,18 @@ describe('a --tool command that fails (needs sh)', () => {
   test.each([
     ['fails', 'exit 3', []],
     ['prints more than 1 MiB', 'head -c 1100000 /dev/zero', []],
-  ])('warns with -q, and counts in the report, that a --tool command %s', async (_, command, flags) => {
-    const service = open()
-    const { code, out, err } = await service.run([...line(command), ...flags, '-q'])
-    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
-    expect(err).toContain('the tool use c1 failed (count): ')
-    expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
-  })
+  ])(
+    'events run warns with -q, and counts in the report, that a --tool command %s',
+    async (_, command, flags) => {
+      const service = open()
+      const { code, out, err } = await service.run([...line(command), ...flags, '-q'])
+      expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+      expect(err).toContain('the tool use c1 failed (count): ')
+      expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
+    },
+  )
 
-  test('counts a --tool command that times out as failed', async () => {
+  test('events run counts a --tool command that times out as failed', async () => {
     const service = open(createSteadyClock(50))
     const { code, err } = await service.run([
       ...line('sleep 60'),
@@ -101,14 +107,14 @@ describe('a --tool command that fails (needs sh)', () => {
     expect(report(service)).toMatchObject({ run: 1, failedCommands: 1 })
   })
 
-  test('--fail-on-tool-error exits with 14 after the answer', async () => {
+  test('--fail-on-tool-error makes events run exit with 14 after the answer', async () => {
     const service = open()
     const { code, out, err } = await service.run([...line('exit 3'), '--fail-on-tool-error'])
     expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
     expect(err).toContain('s1 ended its turn, but 1 --tool command failed\n  count c1: failed\n')
   })
 
-  test('counts a failed command in a later run of its task, and not in the next task', async () => {
+  test('events run counts a failed command again in a rerun of its task, but not in the next task', async () => {
     const service = open()
     const flags = [...line('exit 3'), '--fail-on-tool-error']
     expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
@@ -120,7 +126,7 @@ describe('a --tool command that fails (needs sh)', () => {
     expect(report(service)).toMatchObject({ failedCommands: 0 })
   })
 
-  test('--fail-on-tool-error exits with 0 if the command succeeds', async () => {
+  test('--fail-on-tool-error has no effect if the command succeeds', async () => {
     const service = open()
     const { code, err } = await service.run([...line('echo 1'), '--fail-on-tool-error'])
     expect(code, err).toBe(0)

@@ -19,8 +19,8 @@ const read = (fields: string, type = own, isContradicted?: boolean) =>
   readToolUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as KnownToolUse
 const nested = (depth: number) => `"name":"bash","input":${'['.repeat(depth)}${']'.repeat(depth)}`
 
-describe('reading a tool use from the source text of its event', () => {
-  test('reads all fields of a tool use', () => {
+describe('tool use from the JSON of its event', () => {
+  test('a tool use is read with all its fields', () => {
     expect(
       read('"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"', mcp),
     ).toEqual({
@@ -38,11 +38,11 @@ describe('reading a tool use from the source text of its event', () => {
     })
   })
 
-  test('a tool use without an input has an empty one', () => {
+  test('a tool use without an input has an empty input', () => {
     expect(read('"name":"bash"').input).toEqual({})
   })
 
-  test('returns no tool use without the source text', () => {
+  test('a tool use is not read if the JSON of its event is missing', () => {
     expect(readToolUse({ id: 'u1', type: own })).toBeUndefined()
   })
 
@@ -56,7 +56,7 @@ describe('reading a tool use from the source text of its event', () => {
     ['"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
     [nested(100), { isUnclear: false }],
     [nested(101), { isUnclear: true }],
-  ])('reads the fields %s', (fields, expected) => {
+  ])('a tool use is read from the fields %s', (fields, expected) => {
     expect(read(fields)).toMatchObject(expected)
   })
 
@@ -106,7 +106,7 @@ test.each<[what: string, use: KnownToolUse, rules: Rule[], expected: object]>([
     [],
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
-])('decides by %s', async (_, use, rules, expected) => {
+])('events run decides about a tool use by %s', async (_, use, rules, expected) => {
   expect(await judge(use, createRules(rules))).toEqual({ use, ...expected })
 })
 
@@ -128,7 +128,7 @@ test.each<[type: string, name: string, permission: string | undefined, executor:
   },
 )
 
-test('describes a decision with who decided and why, and cuts a long input', () => {
+test('the line about a decision shows who decided and why, and cuts a long input', () => {
   const use = read('"name":"bash","input":{"a":1}')
   expect(describeJudgement({ use, decision: 'deny', by: 'rule', rule: 2, reason: 'no' })).toBe(
     'deny bash {"a":1} u1 (rules[2]: no)',

@@ -12,7 +12,7 @@ const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '
 const kills = Number(process.env.SOAK_KILLS ?? 6)
 
 test(
-  `Y64: killed at ${kills} random moments, the same command sends nothing twice (needs sh)`,
+  `Y64: events run killed at ${kills} random moments sends nothing twice if it is repeated (needs sh)`,
   async () => {
     for (let time = 0; time < kills; time++) {
       const { service, cwd, env } = await serve({
@@ -75,7 +75,7 @@ async function getResumeCommand(flags: string[]): Promise<string[]> {
 const points = Number(process.env.SOAK_POINTS ?? 100)
 
 test(
-  `Y64: killed at ${points} points, the printed resume command sends nothing twice (needs sh)`,
+  `Y64: events run killed at ${points} points sends nothing twice if its resume command runs (needs sh)`,
   async () => {
     const resume = await getResumeCommand(flags)
     let killed = 0
@@ -121,7 +121,7 @@ test(
   points * 60_000,
 )
 
-/** An agent that works until it is interrupted. */
+/** Agent that works until it is interrupted. */
 const endless = {
   rounds: [[bash('t1'), custom('c1')], [bash('t2')], [says('half')]],
   end: { type: 'session.status_running' },
@@ -132,7 +132,7 @@ const limited = [...flags.slice(0, 4), '--last', '--max-total-tokens', '400']
 const interrupts = Number(process.env.SOAK_INTERRUPTS ?? 20)
 
 test(
-  `Y64: killed at ${interrupts} points near a limit, the resume command interrupts at most once (needs sh)`,
+  `Y64: events run killed at ${interrupts} points near a limit interrupts at most once when resumed (needs sh)`,
   async () => {
     const resume = await getResumeCommand(limited)
     let killed = 0

@@ -10,7 +10,7 @@ import { argv, countReplies, removeLocks, serve } from './served-agent.ts'
 const readState = (pid: string) =>
   spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim()
 
-test('Y64: does not send a reply again if the earlier run was killed while it sent the reply', async () => {
+test('Y64: events run does not send a reply again if an earlier run was killed while it sent the reply', async () => {
   const { service, cwd, env } = await serve({
     rounds: [[bash('t1')]],
     fate: () => 'loses',
@@ -24,7 +24,7 @@ test('Y64: does not send a reply again if the earlier run was killed while it se
   expect(err).toContain('the answer to t1')
 })
 
-test('Y67: exits with 10 if the deadline passes while a reply is sent', async () => {
+test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
   const { service, cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls' })
   const { code, err } = await execute([...argv, 'go', '--deadline', '2'], { cwd, env })
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
@@ -36,7 +36,7 @@ test.each([
   ['it is accepted', 250, 1],
   ['a tool use is answered', 400, 1],
 ])(
-  'Y68: exits with 11 if the audit file cannot be written any more when %s (needs prlimit)',
+  'Y68: events run exits with 11 if the audit file cannot be written any more when %s (needs prlimit)',
   async (_, size, tasks) => {
     const { service, cwd, env } = await serve({ rounds: [[bash('t1')]] })
     const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
@@ -47,7 +47,7 @@ test.each([
 )
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  'Y65: %s ends the --tool command, too, and prints the resume command (needs ps and signals)',
+  'Y65: %s to events run also ends the --tool command, and prints the resume command (needs ps and signals)',
   async (signal) => {
     const { service, cwd, env } = await serve({ rounds: [[custom('c1')]] })
     const command = 'count=trap "" TERM INT; sleep 100 & echo $! > begun; echo $$ >> begun; wait'
@@ -68,7 +68,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
-test('Y65: a signal while a reply is sent prints the resume command with the given flags (needs signals)', async () => {
+test('Y65: a signal while events run sends a reply prints the resume command with all flags (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const { cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls', onPost })
@@ -81,7 +81,7 @@ test('Y65: a signal while a reply is sent prints the resume command with the giv
   )
 })
 
-test('Q46: the report of a run that a signal ends has the resume command (needs signals)', async () => {
+test('Q46: the report of events run after a signal has the resume command (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const { cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls', onPost })
@@ -94,7 +94,7 @@ test('Q46: the report of a run that a signal ends has the resume command (needs 
   ])
 })
 
-test("Y149: a signal saves the agent's last text next to the file of -o (needs signals)", async () => {
+test("Y149: a signal to events run saves the agent's last text next to the file of -o (needs signals)", async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const says = { type: 'agent.message', content: [{ type: 'text', text: 'half' }] }
@@ -111,7 +111,7 @@ test("Y149: a signal saves the agent's last text next to the file of -o (needs s
   expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe('half')
 })
 
-test('Y66: a closed stdout stops the output only, not the run', async () => {
+test('Y66: a closed stdout ends the output of events run, but not the run', async () => {
   const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [custom('c1')]] })
   const { child, ended } = start([...argv, 'go', '--tool', 'count=echo 1'], { cwd, env })
   child.stdout?.destroy()
@@ -119,7 +119,7 @@ test('Y66: a closed stdout stops the output only, not the run', async () => {
   expect(countReplies(service)).toEqual(['t1 1', 'c1 1'])
 })
 
-test('each prompt waits for its own answer in two turns (needs script)', async () => {
+test('each prompt of events run waits for a separate answer in two turns (needs script)', async () => {
   const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [bash('t2')]] })
   const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events run go -s s1'
   const { screen, code } = await type(

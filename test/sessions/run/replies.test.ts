@@ -19,13 +19,13 @@ const allowed = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'al
 function open(script: SessionScript) {
   const service = createSessionService(script)
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
-  /** Returns the events of the audit file about t1. */
+  /** Returns the events about t1 in the audit file. */
   const listAuditEvents = () =>
     service.lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === 't1' ? [event] : []))
   return { ...service, listAuditEvents, replies: () => service.posts.slice(1) }
 }
 
-test('does not post a reply again if the connection is reset and the list shows the reply 3 s later', async () => {
+test('a reply is not posted again after a reset if the list shows it 3 s later', async () => {
   const late = { listed: 3000, streamed: 'never' } as const
   const { run, listAuditEvents, replies } = open({
     posts: [
@@ -46,7 +46,7 @@ test('does not post a reply again if the connection is reset and the list shows 
 
 const worked = [running, says('done'), endTurn]
 
-test('leaves a refused reply to another client that replied first, also if the list lags 3 s', async () => {
+test('a refused reply is left to another client that replied first, also if the list lags 3 s', async () => {
   const service = open({
     posts: [
       waits,
@@ -67,19 +67,19 @@ test('leaves a refused reply to another client that replied first, also if the l
   expect(service.listAuditEvents()).toEqual(['decision', 'sent', 'refused', 'answered-elsewhere'])
 })
 
-test('exits with 4 if a reply is refused and no list shows a reply within 5 s', async () => {
+test('events run exits with 4 if a reply is refused and no list shows a reply within 5 s', async () => {
   const { run, replies } = open({ posts: [waits, { of: allowed.type, fault: { status: 400 } }] })
   const { code, err } = await run(line)
   expect({ code, replies: replies() }, err).toEqual({ code: 4, replies: [[allowed]] })
   expect(err).toContain('the reply to t1 was refused')
 })
 
-describe('after a 500 to a confirmation', () => {
+describe('confirmation that gets a 500', () => {
   const fails = { of: allowed.type, nth: 1, fault: { status: 500 } } as const
   const again = { of: allowed.type, next: worked }
   const report = ['--report', 'report.json']
 
-  test('follows the turn if the session no longer waits, although the list hides the confirmation', async () => {
+  test('events run continues after a 500 if the session no longer waits, although the list hides the confirmation', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
     const { run, replies, requests } = open({
       posts: [waits, { ...fails, isTaken: true, posted: hidden, next: worked }],
@@ -89,7 +89,7 @@ describe('after a 500 to a confirmation', () => {
     expect(requests.at(-1)?.at).toBeLessThan(5000)
   })
 
-  test('Y52: posts a confirmation again after a 500 if a newer idle event lists the tool use and lists show no reply for 5 s', async () => {
+  test('Y52: a confirmation is posted again 5 s after a newer idle event that lists the tool use', async () => {
     const service = open({
       posts: [
         waits,
@@ -107,7 +107,7 @@ describe('after a 500 to a confirmation', () => {
     expect(second?.at).toBeGreaterThan(7000)
   })
 
-  test('posts a confirmation again 30 s after a 500 if the idle event may be older than the request', async () => {
+  test('a confirmation is posted again 30 s after a 500 if the idle event may be older than the request', async () => {
     const { run, replies, requests } = open({
       posts: [waits, { ...fails, before: [waitsFor('t1')] }, again],
     })
@@ -120,7 +120,7 @@ describe('after a 500 to a confirmation', () => {
     expect(requests.findLast(({ kind }) => kind === 'post')?.at).toBeGreaterThan(30_000)
   })
 
-  test('exits with 10 after 30 s without a newer idle event, and prints the resume command', async () => {
+  test('events run exits with 10 and a resume command 30 s after a 500 without a newer idle event', async () => {
     const service = open({ posts: [waits, fails, again] })
     const { run, replies, requests } = service
     const first = await run([...line, ...report, '--deadline', '10m'])
@@ -166,7 +166,7 @@ describe('after a 500 to a confirmation', () => {
     })
   })
 
-  test('replies to other tool uses while a reply is in doubt', async () => {
+  test('events run replies to other tool uses while the delivery of a reply is unknown', async () => {
     const other = { ...allowed, tool_use_id: 't2' }
     const service = open({
       posts: [

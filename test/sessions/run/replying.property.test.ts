@@ -19,7 +19,7 @@ type Entry = { at: number } & ({ is: 'rest'; id: string; isListed: boolean } | {
 interface Kind {
   /** Milliseconds that the service's clock is ahead. */
   ahead: number
-  /** The lists never show a reply. Such lists do not lag, and a request arrives at once or never. */
+  /** True if lists never show a reply. Such lists do not lag, and a request arrives at once or never. */
   isHiding: boolean
 }
 
@@ -62,7 +62,7 @@ const doing = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('reply' as const),
-      /** The outcome that the sender learns, or a kill before it. */
+      /** Outcome that the run learns, or a kill before it. */
       ends: fc.constantFrom('accepted', 'refused', 'unknown', 'unknown', 'killed'),
       isLost: fc.boolean(),
       takes: fc.constantFrom(0, flight),

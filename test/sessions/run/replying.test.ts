@@ -45,7 +45,7 @@ const lines = {
 const describeReply = (reply: Reply) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
 
-describe('states of a reply after a line of the audit', () => {
+describe('states of a reply after a line of the audit file', () => {
   test.each<[keyof typeof lines, Record<Named, string>]>([
     [
       'decision',
@@ -120,7 +120,7 @@ describe('states of a reply after a line of the audit', () => {
         settled: 'in-doubt',
       },
     ],
-  ])('the audit line %s changes each state of a reply', (line, after) => {
+  ])('the audit line "%s" leads from each state of a reply to the next state', (line, after) => {
     expect(
       Object.fromEntries(names.map((name) => [name, describeReply(stepReply(states[name], lines[line]))])),
     ).toEqual(after)
@@ -131,7 +131,7 @@ function all(name: string) {
   return Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
 }
 
-test('a resumed run changes each state of a reply', () => {
+test('a resumed run leads from each state of a reply to the next state', () => {
   const idleEvents = new Set(['r1', 'r2'])
   expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], idleEvents)]))).toEqual({
     deciding: { is: 'deciding' },
@@ -146,7 +146,7 @@ test('a resumed run changes each state of a reply', () => {
   })
 })
 
-test('only a reply that is undecided, ready or in doubt has a next step', () => {
+test('only a reply that is undecided, ready or of unknown delivery has a next step', () => {
   expect(Object.fromEntries(names.map((name) => [name, getNextStep(states[name])]))).toEqual({
     deciding: 'decide',
     left: undefined,
@@ -160,7 +160,7 @@ test('only a reply that is undecided, ready or in doubt has a next step', () => 
   })
 })
 
-describe('a list that settles a reply in doubt', () => {
+describe('list that shows whether a reply arrived', () => {
   const second = 1000
   const before = new Set(['r1', 'r2'])
   const doubt: Doubt = { is: 'in-doubt', sent, before }
@@ -276,9 +276,12 @@ describe('a list that settles a reply in doubt', () => {
       sent.at + 3600 * second,
       'in-doubt',
     ],
-  ])('decides about a reply of unknown delivery by a list that %s', (_, more, list, now, after) => {
-    expect(describeReply(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
-  })
+  ])(
+    'events run decides about a reply of unknown delivery by a list that %s',
+    (_, more, list, now, after) => {
+      expect(describeReply(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
+    },
+  )
 
   test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {
     const unknown = resumeReply(stepReply(states.deciding, lines.unknown), before) as Doubt
@@ -287,7 +290,7 @@ describe('a list that settles a reply in doubt', () => {
     expect(settleByList(unknown, shown({ isListed: false }), soon).is).toBe('settled')
   })
 
-  test('records since when the session waits again, and the idle events of the first list', () => {
+  test('a reply of unknown delivery keeps the time since when the session waits again', () => {
     expect(settleByList(doubt, shown({}), soon)).toMatchObject({ askedSince: soon })
     expect(settleByList({ ...doubt, before: undefined }, shown({}), soon)).toMatchObject({
       before: new Set(['r1', 'r2', 'r3']),

@@ -13,7 +13,7 @@ const use: Event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, 
 const clock = createPatientClock()
 const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
 
-/** Runs a task, after which the session cannot be read any more. */
+/** Runs a task whose session becomes unreadable after the task. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
@@ -29,7 +29,7 @@ async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
   return { ...ended, cwd, printed: words.includes('json') ? [] : readPrintedCommand(ended.err) }
 }
 
-/** Returns the words of the printed command, as a shell reads them. */
+/** Returns the words of the printed command as a shell parses them. */
 function readPrintedCommand(err: string): string[] {
   const [, line] = /^ {2}parley (events .*)$/m.exec(err) ?? []
   if (line === undefined) throw new Error(`no command: ${err}`)
@@ -37,7 +37,7 @@ function readPrintedCommand(err: string): string[] {
   return words.split('\0').slice(0, -1)
 }
 
-describe('the resume command of a run', () => {
+describe('resume command of events run', () => {
   test('Q40: the resume command has every given flag, but not the sent events', async () => {
     const flags = [
       ...[
@@ -94,7 +94,7 @@ describe('the resume command of a run', () => {
     ])
   })
 
-  test('Q42: the resume command redacts credentials in headers, and parley prints that they must be filled in', async () => {
+  test('Q42: the resume command redacts credentials in headers, and parley says that a person must fill them in', async () => {
     const { printed, err } = await stop([
       'x',
       '-s',
@@ -143,7 +143,7 @@ describe('the resume command of a run', () => {
   })
 })
 
-test('Y159: prints the resume command below the confirm command if tool uses wait', async () => {
+test('Y159: events run prints the resume command below the confirm command if tool uses wait', async () => {
   const cwd = temporaryFolder()
   const { exchange } = createAgentService({ rounds: [[use]], timers: clock })
   const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
@@ -182,7 +182,7 @@ const where = [
   '--allow-http',
 ]
 
-describe('hints', () => {
+describe('suggested commands', () => {
   const idle = {
     id: 'i',
     type: 'session.status_idle',
@@ -216,8 +216,8 @@ describe('hints', () => {
   })
 })
 
-describe('Y230: an interrupted run reports whether the same command resumes it', () => {
-  /** Returns the "retry" that a signal prints during the work and after the run, and the exit code. */
+describe('Y230: repetition of an interrupted run', () => {
+  /** Returns the "retry" in the message of a signal during the work and after the run, and the exit code. */
   async function interrupt(words: string[], rounds: Event[][]) {
     const [early] = await signal('at work', words, rounds)
     const [late, code] = await signal('at the end', words, rounds)
@@ -262,12 +262,12 @@ describe('Y230: an interrupted run reports whether the same command resumes it',
       [],
       { code: 0, retries: ['later', 'never'] },
     ],
-  ])('after a signal, the same command %s', async (_, words, rounds, expected) => {
+  ])('after a signal to events run, the same command %s', async (_, words, rounds, expected) => {
     expect(await interrupt(words, rounds)).toEqual(expected)
   })
 })
 
-describe('Y230: a signal during the delay of a later request does not make it safe to send the task again', () => {
+describe('Y230: signal during the delay of a later request', () => {
   const end: Event = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
   const says: Event = { type: 'agent.message', content: [{ type: 'text', text: 'not JSON' }] }
   const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
@@ -298,7 +298,7 @@ describe('Y230: a signal during the delay of a later request does not make it sa
       'the session continues',
     ],
   ])(
-    'reports the accepted task if a signal arrives while the service delays %s',
+    'a signal to events run prints that the task was accepted while the service delays %s',
     async (_, flags, rounds, last, retry, words = 'the session waits for an answer') => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
