@@ -18,7 +18,7 @@ test.each([
     (ids: string[]) => [idle(ids), ...ids.map(() => ({ type: 'user.interrupt' }))],
     0,
   ],
-])('adding %s takes time linear in their number', async (_, create, left) => {
+])('the state of a session takes linear time for %s', async (_, create, left) => {
   await growsWithItsText((size) => {
     const ids = listIds(size)
     const state = new SessionState()

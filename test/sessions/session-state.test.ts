@@ -73,7 +73,7 @@ const stuck = (reason: string, more: object = {}) => ({ kind: 'stuck', reason, .
 const missed = (category: string, more: object = {}) =>
   stuck('the outcome was not reached', { category, ...more })
 const isDone = { kind: 'done', reason: 'end_turn' }
-/** Idle, waiting for unknown tool uses. */
+/** Idle event that waits for unknown tool uses. */
 const forNothing = stuck('requires_action')
 
 test.each<[words: string, stop: object | undefined]>([
@@ -92,7 +92,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['done1 confirm2 done3 confirm4', undefined],
   ['done1 confirm2:use1 done3 both4:use1,use1', isDone],
   ['done1 confirm2:use1 done3 both4:use1,use2', undefined],
-  // Tool uses in an idle event wait until they are answered.
+  // Tool uses in an idle event wait for replies.
   ['use1 wait1:use1', waiting('use1')],
   ['use1 use2 wait1:use1,use2 ran1:use1', waiting('use2')],
   ['use1 confirm1:use1 wait1:use1', undefined],
@@ -107,7 +107,7 @@ test.each<[words: string, stop: object | undefined]>([
   ['use1 wait1:', forNothing],
   ['use1 exhausted1:use1', stuck('retries_exhausted')],
   ['use1 refusal1:use1', stuck('refusal')],
-  // If an idle event lists none, all tool uses of the turn without an answer may wait.
+  // If an idle event lists no ids, all tool uses of the turn without a reply may wait.
   ['use1 wait1', waiting('use1')],
   ['use1 idle1', waiting('use1')],
   ['custom1 mcp1 wait1', waiting('custom1', 'mcp1')],
@@ -131,14 +131,14 @@ test.each<[words: string, stop: object | undefined]>([
   ['message1 restthem1', undefined],
   ['done1 restthem1', isDone],
   ['use1 restthem1 wait1', waiting('use1')],
-  // An outcome that was not reached.
+  // An outcome that the agent did not reach.
   ['outcome1 revise1 reached1 done1', isDone],
   ['outcome1 revise1 missed1 say1 done1', missed('failed', { why: 'no test' })],
   ['outcome1 tired1 idle1', missed('max_iterations_reached')],
   ['outcome1 missed1 message1 done1', isDone],
   ['outcome1 missed1 outcome2 done1', isDone],
   ['outcome1 tired1 gone1', { kind: 'ended', reason: 'terminated' }],
-  // Reasons of a stuck or ended session.
+  // Reasons why a session is stuck or ended.
   ['error1 run1 exhausted1', stuck('retries_exhausted', { why: 'out of order' })],
   ['error1 message1 exhausted1', stuck('retries_exhausted')],
   ['error1 budget1', stuck('budget_reached')],
@@ -153,7 +153,7 @@ test.each<[words: string, stop: object | undefined]>([
   expect(after(words).stop).toEqual(stop)
 })
 
-test('reports the last budget of the service if it is reached', () => {
+test('the state of a session that reached its budget has the last budget of the service', () => {
   const budget = { amount: 250n, currency: 'USD' }
   expect(after('usage1 say1 budget1').stop).toEqual(stuck('budget_reached', { budget }))
 })
@@ -178,7 +178,7 @@ test.each<[words: string, pending: string[], unlisted: string[]]>([
   ['use1 wait1', [], ['use1']],
   ['use1 idle1', [], ['use1']],
   ['use1 exhausted1', [], []],
-])('after the events "%s", the listed tool uses %j wait, and %j may wait', (words, pending, unlisted) => {
+])('after the events "%s", the tool uses %j wait, and %j may wait', (words, pending, unlisted) => {
   const state = after(words)
   expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
 })
@@ -211,7 +211,7 @@ test('the client sends no result for an unknown tool use', () => {
   expect(needsResult()).toBe(false)
 })
 
-test('only an answer of a client, for the named tool use, counts as a reply', () => {
+test("only a client's reply to the named tool use counts as a reply", () => {
   const state = after('use1 use2 mcp1 confirm1:use1 ran1:use2 run2')
   expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id) !== undefined)).toEqual([true, true, false])
   expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id)?.isReply ?? false)).toEqual([
@@ -243,7 +243,7 @@ test.each<[words: string, showsRests: boolean]>([
   expect(after(words).showsIdleEvents).toBe(showsRests)
 })
 
-test('is idle if the session resource is idle, until the next event or request', () => {
+test('a session is idle if the session resource is idle, until the next event or request', () => {
   const state = after('message1 run1 say1')
   const done = { kind: 'done', reason: 'no reason given' }
   const expectIdle = () => {
@@ -261,7 +261,7 @@ test('is idle if the session resource is idle, until the next event or request',
   expectIdle()
   state.addReduced({ type: 'user.message' }, true)
   expectIdle()
-  // Only work ends an idle state that an event showed.
+  // If an event showed that the session is idle, only work ends this state.
   state.add(toEvent('done1'))
   state.add(toEvent('say3'))
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -270,7 +270,7 @@ test('is idle if the session resource is idle, until the next event or request',
   expect(open.stop).toEqual(waiting('use1'))
 })
 
-test('records when and at which events it stopped, and whether anything happened', () => {
+test('the state of a session has the time and ids of its stops, and whether it has events', () => {
   const state = after('')
   expect(state.isEmpty).toBe(true)
   state.add({ ...toEvent('done1'), processed_at: '2026-01-01T00:00:00Z' })
@@ -282,7 +282,7 @@ test('records when and at which events it stopped, and whether anything happened
   expect(state.stop).toBeUndefined()
 })
 
-test('a tool use without an id gets no answer, and one without a name has an empty name', () => {
+test('a tool use without an id gets no reply, and a tool use without a name has an empty name', () => {
   const state = after('')
   state.add({ type: 'agent.tool_use', name: 'bash', input: {} })
   state.add({ id: 'use1', type: 'agent.tool_use', name: 5, input: {} })
@@ -292,14 +292,14 @@ test('a tool use without an id gets no answer, and one without a name has an emp
 })
 
 test.each<[string, object, boolean]>([
-  ['the same', {}, false],
-  ['another type', { type: 'agent.custom_tool_use' }, true],
-  ['another name', { name: 'other' }, true],
-  ['another server', { mcp_server_name: 'other' }, true],
-  ['another input', { input: { a: 1 } }, true],
-  ['another id', { id: 'use2', name: 'other' }, false],
-  ['no id', { id: undefined, name: 'other' }, false],
-])('compares a repeated tool use with %s', (_, changes, isContradicted) => {
+  ['the same tool use', {}, false],
+  ['a tool use of another type', { type: 'agent.custom_tool_use' }, true],
+  ['a tool use of another name', { name: 'other' }, true],
+  ['a tool use of another server', { mcp_server_name: 'other' }, true],
+  ['a tool use with another input', { input: { a: 1 } }, true],
+  ['a tool use with another id', { id: 'use2', name: 'other' }, false],
+  ['a tool use without an id', { id: undefined, name: 'other' }, false],
+])('a tool use is compared with %s', (_, changes, isContradicted) => {
   for (const come of ['add', 'addAgain'] as const) {
     const state = after('use1')
     state[come]({ ...toEvent('use1'), ...changes })
@@ -308,7 +308,7 @@ test.each<[string, object, boolean]>([
   }
 })
 
-test('compares the texts of tool uses only up to the end of the input', () => {
+test('two tool uses with the same id are compared only up to the end of the input', () => {
   const text = (more: string) => `{"id":"use1",${more}"input":{"a":1},"name":"b"}`
   const state = new SessionState()
   const event = { ...toEvent('use1'), input: { a: 1 } }
@@ -320,7 +320,7 @@ test('compares the texts of tool uses only up to the end of the input', () => {
   expect(state.toolUse('use1')?.isContradicted).toBe(true)
 })
 
-test('does not compare a tool use that is repeated after its decision, and accepts a missing input', () => {
+test('a tool use that is repeated after its decision is not compared', () => {
   const state = after('use1 use2 ran1:use1')
   for (const id of ['use1', 'use2']) state.addAgain({ ...toEvent(id), input: { a: 1 } })
   expect(['use1', 'use2'].map((id) => state.toolUse(id)?.isContradicted ?? false)).toEqual([false, true])
@@ -333,13 +333,13 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('a repeated answer starts no work after its effects', () => {
+test('a repeated reply starts no work after its effects', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
 })
 
-test('an answer starts work only if the session waits for it', () => {
+test('a reply starts work only if the session waits for it', () => {
   const state = new SessionState()
   for (const event of [use, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -351,7 +351,7 @@ test('an answer starts work only if the session waits for it', () => {
   }
 })
 
-test('keeps the text of a tool use until it is decided and executed', () => {
+test('the JSON of a tool use is kept until the tool use is decided and executed', () => {
   const state = new SessionState()
   state.add(use, 'text')
   state.add(answer)
@@ -392,7 +392,7 @@ test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: stri
     'the session is terminated',
   ],
   ['another idle event', [waits('i2', 't2')], 'the session does not wait for it any more', undefined],
-])('after %s, explains why tool uses need no reply', (_, since, t1, t2) => {
+])('after %s, the state of a session has the reason why tool uses need no reply', (_, since, t1, t2) => {
   const state = new SessionState()
   for (const event of [use, other, waits('i1', 't1', 't2'), ...since]) state.add(event)
   expect([state.findClosedReason('t1'), state.findClosedReason('t2')]).toEqual([t1, t2])
@@ -409,7 +409,7 @@ test('an allowed tool use that a later idle event lists waits for its result', (
   expect(state.asked).toEqual([])
 })
 
-test('an idle event is not a stop while its tool uses are being answered', () => {
+test('a session does not stop at an idle event whose tool uses get replies now', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
   state.setAttended(true)
@@ -423,7 +423,7 @@ test.each([
   ['a_reason_of_tomorrow', ['t1'], { kind: 'waiting', ids: ['t1'] }],
   ['end_turn', [], { kind: 'done', reason: 'end_turn' }],
   ['budget_reached', ['t1'], { kind: 'stuck', reason: 'budget_reached' }],
-])('the ids of an idle event wait with any stop reason: %s and %j', (type, event_ids, stop) => {
+])('the tool uses of an idle event wait with any stop reason: %s and %j', (type, event_ids, stop) => {
   const state = new SessionState()
   for (const event of [use, { ...done, stop_reason: { type, event_ids } }]) state.add(event)
   expect(state.stop).toMatchObject(stop)
@@ -461,7 +461,7 @@ test.each([
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
     true,
   ],
-])('compares two inputs of an id: %s', (_, one, other, isContradicted) => {
+])('two inputs of an id are compared: %s', (_, one, other, isContradicted) => {
   const state = new SessionState()
   for (const input of [one, other]) {
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`

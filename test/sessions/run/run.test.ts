@@ -124,7 +124,7 @@ test('events run sends the task once, replies to tool uses by the policy, and en
   expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
 })
 
-test('sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
+test('events run sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
   const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
   const { code, err, requests, audit } = await runWithPolicy({
     words: [task],
@@ -147,7 +147,7 @@ test('sends the reason of each denial, follows the turn to its end, and exits wi
   ])
 })
 
-test('leaves a tool use open if it cannot prompt, exits with 12 and prints the confirm command', async () => {
+test('events run without a terminal leaves a tool use open, exits with 12 and prints the confirm command', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'git status')]] })
   const policy = { rules: [rules.rules[0]] }
   const { code, err, audit } = await runWithPolicy({ policy, world: { exchange: service.exchange } })
@@ -162,7 +162,7 @@ test('leaves a tool use open if it cannot prompt, exits with 12 and prints the c
   ])
 })
 
-test('prompts a person on a terminal, and prints each decision with its rule', async () => {
+test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
   const service = createAgentService({
     rounds: [[bash('t1', 'ls'), bash('t2', 'git status')], [bash('t3', 'pwd')]],
   })
@@ -188,7 +188,7 @@ test('prompts a person on a terminal, and prints each decision with its rule', a
   expect(out).toContain('\n· agent.tool_result bash: ok\n')
 })
 
-test('prints the id, the exit code and the first stderr line of a failed --tool command', async () => {
+test('events run prints the id, the exit code and the first stderr line of a failed --tool command', async () => {
   const tool = "deploy=echo 'no such host' >&2; echo more >&2; exit 127"
   for (const tty of [[], ['stderr' as const]]) {
     const service = createAgentService({ rounds: [[custom('c1', 'deploy')]] })
@@ -202,7 +202,7 @@ test('prints the id, the exit code and the first stderr line of a failed --tool 
   }
 })
 
-test('the resume command keeps --no-stdin, and without it prompts again on a terminal', async () => {
+test('the resume command keeps --no-stdin; without the flag it prompts again on a terminal', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls')]] })
   const cwd = temporaryFolder()
   const world = {
@@ -240,21 +240,18 @@ test.each([
   ['s\ny\n', ['t2']],
   ['y\nq\n', ['t1']],
   ['q\n', []],
-])(
-  'leaves a tool use open if a person skips it or quits, and exits with 12: keys %j',
-  async (typed, answered) => {
-    const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
-    const { code, err } = await runWithPolicy({
-      policy: askAll,
-      world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
-    })
-    expect(code).toBe(12)
-    expect([...service.taken.keys()]).toEqual(answered)
-    expect(err).toContain('· bash stays open\n')
-  },
-)
+])('events run exits with 12 if a person skips a tool use or quits: keys %j', async (typed, answered) => {
+  const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
+  const { code, err } = await runWithPolicy({
+    policy: askAll,
+    world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
+  })
+  expect(code).toBe(12)
+  expect([...service.taken.keys()]).toEqual(answered)
+  expect(err).toContain('· bash stays open\n')
+})
 
-test('the key a at a prompt allows the same call for the rest of the run, but no other call', async () => {
+test('the key a at a prompt allows the same tool use for the rest of the run, but no other tool use', async () => {
   const service = createAgentService({
     rounds: [
       [bash('t1', 'ls'), bash('t2', 'ls')],
@@ -299,7 +296,7 @@ test('the key a at a prompt allows the same call for the rest of the run, but no
   ])
 })
 
-test('a deny rule decides about a call that a person allowed with the key a', async () => {
+test('a deny rule overrides what a person allowed with the key a', async () => {
   const rm = bash('t2', 'ls; rm -r x')
   const service = createAgentService({ rounds: [[bash('t1', 'ls')], [rm]] })
   const { err } = await runWithPolicy({
@@ -317,7 +314,7 @@ test('a deny rule decides about a call that a person allowed with the key a', as
   expect(err).not.toContain('(t2)? ')
 })
 
-test('a later run prompts again about a call that a person allowed with the key a', async () => {
+test('a later run prompts again about a tool use that a person allowed with the key a', async () => {
   const cwd = temporaryFolder()
   const world = { stdin: undefined, typed: 'a\n', tty: ['stderr' as const], env: { NO_COLOR: '1' } }
   for (const id of ['t1', 't2']) {
@@ -333,7 +330,7 @@ test('a later run prompts again about a call that a person allowed with the key 
   }
 })
 
-test('a call whose input repeats a key cannot be allowed with the key a', async () => {
+test('the key a cannot allow a tool use whose input repeats a key', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'TWICE')]] })
   const exchange: Exchange = async (request) => {
     const response = await service.exchange(request)
@@ -358,20 +355,23 @@ async function* replaceIn(body: AsyncIterable<Uint8Array>, text: string, other: 
 test.each([
   ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
   ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
-])('V62: prints an events send command, not events confirm, for a %s tool use', async (_, use, flag) => {
-  const service = createAgentService({ history: [use, waitsFor('c1')], rounds: [] })
-  const { code, err } = await runWithPolicy({
-    policy: allowAll,
-    words: [],
-    world: { exchange: service.exchange },
-  })
-  expect(code).toBe(12)
-  expect(err).toContain(`\n  give a result with: parley events send -s s1 ${flag}\n`)
-  const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
-  expect(followed.code).toBe(12)
-  expect(followed.err).toContain(`give a result with: parley events send -s s1 ${flag}`)
-  expect(err + followed.err).not.toContain('confirm')
-})
+])(
+  'V62: events run prints an events send command, not events confirm, for a %s tool use',
+  async (_, use, flag) => {
+    const service = createAgentService({ history: [use, waitsFor('c1')], rounds: [] })
+    const { code, err } = await runWithPolicy({
+      policy: allowAll,
+      words: [],
+      world: { exchange: service.exchange },
+    })
+    expect(code).toBe(12)
+    expect(err).toContain(`\n  give a result with: parley events send -s s1 ${flag}\n`)
+    const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
+    expect(followed.code).toBe(12)
+    expect(followed.err).toContain(`give a result with: parley events send -s s1 ${flag}`)
+    expect(err + followed.err).not.toContain('confirm')
+  },
+)
 
 test('V63: events run does not suggest --stay; events follow does', async () => {
   const exchange = answering(
@@ -391,7 +391,7 @@ test('V63: events run does not suggest --stay; events follow does', async () => 
   )
 })
 
-test('without a task, replies to the tool uses for which the session waits', async () => {
+test('events run without a task replies to the tool uses for which the session waits', async () => {
   const service = createAgentService({ history: [bash('t1', 'git status'), waitsFor('t1')], rounds: [] })
   const { code, requests } = await runWithPolicy({ words: [], world: { exchange: service.exchange } })
   expect(code).toBe(0)
@@ -399,7 +399,7 @@ test('without a task, replies to the tool uses for which the session waits', asy
   expect(answersIn(requests)).toHaveLength(1)
 })
 
-test('reads events from stdin if the command line has no task', async () => {
+test('events run reads events from stdin if the command line has no task', async () => {
   const service = createAgentService({ rounds: [] })
   const stdin = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
   expect((await runWithPolicy({ words: [], world: { exchange: service.exchange, stdin } })).code).toBe(0)
@@ -437,18 +437,24 @@ describe('--tool commands', () => {
     ['prints too much', 'yes', 'the command printed more than 1 MiB'],
     ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
     ['is killed', 'kill -9 $$', 'the command was ended by SIGKILL'],
-  ])('Y60: sends the agent an error result if a --tool command %s (needs sh)', async (_, command, text) => {
-    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-    const { code } = await runWithPolicy({
-      words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
-      // A command that ends by itself has as much time as it needs.
-      world: { exchange: service.exchange, timers: command.startsWith('sleep') ? withShort(20_000) : clock },
-    })
-    expect(code).toBe(0)
-    expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
-  })
+  ])(
+    'Y60: events run sends the agent an error result if a --tool command %s (needs sh)',
+    async (_, command, text) => {
+      const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
+      const { code } = await runWithPolicy({
+        words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
+        // A command that ends by itself has as much time as it needs.
+        world: {
+          exchange: service.exchange,
+          timers: command.startsWith('sleep') ? withShort(20_000) : clock,
+        },
+      })
+      expect(code).toBe(0)
+      expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+    },
+  )
 
-  test('does not run a --tool command if the policy denies the tool, and sends the reason', async () => {
+  test('events run does not run a --tool command if the policy denies the tool, and sends the reason', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     const policy = { rules: [{ tool: 'x', decision: 'deny', reason: 'never' }] }
     const { code, audit } = await runWithPolicy({
@@ -461,7 +467,7 @@ describe('--tool commands', () => {
     expect(audit.some(({ event }) => event === 'start')).toBe(false)
   })
 
-  test('runs --tool commands only for tool uses that wait for a result, not for confirmations or MCP tools (needs sh)', async () => {
+  test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
     const self = { evaluated_permission: undefined }
     const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
     const service = createAgentService({ rounds: [[bash('t1', 'a', self), bash('t2', 'b'), mcp]] })
@@ -476,14 +482,14 @@ describe('--tool commands', () => {
     ])
   })
 
-  test('leaves an allowed custom tool use open if it has no command, and exits with 12', async () => {
+  test('events run leaves an allowed custom tool use without a command open, and exits with 12', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     expect((await runWithPolicy({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
     expect(service.taken.size).toBe(0)
   })
 })
 
-test('Y61: warns, writes an audit line and exits with 14 if the service ran a denied tool without confirmation', async () => {
+test('Y61: events run warns, writes an audit line and exits with 14 if the service ran a denied tool', async () => {
   const ran = (id: string, more: object): Event[] => [
     bash(id, 'rm -rf x', more),
     { type: 'agent.tool_result', tool_use_id: id, content: 'gone' },
@@ -511,7 +517,7 @@ test('Y61: warns, writes an audit line and exits with 14 if the service ran a de
 
 const warning = 'the policy denies a tool use that the service ran without a question: '
 
-test('Y91: warns and exits with 14 if a denied tool use has a result although nobody confirmed it', async () => {
+test('Y91: events run warns and exits with 14 if a denied tool use has a result that nobody confirmed', async () => {
   const service = createAgentService({
     rounds: [[bash('t1', 'rm x'), { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }]],
   })
@@ -521,7 +527,7 @@ test('Y91: warns and exits with 14 if a denied tool use has a result although no
   expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
 })
 
-test('Y91: needs fewer than 20 lists to check 40 results that nobody confirmed', async () => {
+test('Y91: events run needs fewer than 20 lists to check 40 results that nobody confirmed', async () => {
   const ids = Array.from({ length: 40 }, (_, index) => `t${index}`)
   const service = createAgentService({
     rounds: [
@@ -538,7 +544,7 @@ test('Y91: needs fewer than 20 lists to check 40 results that nobody confirmed',
 })
 
 test.each([true, false])(
-  'Y91: does not warn about a denied tool use that another client allowed (the stream shows it: %s)',
+  'Y91: events run does not warn about a denied tool use that another client allowed (the stream shows it: %s)',
   async (echoes) => {
     const service = createAgentService({
       rounds: [
@@ -557,7 +563,7 @@ test.each([true, false])(
 )
 
 test.each([true, false])(
-  'Y61: warns and exits with 14 if a denied tool ran without confirmation since the last task, before this run (has a result: %s)',
+  'Y61: events run warns and exits with 14 if a denied tool ran before it started (has a result: %s)',
   async (hasResult) => {
     const result = { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }
     const ran = bash('t1', 'rm x', { evaluated_permission: hasResult ? 'ask' : 'allow' })
@@ -572,7 +578,7 @@ test.each([true, false])(
   },
 )
 
-test('Y92: denies a tool use without a warning if the next idle event still lists it', async () => {
+test('Y92: events run denies a tool use without a warning if the next idle event still lists it', async () => {
   const script: AgentScript = {
     rounds: [[bash('t1', 'rm x', { evaluated_permission: 'allow' })]],
     end: waitsFor('t1'),
@@ -587,7 +593,7 @@ test('Y92: denies a tool use without a warning if the next idle event still list
   expect(service.taken.get('t1')).toMatchObject([{ is_error: true, content: [{ text: 'no deleting' }] }])
 })
 
-describe('Y90: an id with two inputs', () => {
+describe('Y90: id with two inputs', () => {
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
   const twice = () => [bash('t1', 'git status'), bash('t1', 'rm -rf /')]
 
@@ -595,7 +601,7 @@ describe('Y90: an id with two inputs', () => {
     ['by a rule', { rules: [rules.rules[0], { tool: 'bash', decision: 'allow' }] }, []],
     ['by the default', allowAll, []],
     ['by --tool', askAll, ['--tool', 'bash=touch made']],
-  ])('never allows an id with two inputs %s, and exits with 12', async (_, policy, words) => {
+  ])('events run never allows an id with two inputs %s, and exits with 12', async (_, policy, words) => {
     const service = createAgentService({
       rounds: [
         twice().map((use) => ({ ...use, evaluated_permission: undefined })),
@@ -614,7 +620,7 @@ describe('Y90: an id with two inputs', () => {
     })
   })
 
-  test('never allows an id with two inputs from before the run', async () => {
+  test('events run never allows an id with two inputs from before the run', async () => {
     const taken = createAgentService({ history: [...twice(), waitsFor('t1')], rounds: [] })
     const { code } = await runWithPolicy({
       policy: allowBash,
@@ -624,13 +630,13 @@ describe('Y90: an id with two inputs', () => {
     expect({ code, posts: taken.posts }).toEqual({ code: 12, posts: 0 })
   })
 
-  test('denies an id with two inputs if a rule denies one of them', async () => {
+  test('events run denies an id with two inputs if a rule denies one of them', async () => {
     const service = createAgentService({ rounds: [twice()] })
     expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(14)
     expect(service.taken.get('t1')).toMatchObject([{ result: 'deny' }])
   })
 
-  test('does not prompt about an id with two inputs, and prints why', async () => {
+  test('events run does not prompt about an id with two inputs, and prints why', async () => {
     const service = createAgentService({ rounds: [twice()] })
     const world = {
       exchange: service.exchange,
@@ -644,7 +650,7 @@ describe('Y90: an id with two inputs', () => {
   })
 })
 
-describe('a reply whose delivery is unknown', () => {
+describe('reply of unknown delivery', () => {
   const once = (fate: Fate) => {
     const fates: Fate[] = [fate]
     return () => fates.shift() ?? 'takes'
@@ -652,7 +658,7 @@ describe('a reply whose delivery is unknown', () => {
   const begin = (fate: Fate) => createAgentService({ rounds: [[bash('t1', 'git status')]], fate: once(fate) })
 
   test.each<Fate>(['resets', 'fails late', 'cuts'])(
-    'Y50: exits with 0 and sends no second reply if the reply arrived, but no whole receipt (the service %s)',
+    'Y50: events run sends no second reply if the first arrived, but its response did not (the service %s)',
     async (fate) => {
       const service = begin(fate)
       const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
@@ -661,7 +667,7 @@ describe('a reply whose delivery is unknown', () => {
     },
   )
 
-  test('Y51: exits with 10, names the id and sends no second reply if no list shows the reply', async () => {
+  test('Y51: events run exits with 10, names the id and sends no second reply if no list shows the reply', async () => {
     const service = begin('loses')
     const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
@@ -671,7 +677,7 @@ describe('a reply whose delivery is unknown', () => {
   })
 
   test.each(['rate_limit_error', 'forbidden'])(
-    'settles a reply by the list, not by an error in a 200, and sends no second one: %s',
+    'the list, not an error in a 200, decides whether a reply arrived, and no second one is sent: %s',
     async (error) => {
       const taken = begin({ status: 200, error, isTaken: true })
       const ended = await runWithPolicy({ world: { exchange: taken.exchange } })
@@ -686,7 +692,7 @@ describe('a reply whose delivery is unknown', () => {
     },
   )
 
-  test('does not send a task again after an error in a 200; the same command exits with 10', async () => {
+  test('events run does not send a task again after an error in a 200, and a rerun exits with 10', async () => {
     const script = { rounds: [], taskFate: (): Fate => ({ status: 200, error: 'rate_limit_error' }) }
     const service = createAgentService(script)
     const { code, err, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
@@ -695,7 +701,7 @@ describe('a reply whose delivery is unknown', () => {
     expect({ codes: [code, next.code], tasks: service.tasks }).toEqual({ codes: [6, 10], tasks: 1 })
   })
 
-  test('Y69: does not send a reply again if a lagging list shows a newer idle event before the reply', async () => {
+  test('Y69: events run does not send a reply again if a newer idle event is listed before the reply', async () => {
     const fates: Fate[] = ['takes', 'resets']
     const service = createService({
       rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
@@ -709,7 +715,7 @@ describe('a reply whose delivery is unknown', () => {
     const cwd = temporaryFolder()
     const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
     const running = runWithPolicy({ words, cwd, world: { exchange: service.exchange, timers: hurried(4) } })
-    // The session becomes idle again, waiting only for the command, before the command ends.
+    // Before the command ends, the session becomes idle again and waits only for the command.
     while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
       await new Promise((resolve) => setTimeout(resolve, 1))
     writeFileSync(join(cwd, 'go'), '')
@@ -720,7 +726,7 @@ describe('a reply whose delivery is unknown', () => {
     })
   })
 
-  test('Y53: sends a reply again after several 429', async () => {
+  test('Y53: events run sends a reply again after several 429', async () => {
     const fates: Fate[] = ['limits', 'limits', 'limits', 'limits', 'limits']
     const service = createAgentService({
       rounds: [[bash('t1', 'git status')]],
@@ -738,7 +744,7 @@ describe('a reply whose delivery is unknown', () => {
     [429, 6, again],
     [503, 6, again],
   ])(
-    'Y54: after %i, exits with %i and names the refused reply; the next run sends it again',
+    'Y54: after %i, events run exits with %i and names the refused reply; the next run sends it again',
     async (status, exit, headers = {}) => {
       let fate: Fate = { status, headers }
       const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
@@ -764,14 +770,14 @@ describe('a reply whose delivery is unknown', () => {
     },
   )
 
-  test('Y93: exits with 6 after one request if a 429 has x-should-retry: false', async () => {
+  test('Y93: events run exits with 6 after one request if a 429 has x-should-retry: false', async () => {
     const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
     const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
     expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(6)
     expect(service.posts).toBe(1)
   })
 
-  test("Y94: saves a command's result if the reply is refused; the next run sends it without running the command (needs sh)", async () => {
+  test("Y94: events run saves a command's result if the reply is refused, and the next run sends it (needs sh)", async () => {
     let fate: Fate = { status: 400 }
     const service = createAgentService({ rounds: [[custom('c1', 'x')]], fate: () => fate })
     const cwd = temporaryFolder()
@@ -792,7 +798,7 @@ describe('a reply whose delivery is unknown', () => {
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
-  test('Y55: replies to the other tool uses if another client replied first and the reply is refused', async () => {
+  test('Y55: events run replies to the other tool uses if another client replied first to one', async () => {
     const service = createAgentService({
       rounds: [[bash('t1', 'git status'), bash('t2', 'git status')]],
       fate: once('refuses'),
@@ -806,7 +812,7 @@ describe('a reply whose delivery is unknown', () => {
   })
 })
 
-describe('the audit file', () => {
+describe('audit file', () => {
   const line = (event: string, toolUse = 't1', session = 's1') =>
     `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
   const createFolder = (text: string) => {
@@ -846,7 +852,7 @@ describe('the audit file', () => {
     )
   })
 
-  test('Y130: accepts interrupt lines, and lines of an earlier version without a type, in an audit file', async () => {
+  test('Y130: events run accepts interrupt lines, and old lines without a type, in an audit file', async () => {
     const interrupt = `${JSON.stringify({ time: '', session: 's1', toolUse: null, event: 'interrupt' })}\n`
     const cwd = createFolder(line('decision') + interrupt)
     const service = waiting()
@@ -854,7 +860,7 @@ describe('the audit file', () => {
     expect(service.posts).toBe(1)
   })
 
-  test('Y56: exits with 10 and sends no reply if an earlier run started to send it', async () => {
+  test('Y56: events run exits with 10 and sends no reply if an earlier run may have sent it', async () => {
     const service = waiting()
     const cwd = createFolder(line('decision') + line('sent'))
     const { code, err } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
@@ -862,7 +868,7 @@ describe('the audit file', () => {
     expect(err).toContain('t1 arrived: an earlier run began to answer')
   })
 
-  test('Y56: sends a reply of an earlier run again if a newer idle event lists the tool use', async () => {
+  test("Y56: events run sends an earlier run's reply again if a newer idle event lists the tool use", async () => {
     const service = createAgentService({
       history: [bash('t1', 'git status'), bash('t2', 'git status'), waitsFor('t1', 't2')],
       rounds: [],
@@ -875,7 +881,7 @@ describe('the audit file', () => {
     ])
   })
 
-  test('Y96: sends a reply of an earlier run again if the idle event is an hour newer by the clock', async () => {
+  test("Y96: events run sends an earlier run's reply again if the idle event is an hour newer by the clock", async () => {
     const service = waiting()
     const cwd = createFolder(sentAt(clock.now() - 3_600_000))
     const { code } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
@@ -886,17 +892,20 @@ describe('the audit file', () => {
     ['it answered this idle event', () => sentAt(clock.now() - 3_600_000, 'e2')],
     ['the times differ only by 20 s', () => sentAt(clock.now() - 20_000)],
     ['it was sent after the idle event', () => sentAt(clock.now() + 3_600_000)],
-  ])('Y96: exits with 10 and does not repeat the reply of an earlier run if %s', async (_, text) => {
-    const service = waiting()
-    const { code } = await runWithPolicy({
-      words: [],
-      cwd: createFolder(text()),
-      world: { exchange: service.exchange },
-    })
-    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
-  })
+  ])(
+    'Y96: events run exits with 10 and does not repeat the reply of an earlier run if %s',
+    async (_, text) => {
+      const service = waiting()
+      const { code } = await runWithPolicy({
+        words: [],
+        cwd: createFolder(text()),
+        world: { exchange: service.exchange },
+      })
+      expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
+    },
+  )
 
-  test('Y95: a second run of a session waits for the first, and does not run the command again (needs sh)', async () => {
+  test('Y95: a second events run of a session waits for the first, and does not run the command again (needs sh)', async () => {
     const service = createService({ rounds: [[custom('c1', 'x')]] })
     const cwd = temporaryFolder()
     onTestFinished(() => writeFileSync(join(cwd, 'go'), ''))
@@ -925,7 +934,7 @@ describe('the audit file', () => {
     expect(readdirSync(cwd).filter((name) => name.endsWith('.parley-lock'))).toEqual([])
   })
 
-  test('Y95: exits with 11 and names a lock file that cannot be created (needs POSIX files)', async () => {
+  test('Y95: events run exits with 11 and names a lock file that it cannot create (needs POSIX files)', async () => {
     const cwd = temporaryFolder()
     const long = `${'a'.repeat(250)}`
     const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
@@ -959,10 +968,10 @@ describe('the audit file', () => {
   })
 
   test.each([1, 40])(
-    'Y98: ends an audit line that is torn after %i bytes, and later runs accept the file',
+    'Y98: events run ends an audit line that is cut after %i bytes, and later runs accept the file',
     async (length) => {
       const torn = sentAt(clock.now()).slice(0, length)
-      // Two runs of other sessions may each have ended the torn line.
+      // Two runs of other sessions may each have ended the incomplete line.
       for (const text of [torn, `${line('sent', 't9')}${torn}`, `${torn}\n\n${line('sent', 't9')}`]) {
         const cwd = createFolder(text)
         writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
@@ -977,7 +986,7 @@ describe('the audit file', () => {
     },
   )
 
-  test('Y57: ignores an audit line of another session or a torn one, and ends the torn line', async () => {
+  test('Y57: events run ignores an audit line of another session or an incomplete line, and ends that line', async () => {
     const torn = sentAt(0).slice(0, -10)
     const cwd = createFolder(line('sent', 't1', 'other') + torn)
     const service = waiting()
@@ -989,7 +998,7 @@ describe('the audit file', () => {
     expect(lines.slice(2, -1).map((text) => JSON.parse(text).event)).toEqual(['decision', 'sent', 'accepted'])
   })
 
-  test('Y58: does not run a command again that an earlier run started, and replies that its effect is unknown', async () => {
+  test("Y58: events run replies that a command's effect is unknown if an earlier run started the command", async () => {
     const service = createAgentService({ history: [custom('c1', 'x'), waitsFor('c1')], rounds: [] })
     const cwd = createFolder(line('start', 'c1'))
     const {
@@ -1013,7 +1022,7 @@ describe('the audit file', () => {
     expect(existsSync(join(folder, 'made'))).toBe(false)
   })
 
-  test('Y59: exits with 11 and sends nothing if the audit file is a FIFO (needs FIFOs)', async () => {
+  test('Y59: events run exits with 11 and sends nothing if the audit file is a FIFO (needs FIFOs)', async () => {
     const cwd = temporaryFolder()
     execFileSync('mkfifo', [join(cwd, 'audit.ndjson')])
     const { code, err, requests } = await runWithPolicy({ cwd })
@@ -1022,7 +1031,7 @@ describe('the audit file', () => {
   })
 })
 
-test('Y62: leaves a tool use open if its id has a colon or a dot, and prints why and the confirm command', async () => {
+test('Y62: events run leaves a tool use open if its id has a colon or a dot, and prints why', async () => {
   const service = createAgentService({ rounds: [[bash('call:1.x', 'git status'), bash('t2', 'git status')]] })
   const { code, err } = await runWithPolicy({ world: { exchange: service.exchange } })
   expect(code).toBe(12)
@@ -1035,7 +1044,7 @@ test('Y62: leaves a tool use open if its id has a colon or a dot, and prints why
   expect([...service.taken.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
-test('Y63: stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
+test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
   const cwd = temporaryFolder()
   const hasBegun = () => existsSync(join(cwd, 'begun'))
   // The deadline passes once the command has started.
@@ -1043,7 +1052,7 @@ test('Y63: stops a --tool command at the deadline, exits with 15 and sends no re
     ...clock,
     now: () => clock.now() + (hasBegun() ? 100_000 : 0),
     async wait(milliseconds, signal) {
-      // The deadline can pass before parley waits for it. The patient clock would wait for the command.
+      // The deadline can pass before parley waits for it. The test clock would wait for the command.
       if (milliseconds < 0) return realTimers.wait(0, signal)
       const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
       if (!isDeadline) return clock.wait(milliseconds, signal)
@@ -1060,7 +1069,7 @@ test('Y63: stops a --tool command at the deadline, exits with 15 and sends no re
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
 })
 
-test('Y216: exits with 15 and does not repeat a reply if Retry-After passes the deadline', async () => {
+test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
   const fate = () => ({ status: 429, headers: { 'retry-after': '60' } })
   const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate })
   const { code, audit } = await runWithPolicy({
@@ -1071,7 +1080,7 @@ test('Y216: exits with 15 and does not repeat a reply if Retry-After passes the 
   expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'refused'])
 })
 
-test('after a deadline or an open tool use, --errors json and --report contain "retry": "later" and whether the task was sent', async () => {
+test('after a deadline or an open tool use, --errors json and --report have "retry": "later" and `sent`', async () => {
   const readFailure = ({ err, cwd }: Awaited<ReturnType<typeof runWithPolicy>>) => {
     const { exit, sent, retry } = JSON.parse(err.split('\n').findLast((line) => line !== '') ?? '').error
     const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
@@ -1095,7 +1104,7 @@ test('after a deadline or an open tool use, --errors json and --report contain "
   })
 })
 
-test('a later run exits with 14 for a denial since the task, and with 0 for an allowed tool use', async () => {
+test('a later events run exits with 14 for a denial since the task, and with 0 for an allowed tool use', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'rm -rf x')]] })
   const cwd = temporaryFolder()
   expect((await runWithPolicy({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
@@ -1112,7 +1121,7 @@ test('a later run exits with 14 for a denial since the task, and with 0 for an a
   expect((await run(argv, { timers: clock, exchange: byPerson.exchange })).code).toBe(0)
 })
 
-test('a later run exits with 14 for a denied custom tool use in the audit file', async () => {
+test('a later events run exits with 14 for a denied custom tool use in the audit file', async () => {
   const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
   const cwd = temporaryFolder()
   expect((await runWithPolicy({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
@@ -1123,7 +1132,7 @@ test('a later run exits with 14 for a denied custom tool use in the audit file',
   })
 })
 
-test('withdraws the prompt and posts nothing once another client has replied', async () => {
+test('events run withdraws the prompt and posts nothing once another client has replied', async () => {
   const service = createAgentService({ rounds: [[bash('t1', 'ls')]] })
   async function* typed() {
     while (!service.events.some(({ type }) => type === 'session.status_idle'))
@@ -1143,7 +1152,7 @@ test('withdraws the prompt and posts nothing once another client has replied', a
   expect(err).toContain('t1 is not answered: it is answered: deny')
 })
 
-test('exits with 4 and a resume command if the followed session is gone', async () => {
+test('events run exits with 4 and a resume command if the followed session is gone', async () => {
   const service = createAgentService({ rounds: [], end: { type: 'session.status_running' }, cut: () => 1 })
   const exchange: Exchange = (request, onSent) => {
     if (service.tasks === 0 || request.method === 'POST') return service.exchange(request, onSent)
@@ -1161,7 +1170,7 @@ test.each([
   ['two commands for one tool', {}, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
   ['a tool without a command', {}, ['--tool', 'a'], 'NAME=COMMAND'],
   ['an invalid --tool-timeout', {}, ['--tool-timeout', 'x'], '--tool-timeout'],
-])('exits with 2 and sends nothing for %s', async (_, files, words, why) => {
+])('events run exits with 2 and sends nothing for %s', async (_, files, words, why) => {
   const cwd = temporaryFolder()
   for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
   const { code, err, requests } = await run(['events', 'run', 'x', '-s', 's1', ...words], { cwd, stdin: '' })
@@ -1169,7 +1178,7 @@ test.each([
   expect(err).toContain(why)
 })
 
-test('--dry-run checks the policy, prints the first request and writes no audit file', async () => {
+test('events run --dry-run checks the policy, prints the first request and writes no audit file', async () => {
   const { code, out, requests, cwd } = await runWithPolicy({ words: ['do it', '--dry-run'] })
   expect({ code, requests }).toEqual({ code: 0, requests: [] })
   expect(JSON.parse(out).body.events[0].content[0].text).toBe('do it')
@@ -1177,7 +1186,7 @@ test('--dry-run checks the policy, prints the first request and writes no audit 
   expect((await runWithPolicy({ words: ['--dry-run'] })).code).toBe(2)
 })
 
-describe('Y232: a service that sends no idle event after a plain turn', () => {
+describe('Y232: service that sends no idle event after a plain turn', () => {
   /** Answers of the session resource, one for each query. The last one repeats. */
   async function quiet(words: string[], answers: string[], more: Partial<AgentScript> = {}) {
     const end = { type: 'span.model_request_end' }
@@ -1196,19 +1205,19 @@ describe('Y232: a service that sends no idle event after a plain turn', () => {
     return { code, out, asked: queries }
   }
 
-  test('queries the session resource after a silent message, and ends if the session is idle', async () => {
+  test('events run queries the session resource after a silent message, and ends if the session is idle', async () => {
     const ended = await quiet(['run', 'do it', '--last'], ['{"status":"running"}', '{"status":"idle"}'])
     expect(ended).toEqual({ code: 0, out: 'the answer\n', asked: 2 })
   })
 
-  test('a run without a task ends if the session resource is idle, without an idle event', async () => {
+  test('events run without a task ends if the session resource is idle, without an idle event', async () => {
     const history = [{ type: 'user.message', content: 'go' }, says('of before')]
     const taken = await quiet(['run', '--last'], ['{"status":"idle"}'], { history, rounds: [] })
     expect(taken).toEqual({ code: 0, out: 'of before\n', asked: 1 })
   })
 
   test.each([['{"status":"running"}'], ['{"status":["idle"]}'], ['{"usage":{}}'], ['']])(
-    'does not take the session resource for idle if it is %j, and exits with 15 at the deadline',
+    'events run exits with 15 at the deadline if the session resource is not clearly idle: %j',
     async (answer) => {
       const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])
       expect({ code, out }).toEqual({ code: 15, out: '' })

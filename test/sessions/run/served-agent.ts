@@ -34,11 +34,11 @@ export const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit
 export const countReplies = ({ taken }: AgentService) =>
   [...taken].map(([id, answers]) => `${id} ${answers.length}`)
 
-/** Removes the locks of a killed run. Otherwise the next run waits until they expire. */
+/** Removes the lock files of a killed run. Otherwise the next run waits until they expire. */
 export function removeLocks(cwd: string): void {
   rmSync(join(cwd, getLockPath('a.ndjson')), { force: true })
   const folder = join(cwd, 'cache/parley')
-  // A run that was killed early has no lock folder.
+  // A run that was killed early has no folder for lock files.
   if (!existsSync(folder)) return
   for (const name of readdirSync(folder)) if (name.endsWith('.parley-lock')) rmSync(join(folder, name))
 }

@@ -50,12 +50,12 @@ const until = async (isSo: () => boolean) => {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-describe('Y131: a session that another run works on', () => {
+describe('Y131: session that another events run works on', () => {
   test.each([
     ['no audit file', [], []],
     ['another audit file', ['--audit', 'a'], ['--audit', 'b']],
   ])(
-    'a run with %s waits for the other run, and then finds the work done (needs sh)',
+    'events run with %s waits for another run of the session, and then finds the work done (needs sh)',
     async (_, one, other) => {
       const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
       const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
@@ -74,7 +74,7 @@ describe('Y131: a session that another run works on', () => {
     },
   )
 
-  test('locks per session and address, however the address is written (needs sh)', async () => {
+  test('events run locks per session and address, however the address is written (needs sh)', async () => {
     const { cwd, parley } = open({ rounds: [[custom('c1')]] })
     const first = parley(['run', 'do it', '-s', 's1', ...tool])
     await until(() => existsSync(join(cwd, 'runs')))
@@ -87,7 +87,7 @@ describe('Y131: a session that another run works on', () => {
   })
 })
 
-test('Y131: a run with an audit file waits for both locks of a killed run', async () => {
+test('Y131: events run with an audit file waits for both lock files of a killed run', async () => {
   const { service, cwd } = open({ rounds: [], timers: clock })
   const locks: string[] = []
   const parley = () =>
@@ -118,7 +118,7 @@ test('Y131: a run with an audit file waits for both locks of a killed run', asyn
   expect(locks.map((name) => existsSync(name))).toEqual([false, false])
 })
 
-describe('Y132: a lock that cannot be created', () => {
+describe('Y132: lock file that cannot be created', () => {
   const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [], timers: clock }
   const argv = ['run', '-s', 's1', '--tool', 'count=true']
 
@@ -127,7 +127,7 @@ describe('Y132: a lock that cannot be created', () => {
     ['a file is in the way', { XDG_CACHE_HOME: 'FILE' }, 'a part of its path is not a folder'],
     ['the folder is a link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
   ])(
-    'prints that it runs without a lock, and runs: %s (needs POSIX files)',
+    'events run prints that it runs without a lock if %s (needs POSIX files)',
     async (_, env: Record<string, string>, why) => {
       const { service, cwd, parley } = open(script)
       writeFileSync(join(cwd, 'FILE'), '')
@@ -143,7 +143,7 @@ describe('Y132: a lock that cannot be created', () => {
     },
   )
 
-  test('restricts the lock folder to its owner, also an existing folder (needs POSIX files)', async () => {
+  test('events run restricts the folder of lock files to its owner, also an existing folder (needs POSIX files)', async () => {
     for (const isThere of [false, true]) {
       const { cwd, parley } = open(script)
       const folder = join(cwd, '.cache/parley')
@@ -155,13 +155,13 @@ describe('Y132: a lock that cannot be created', () => {
   })
 })
 
-test('Y133: a run that lost its lock posts nothing and starts no further command (needs sh)', async () => {
+test('Y133: events run posts nothing and starts no further command after it lost its lock file (needs sh)', async () => {
   const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')]] })
   const first = parley(['run', 'do it', '-s', 's1', ...tool])
   await until(() => existsSync(join(cwd, 'runs')))
   const [lock = ''] = readdirSync(join(cwd, '.cache/parley'))
   writeFileSync(join(cwd, '.cache/parley', `${lock}.new`), '')
-  // Replaces the lock as another run does that takes the lock of a dead one.
+  // Replaces the lock file, as another run does after the death of its owner.
   renameSync(join(cwd, '.cache/parley', `${lock}.new`), join(cwd, '.cache/parley', lock))
   writeFileSync(join(cwd, 'go'), '')
   const { code, err } = await first
@@ -174,7 +174,7 @@ test('Y133: a run that lost its lock posts nothing and starts no further command
 test.each([
   ['with a lock', '.cache'],
   ['without a lock (needs POSIX files)', 'p.json'],
-])("Y133: a run posts nothing after a signal's cleanup: %s", async (_, cache) => {
+])('Y133: events run posts nothing after a signal has removed its files: %s', async (_, cache) => {
   const { service, cwd } = open({ rounds: [[bash('t1')]] })
   let clean: (exit: number) => string = () => ''
   const shown = new Writable({

@@ -50,7 +50,7 @@ describe('--max-total-tokens with a service that reports usage only in the sessi
       'a session whose workflow run is open',
       [running, created, says('started'), endTurn, later(says('late'))],
     ],
-  ])('interrupts %s', async (_, next) => {
+  ])('--max-total-tokens interrupts %s', async (_, next) => {
     const service = open(next, [asks('x'), running, says('before'), endTurn])
     const { code, err } = await service.run(argv)
     expect([code, service.posts.slice(1)], err).toEqual([15, [[interrupt]]])

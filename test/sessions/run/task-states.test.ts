@@ -36,7 +36,7 @@ describe('states of a task', () => {
     [of('posting'), line('accepted', 'b'), of('posting')],
     [of('accepted'), { event: 'start', hash: 'a' } as const, of('accepted')],
     [undefined, line('accepted'), undefined],
-  ])('the audit line after the task %j leads to its next state: %j', (before, next, after) => {
+  ])('after an audit line, the task %j has the next state: %j', (before, next, after) => {
     expect(stepTask(before, next)).toEqual(after)
   })
 })
@@ -47,7 +47,7 @@ describe('search for a task in a list', () => {
     { ...createMessage('before'), id: 'e1' },
     { ...createMessage('other'), id: 'e2' },
   ]
-  // Lists that omit the events of clients.
+  // Lists without the events of clients.
   const [says1, says2] = [
     { type: 'agent.message', id: 'e1' },
     { type: 'agent.message', id: 'e2' },
@@ -69,7 +69,7 @@ describe('search for a task in a list', () => {
     ['accepted', undefined, 0, [other], false],
     ['accepted', undefined, 0, [says2], true],
   ])(
-    'finds or misses a task that is %s, after the event %s, with %i equal earlier tasks, in the list %j',
+    'a list shows or does not show a task (%s, after the event %s, %i equal earlier tasks): %j',
     async (is, last, alike, events, isShown) => {
       const known = { alike, last, marks: getFingerprints([task]) }
       for (const given of [[task], undefined]) {
@@ -92,7 +92,7 @@ test("the hash of a task depends on its bytes, and an event's fingerprint on its
   expect(others).toHaveLength(1)
 })
 
-test("counts the listed events that equal the task's events, and records the last id", async () => {
+test("the record of a list counts its events that equal the task's events, and has its last id", async () => {
   const task = [createMessage('a'), createMessage('b')]
   const counter = new TaskCounter(getFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getFingerprints(task) }
@@ -109,7 +109,7 @@ test("counts the listed events that equal the task's events, and records the las
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
-test('a task of an earlier version has no fingerprints, so no event equals it', async () => {
+test('a task that an earlier version recorded has no fingerprints, so no event equals it', async () => {
   for (const [is, isShown] of [
     ['posting', false],
     ['accepted', true],
@@ -128,6 +128,6 @@ test.each<[known: unknown, isKnown: boolean]>([
   [{ alike: 1, last: 5 }, false],
   [{ alike: 1, marks: 'm' }, false],
   [{ alike: 1, marks: [5] }, false],
-])('accepts %j as a recorded list: %j', (known, isKnown) => {
+])('the record of a list %j is valid: %j', (known, isKnown) => {
   expect(ListSnapshot().safeParse(known).success).toBe(isKnown)
 })

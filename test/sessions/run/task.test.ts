@@ -46,7 +46,7 @@ function open(script: AgentScript, words = ['go']) {
 const repetitionNote =
   "parley: the session's last user.message is the same task: parley sends the task once more\n"
 
-test("without an audit file, warns before it sends the session's last task once more, also with -q", async () => {
+test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
   const timers = createPatientClock()
   const service = createAgentService({
     rounds: [[says('one')], [says('two')], [says('three')]],
@@ -71,7 +71,7 @@ test.each([
   ['\n', 15, 1],
   ['', 15, 1],
 ])(
-  "without an audit file, prompts on a terminal before it sends the session's last task once more: keys %j",
+  'events run without --audit prompts on a terminal before it sends the last task again: keys %j',
   async (typed, expected, tasks) => {
     const timers = createPatientClock()
     const service = createAgentService({ rounds: [[says('one')], [says('two')]], timers })
@@ -103,8 +103,8 @@ const taskLines = (lines: Record<string, unknown>[]) =>
 const isTask = ({ method, text }: { method: string; text: string }) =>
   method === 'POST' && JSON.parse(text).events[0].type === 'user.message'
 
-describe('Y134: the same command again', () => {
-  test('sends a done task again, and the audit file has each step', async () => {
+describe('Y134: repeated events run', () => {
+  test('the same command with --audit sends a done task again, and the audit file has each step', async () => {
     const { service, again, readAudit } = open({ rounds: [[bash('t1')]] })
     expect((await again()).code).toBe(0)
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
@@ -127,7 +127,7 @@ describe('Y134: the same command again', () => {
     expect(taskLines(readAudit())).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
   })
 
-  test('a task is done after a denial, but the same command resumes it while tool uses wait', async () => {
+  test('a denial ends a task as done, but the same command resumes the task while tool uses wait', async () => {
     const { service, cwd, again, readAudit } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
@@ -143,7 +143,7 @@ describe('Y134: the same command again', () => {
     })
   })
 
-  test('prints once the answer of a task that ended while no run followed it', async () => {
+  test('the same command prints once the answer of a task that ended while no run followed it', async () => {
     const answer: Event = { type: 'agent.message', content: [{ type: 'text', text: 'It is 42.' }] }
     const { service, cwd, again, readAudit } = open({ rounds: [[answer]] }, ['go', '--last'])
     expect((await again()).out).toBe('It is 42.\n')
@@ -158,7 +158,7 @@ describe('Y134: the same command again', () => {
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
   })
 
-  test('the resume command marks the task as done', async () => {
+  test('the resume command records in the audit file that the task is done', async () => {
     const { service, cwd, again, readAudit } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
@@ -173,7 +173,7 @@ describe('Y134: the same command again', () => {
     ['', []],
     [' and a --schema', ['--schema', 'number.json']],
   ])(
-    'Y218: after an interrupt, prints a resume command with words%s that the audit file does not contain',
+    'Y218: after an interrupt, the resume command has words%s that the audit file does not contain',
     async (_, more) => {
       const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
       writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
@@ -195,7 +195,7 @@ describe('Y134: the same command again', () => {
     },
   )
 
-  test('sends another task, and the same task to another session', async () => {
+  test('events run --audit sends another task, and the same task to another session', async () => {
     const { service, cwd, again } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)
@@ -206,7 +206,7 @@ describe('Y134: the same command again', () => {
     expect(other.tasks).toBe(1)
   })
 
-  test('sends a task again that was certainly not accepted', async () => {
+  test('events run --audit sends a task again that was certainly not accepted', async () => {
     const { service, again, readAudit } = open({ rounds: [] })
     const refusing: Exchange = async (request) =>
       request.method === 'POST'
@@ -219,7 +219,7 @@ describe('Y134: the same command again', () => {
   })
 })
 
-describe('Y135: a task whose delivery is unknown', () => {
+describe('Y135: task of unknown delivery', () => {
   /** The connection breaks before the request arrives at the service, or after. */
   const breaking =
     (service: AgentService, arrives: boolean): Exchange =>
@@ -230,7 +230,7 @@ describe('Y135: a task whose delivery is unknown', () => {
       throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
     }
 
-  test('resumes a task of unknown delivery if the list shows it, even late', async () => {
+  test('events run resumes a task of unknown delivery if the list shows it, even late', async () => {
     const { service, again, readAudit } = open({ rounds: [[bash('t1')]], lag: 100 })
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(readAudit())]).toEqual([10, ['sent', 'unknown']])
@@ -243,7 +243,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     expect(taskLines(readAudit())).toEqual(['sent', 'unknown', 'accepted', 'done'])
   })
 
-  test('exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
+  test('events run exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
     const { service, again, readAudit } = open({ history: [asks('go'), endTurn], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
@@ -251,7 +251,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
   })
 
-  test('Y223: without a task, exits with 10 until the list shows the unknown task, and does not print the answer before it', async () => {
+  test('Y223: events run without a task exits with 10 until the list shows the task of unknown delivery', async () => {
     const history = [asks('night 1'), says('one'), endTurn]
     for (const arrives of [false, true]) {
       const { service, again, readAudit } = open({ history, rounds: [[says('two')]], lag: 100 }, [
@@ -277,7 +277,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     }
   })
 
-  test('prints that it searches for the task before it waits', async () => {
+  test('events run prints that it searches for its task before it waits', async () => {
     const { service, again, timers } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const stop = new Error('the first wait')
@@ -289,7 +289,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     expect(err).toContain('looking for the task in the session, for up to 30 s\n')
   })
 
-  test("exits with 10 and sends nothing if the list omits clients' events and the session has worked since", async () => {
+  test('events run sends nothing if lists omit the events of clients and the session has worked since', async () => {
     const { service, again, readAudit } = open({ rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     service.add({ type: 'agent.message', content: [] })
@@ -305,7 +305,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
   })
 
-  test('exits with 10 if the list shows a message with other text, since the service may have changed it', async () => {
+  test('events run exits with 10 if the list shows a changed text, because the service may have changed the task', async () => {
     const { service, again, readAudit } = open({ history: [asks('old'), endTurn], rounds: [] }, ['  go  '])
     const trimming: Exchange = (request, onSent) =>
       breaking(service, true)(
@@ -321,7 +321,7 @@ describe('Y135: a task whose delivery is unknown', () => {
     expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
   })
 
-  test('exits with 10 while the session works, since the task may be queued', async () => {
+  test('events run exits with 10 while the session works, because the task may be queued', async () => {
     const { service, again } = open({ history: [asks('other')], rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
@@ -329,7 +329,7 @@ describe('Y135: a task whose delivery is unknown', () => {
   })
 })
 
-test('Y226: the same command resumes an accepted task whose receipt is cut, and sends nothing twice', async () => {
+test('Y226: the same command resumes an accepted task whose response was cut, and sends nothing twice', async () => {
   const { service, again } = open({ rounds: [[bash('t1')]], taskFate: () => 'cuts' })
   const first = await again({}, ['go', '--errors', 'json'])
   expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
@@ -338,8 +338,8 @@ test('Y226: the same command resumes an accepted task whose receipt is cut, and 
   expect(second.err).toContain(notice)
 })
 
-describe('Y138: an accepted task that the list does not show yet', () => {
-  test("exits with 10 with and without the task's words, and does not print an older answer", async () => {
+describe('Y138: accepted task that the list does not show yet', () => {
+  test('events run exits with 10 instead of printing an older answer if the list does not show the task', async () => {
     let shown: number | undefined
     const { service, cwd, again, readAudit, timers } = open(
       { history: [asks('old'), says('old'), endTurn], rounds: [[says('new')]], onList: () => shown },
@@ -384,7 +384,7 @@ describe('Y138: an accepted task that the list does not show yet', () => {
     expect(await paste(resume)).toEqual({ code: 0, out: 'new\n', tasks: 1, lines: done })
   })
 
-  test("resumes an accepted task by the newer events if the list omits clients' events", async () => {
+  test('events run resumes an accepted task by the newer events if the list omits the events of clients', async () => {
     const { service, cwd, again } = open({ history: [says('old'), endTurn], rounds: [[says('new')]] }, [
       'go',
       '--last',
@@ -408,8 +408,8 @@ describe('Y138: an accepted task that the list does not show yet', () => {
 class Death extends Error {}
 
 /**
- * Creates a host that dies at point `at`. Points are: before a request, after its response, and after an
- * audit line.
+ * Creates a host that dies at point `at`. A point is before a request, after its response, or after an audit
+ * line.
  */
 function dieAt(
   at: number,
@@ -432,7 +432,7 @@ function dieAt(
   const now = () => {
     const grown = readSize() > size
     size = readSize()
-    // A run that released its lock only prints why it ended.
+    // A run that has removed its lock file only prints why it ended.
     if (!isDead || existsSync(join(cwd, getLockPath('a.ndjson')))) live(grown)
     return timers.now()
   }
@@ -451,7 +451,7 @@ function dieAt(
   }
 }
 
-test('Y136: killed at any request or audit line, the same command sends nothing twice (needs sh)', async () => {
+test('Y136: events run killed at any request or audit line sends nothing twice if it is repeated (needs sh)', async () => {
   const ends: string[] = []
   for (let at = 0; ; at++) {
     const opened = open({ rounds: [[bash('t1'), custom('c1')], [custom('c2')]] })

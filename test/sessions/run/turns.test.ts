@@ -24,7 +24,7 @@ function createService(script: SessionScript) {
   return service
 }
 
-describe('an allowed tool use that then waits for its result', () => {
+describe('allowed tool use that then waits for its result', () => {
   const results = [{ type: 'agent.tool_result', tool_use_id: 't1' }, says('the answer'), endTurn]
   const begins = { of: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
   const ends = { of: 'user.tool_result', next: results }
@@ -34,7 +34,7 @@ describe('an allowed tool use that then waits for its result', () => {
     ['the stream shows the confirmation before its receipt', { before: [confirms('t1'), waitsFor('t1')] }],
     ['the receipt is lost', { fault: 'reset', isTaken: true, next: [waitsFor('t1')] }],
     ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],
-  ])('sends the result of an allowed tool use if %s', async (_, rule) => {
+  ])('events run sends the result of an allowed tool use if %s', async (_, rule) => {
     const service = createService({ posts: [begins, { of: 'user.tool_confirmation', ...rule }, ends] })
     const { code, out, err } = await service.run(withCommand)
     expect([code, out], err).toEqual([0, 'the answer\n'])
@@ -46,13 +46,13 @@ describe('an allowed tool use that then waits for its result', () => {
   })
 })
 
-describe('a task that is queued behind the turn of another client', () => {
+describe('task that is queued behind the turn of another client', () => {
   const history = [asks('theirs'), running, says('working')]
   const theirs = [says('their answer'), endTurn]
   const ours = [running, says('our answer'), endTurn]
 
   test.each([6_000, 20_000, 120_000])(
-    'waits for a queued task that starts %i ms after the turn of another client',
+    'events run waits for a queued task that starts %i ms after the turn of another client',
     async (after) => {
       const processed = createSignal()
       const [first = running, ...others] = ours
@@ -77,7 +77,7 @@ describe('a task that is queued behind the turn of another client', () => {
     },
   )
 
-  test('waits for a queued task although the list never shows when it was processed', async () => {
+  test('events run waits for a queued task although the list never shows that it was processed', async () => {
     const service = createService({
       history,
       posts: [
@@ -91,7 +91,7 @@ describe('a task that is queued behind the turn of another client', () => {
     expect([code, out], err).toEqual([0, 'our answer\n'])
   })
 
-  test('waits for a queued task that the session shows only when its turn starts', async () => {
+  test('events run waits for a queued task that the session shows only when its turn starts', async () => {
     const service = createService({
       history,
       posts: [
@@ -111,7 +111,7 @@ describe('a task that is queued behind the turn of another client', () => {
       'exits with 8 if the other turn waits for a tool use before its end',
       [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs],
     ],
-  ])('%s', async (_, other) => {
+  ])('events run with a queued task %s', async (_, other) => {
     const service = createService({
       history,
       posts: [
@@ -122,19 +122,19 @@ describe('a task that is queued behind the turn of another client', () => {
     expect([code, out], err).toEqual([8, ''])
   })
 
-  test('exits with 15 at the deadline if a queued task gets no turn', async () => {
+  test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
     const service = createService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
     const { code, out } = await service.run(task)
     expect([code, out]).toEqual([15, ''])
   })
 })
 
-describe('a run that is resumed while the list lags', () => {
+describe('events run that is resumed while the list lags', () => {
   const before = [asks('before'), running, says('the answer before'), endTurn]
   const now = [running, says('the answer'), endTurn]
   const lag = { listed: 3_000 }
 
-  test('a resumed run with an audit file prints the answer to its own task although the list lags', async () => {
+  test('events run --audit prints the answer to its task when resumed, although the list lags', async () => {
     const service = createService({
       history: before.map((event, i) => (i > 1 ? shown(event, { listed: 1_500 }) : event)),
       posts: [{ next: [shown(running, { after: 5_000 }), ...now.slice(1)] }],
@@ -147,7 +147,7 @@ describe('a run that is resumed while the list lags', () => {
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
 
-  test('a resumed run without an audit file prints no older answer while the session works', async () => {
+  test('events run without --audit prints no older answer when resumed while the session works', async () => {
     const service = createService({
       history: [...before, shown(asks('do it'), lag), shown(running, lag)],
       lists: [
@@ -176,33 +176,33 @@ describe('a run that is resumed while the list lags', () => {
   const soon = [shown(running, { after: 1_000 }), ...now.slice(1)]
   const lagging = { history: before.map((event) => shown(event, {})), usually: lag }
 
-  test('without an audit, waits for the task that the printed command names', async () => {
+  test('events run --after ID waits for the task with this id', async () => {
     const { code, out, err, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
     expect([code, out, posts.length], err).toEqual([0, 'the answer\n', 1])
     expect(command).toEqual(expect.arrayContaining(['--after', 'e5']))
   })
 
-  test('exits with 10 if the session never shows the named task', async () => {
+  test('events run --after ID exits with 10 if the session never shows the id', async () => {
     const never = { listed: 'never', streamed: 'never' } as const
     const { code, out, err } = await resume({ posts: [{ posted: never, next: [] }], usually: never })
     expect([code, out], err).toEqual([10, ''])
     expect(err).toContain('e5')
   })
 
-  test('waits for no task if the service lists no events of clients', async () => {
+  test('the resume command waits for no task id if the service lists no events of clients', async () => {
     const posts = [{ receipt: 'other ids', posted: { listed: 'never' }, next: soon } as const]
     const { code, out, err } = await resume({ history: [running, says('before'), endTurn], posts })
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
 })
 
-test('--after and a task exclude each other', async () => {
+test('events run exits with 2 for --after and a task together', async () => {
   const service = createService({})
   const { code, err } = await service.run(['events', 'run', 'do it', '--after', 'e5'])
   expect([code, service.requests.length, err]).toEqual([2, 0, expect.stringContaining('--after')])
 })
 
-test('waits for the other tool uses without another idle event if some are answered', async () => {
+test('events run waits for the unanswered tool uses of an idle event if others are answered', async () => {
   const history = [asks('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
   const service = createService({
     history,
@@ -223,14 +223,14 @@ test('waits for the other tool uses without another idle event if some are answe
   expect(service.posts.flat().map((event) => event.tool_use_id)).toEqual(['t2'])
 })
 
-describe('a session that lists no client events and has receipts with other ids', () => {
+describe('session that lists no events of clients and returns other ids', () => {
   test.each<[number | 'never', string[]]>([
     ['never', ['run', 'do it', '--last']],
     ['never', ['send', 'do it', '--follow']],
     [0, ['run', 'do it', '--last']],
     [0, ['send', 'do it', '--follow']],
   ])(
-    'ends the turn although no list shows client events (delay in the stream: %s): %j',
+    'the turn ends although no list shows the events of clients (delay in the stream: %s): events %j',
     async (streamed, argv) => {
       const service = createService({
         history: [running, says('before'), endTurn],
@@ -251,12 +251,15 @@ describe('a session that lists no client events and has receipts with other ids'
 test.each([
   ['an equal event is older', 4.5, 'do it'],
   ['no equal event is older', 1.5, 'something else'],
-])('prints the first output in time if receipts have other ids and %s: %d s', async (_, seconds, asked) => {
-  const service = createService({
-    history: [asks(asked), running, says('before'), endTurn],
-    posts: [{ receipt: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],
-  })
-  const argv = ['events', 'send', 'do it', '--follow', '--deadline', `${seconds}`]
-  const { code, out } = await service.run(argv)
-  expect([code, out]).toEqual([15, expect.stringContaining('first')])
-})
+])(
+  'events send --follow prints its first output in time if the response has other ids and %s: %d s',
+  async (_, seconds, asked) => {
+    const service = createService({
+      history: [asks(asked), running, says('before'), endTurn],
+      posts: [{ receipt: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],
+    })
+    const argv = ['events', 'send', 'do it', '--follow', '--deadline', `${seconds}`]
+    const { code, out } = await service.run(argv)
+    expect([code, out]).toEqual([15, expect.stringContaining('first')])
+  },
+)

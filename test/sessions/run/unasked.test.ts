@@ -30,7 +30,7 @@ const use = (id: string, permission: string) =>
   createItem({ id, type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: permission })
 const createIdle = (ids: string[]) =>
   createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
-/** Returns the judgements that the events lead to, in order. */
+/** Returns the decisions about denied tool uses that ran, in order. */
 async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Judgement[]> {
   const judgements: Judgement[] = []
   for (const item of items) judgements.push(...(await findUnapprovedToolUses(denied, item, rules)))
@@ -39,7 +39,7 @@ async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Ju
 
 const result = (id: string) => createItem({ type: 'agent.tool_result', tool_use_id: id })
 
-test('finds a denied tool use that ran by its result, or by an idle event if the service allowed it', async () => {
+test('a result, or an idle event after the service allowed it, shows that a denied tool use ran', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
   const found = async (item: ReturnType<typeof createItem>) =>
     (await findUnapprovedToolUses(denied, item, rules)).map(({ use }) => use.id)
@@ -52,7 +52,7 @@ test('finds a denied tool use that ran by its result, or by an idle event if the
   expect([[...denied.allowed.keys()], [...denied.others.keys()]]).toEqual([['a3'], ['b1']])
 })
 
-test('does not iterate over all denied tool uses for each event', async () => {
+test('the check of denied tool uses does not iterate over all of them for each event', async () => {
   const denied = { allowed: new Counted(), others: new Counted() }
   for (let n = 0; n < 100; n++)
     await findUnapprovedToolUses(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
@@ -91,26 +91,26 @@ test.each<[what: string, items: EventItem[], found: boolean]>([
   ['a client gave its result', [use('u1', 'ask'), as('user.tool_result')], false],
   ['the type of the result only ends like a result', [use('u1', 'ask'), as('x.agent.tool_result')], false],
   ['a delta of its result arrives', [use('u1', 'ask'), as('agent.tool_result_delta')], false],
-])('checks whether a denied tool use ran: %s', async (_, items, found) => {
+])('parley finds out whether a denied tool use ran: %s', async (_, items, found) => {
   const denied = { allowed: new Map(), others: new Map() }
   const judgements = await findEach(denied, items)
   expect(judgements.map(({ use }) => use.id)).toEqual(found ? ['u1'] : [])
 })
 
-test('finds a denied tool use without an id that ran', async () => {
+test('parley detects that a denied tool use without an id ran', async () => {
   const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
   const denied = { allowed: new Map(), others: new Map() }
   const judgements = await findEach(denied, [createItem(event), ended])
   expect(judgements.map(({ use }) => use.id)).toEqual([''])
 })
 
-test('Y91: no other event shows that a tool use without an id ran', async () => {
+test('Y91: only the end of the turn can show that a tool use without an id ran', async () => {
   const { id: _, ...event } = use('u1', 'ask').event as { id: string; type: string }
   const denied = { allowed: new Map(), others: new Map() }
   expect(await findEach(denied, [createItem(event), createItem({ type: 'agent.message' })])).toEqual([])
 })
 
-test('does not search for a tool use that the policy allows', async () => {
+test('parley does not check whether a tool use ran if the policy allows it', async () => {
   const denied = { allowed: new Map(), others: new Map() }
   const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const
   for (const item of [use('u1', 'allow'), use('u2', 'ask')])

@@ -34,8 +34,8 @@ async function runAll(
   return { ...ended, cwd, service, read, tasks }
 }
 
-describe('--last prints only the answer', () => {
-  test('Y120: --last prints the last message since the task, across idle events for tool uses, and no message of a thread', async () => {
+describe('events run --last', () => {
+  test('Y120: --last prints the last message since the task, across idle events, and no message of a thread', async () => {
     const { code, out, err } = await runAll(['do it', '--last'], {
       history: [asks('before'), says('old'), endTurn],
       rounds: [
@@ -52,7 +52,7 @@ describe('--last prints only the answer', () => {
     expect(out).toBe('ab\n')
   })
 
-  test('Y122: exits with 8 if no message follows the task, but with 0 if only the transcript is printed', async () => {
+  test('Y122: --last exits with 8 if no message follows the task; without --last the exit code is 0', async () => {
     const script = { history: [asks('before'), says('old'), endTurn], rounds: [] }
     for (const flags of [['--last'], ['-o', 'a.txt'], ['--schema', 's.json']]) {
       const { code, err, read } = await runAll(['do it', ...flags], script)
@@ -67,7 +67,7 @@ describe('--last prints only the answer', () => {
     })
   })
 
-  test('Y123: exits with 8 if the last message has no text, and does not print the message before it', async () => {
+  test('Y123: --last exits with 8 if the last message has no text, and does not print an earlier one', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
     const { code, out, err } = await runAll(['do it', '--last'], { rounds })
     expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -106,7 +106,7 @@ describe('--last prints only the answer', () => {
     expect({ code: printed.code, out: printed.out }).toEqual({ code: 8, out: '' })
   })
 
-  test('Y126: exits with 15 and a resume command if an interrupt ended the turn and nothing was sent since', async () => {
+  test('Y126: --last exits with 15 and a resume command if an interrupt ended the turn', async () => {
     const history = [asks('one'), says('half'), { type: 'user.interrupt' }, endTurn]
     for (const words of [['--last'], []]) {
       const { code, out, err, cwd } = await runAll([...words, '--report', 'r.json'], { history, rounds: [] })
@@ -137,7 +137,7 @@ describe('--last prints only the answer', () => {
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
   })
 
-  test('Y126: exits with 15 if the session waits for an interrupted tool use of a thread, but answers once the turn has ended', async () => {
+  test('Y126: --last exits with 15 if the session waits for an interrupted thread, but answers after the turn', async () => {
     const thread = { session_thread_id: 'th1' }
     const stop = { type: 'requires_action', event_ids: ['t1'] }
     const waits: Event = { type: 'session.status_idle', stop_reason: stop }
@@ -160,15 +160,15 @@ describe('--last prints only the answer', () => {
   describe.each([
     ['show', true],
     ['omit', false],
-  ])(
-    "Y126: another client interrupts the turn of the run's task, and streams %s the interrupt",
-    (_, echoes) => {
-      const rounds = [[says('half'), used, { type: 'user.interrupt' }, endTurn]]
+  ])('Y126: another client interrupts the turn, and streams %s the interrupt', (_, echoes) => {
+    const rounds = [[says('half'), used, { type: 'user.interrupt' }, endTurn]]
 
-      test.each([
-        ['prints no answer', []],
-        ['does not report the end as the turn’s own at a limit', ['--max-total-tokens', '100']],
-      ])('exits with 15 and a resume command, and %s', async (_, flags) => {
+    test.each([
+      ['prints no answer', []],
+      ['does not report the end as the turn’s own at a limit', ['--max-total-tokens', '100']],
+    ])(
+      "events run after another client's interrupt exits with 15 and a resume command, and %s",
+      async (_, flags) => {
         const { code, out, err } = await runAll(['do it', '--last', ...flags], { rounds, echoes })
         expect({ code, out }).toEqual({ code: 15, out: '' })
         expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
@@ -176,38 +176,38 @@ describe('--last prints only the answer', () => {
           /^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last( --max-total-tokens 100)?$/m,
         )
         expect(err).not.toContain('ended by itself')
-      })
+      },
+    )
 
-      test('does not count an interrupted task as done, and the same command does not send it again', async () => {
-        const cwd = temporaryFolder()
-        const service = createAgentService({ rounds, echoes })
-        for (const note of ['', 'the run continues the session and does not send the task again\n']) {
-          const { code, err } = await runAll(['do it', '--audit', 'a.ndjson'], {
-            cwd,
-            rounds: [],
-            more: { exchange: service.exchange },
-          })
-          expect({ code, tasks: service.tasks }).toEqual({ code: 15, tasks: 1 })
-          expect(err).toContain(note)
-        }
-        expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
-      })
-
-      test('reads the list once after the task if the turn is not interrupted', async () => {
-        const { code, out, requests } = await runAll(['do it', '--last'], {
-          rounds: [[says('all'), endTurn]],
-          echoes,
+    test('events run does not record an interrupted task as done, and a rerun does not send it again', async () => {
+      const cwd = temporaryFolder()
+      const service = createAgentService({ rounds, echoes })
+      for (const note of ['', 'the run continues the session and does not send the task again\n']) {
+        const { code, err } = await runAll(['do it', '--audit', 'a.ndjson'], {
+          cwd,
+          rounds: [],
+          more: { exchange: service.exchange },
         })
-        expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
-        const since = requests.slice(requests.findIndex(({ method }) => method === 'POST') + 1)
-        const lists = since.filter(({ url }) => !url.includes('/stream'))
-        // This list finds the sent event, or events that the stream omitted.
-        expect(lists.length).toBe(1)
-      })
-    },
-  )
+        expect({ code, tasks: service.tasks }).toEqual({ code: 15, tasks: 1 })
+        expect(err).toContain(note)
+      }
+      expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
+    })
 
-  test('Y126: --interrupt without a task exits with 15, and the same command interrupts again', async () => {
+    test('events run reads the list only once after the task if the turn is not interrupted', async () => {
+      const { code, out, requests } = await runAll(['do it', '--last'], {
+        rounds: [[says('all'), endTurn]],
+        echoes,
+      })
+      expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
+      const since = requests.slice(requests.findIndex(({ method }) => method === 'POST') + 1)
+      const lists = since.filter(({ url }) => !url.includes('/stream'))
+      // A list that finds the sent event or the events that the stream omitted.
+      expect(lists.length).toBe(1)
+    })
+  })
+
+  test('Y126: events run --interrupt without a task exits with 15, and a rerun interrupts again', async () => {
     const service = createAgentService({ history: [asks('one'), says('of one'), endTurn], rounds: [] })
     const cwd = temporaryFolder()
     const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
@@ -222,40 +222,37 @@ describe('--last prints only the answer', () => {
     expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
   })
 
-  describe.each([true, false])(
-    'an event that another client sends after the task ends the task (streams show it: %s)',
-    (echoes) => {
-      const theirs = asks('something else')
+  describe.each([true, false])('event of another client after the task (streams show it: %s)', (echoes) => {
+    const theirs = asks('something else')
 
-      test("--last prints the answer from before the other client's message", async () => {
-        const { code, out, err } = await runAll(['do it', '--last'], {
-          rounds: [[says('ours'), theirs, says('theirs'), endTurn]],
-          echoes,
-        })
-        expect({ code, out }).toEqual({ code: 0, out: 'ours\n' })
-        expect(err).toMatch(/another client sent a user.message \(e\d\) after the task/)
+    test("--last prints the answer from before another client's message", async () => {
+      const { code, out, err } = await runAll(['do it', '--last'], {
+        rounds: [[says('ours'), theirs, says('theirs'), endTurn]],
+        echoes,
       })
+      expect({ code, out }).toEqual({ code: 0, out: 'ours\n' })
+      expect(err).toMatch(/another client sent a user.message \(e\d\) after the task/)
+    })
 
-      test("exits with 8 and names the other client's message if no answer came before it", async () => {
-        const { code, out, err } = await runAll(['do it', '--last'], {
-          rounds: [[theirs, says('theirs'), endTurn]],
-          echoes,
-        })
-        expect({ code, out }).toEqual({ code: 8, out: '' })
-        expect(err).toMatch(
-          /the agent gave no answer: another client sent a user.message \(e\d\) after the task\n/,
-        )
+    test("--last exits with 8 and names another client's message if there was no answer before it", async () => {
+      const { code, out, err } = await runAll(['do it', '--last'], {
+        rounds: [[theirs, says('theirs'), endTurn]],
+        echoes,
       })
+      expect({ code, out }).toEqual({ code: 8, out: '' })
+      expect(err).toMatch(
+        /the agent gave no answer: another client sent a user.message \(e\d\) after the task\n/,
+      )
+    })
 
-      test("exits with 15 if the session was interrupted before the other client's message", async () => {
-        const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), endTurn]]
-        const { code, out, err } = await runAll(['do it', '--last'], { rounds, echoes })
-        expect({ code, out }).toEqual({ code: 15, out: '' })
-        expect(err).toMatch(/s1 was interrupted: another client sent a user.message \(e\d\) after the task\n/)
-        expect(err).not.toContain('nothing was sent since')
-      })
-    },
-  )
+    test("--last exits with 15 if the session was interrupted before another client's message", async () => {
+      const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), endTurn]]
+      const { code, out, err } = await runAll(['do it', '--last'], { rounds, echoes })
+      expect({ code, out }).toEqual({ code: 15, out: '' })
+      expect(err).toMatch(/s1 was interrupted: another client sent a user.message \(e\d\) after the task\n/)
+      expect(err).not.toContain('nothing was sent since')
+    })
+  })
 
   test('Y127: --last on a terminal prints the other events on stderr, one line each', async () => {
     const { out, err } = await runAll(['do it', '--last'], {
@@ -267,8 +264,8 @@ describe('--last prints only the answer', () => {
   })
 })
 
-describe('-o writes the answer to a file', () => {
-  test('Y128: -o writes the whole answer, in addition to the transcript on stdout, or alone with --last', async () => {
+describe('events run -o', () => {
+  test('Y128: events run -o writes the whole answer, in addition to the transcript on stdout', async () => {
     const rounds = [[says('first'), says('the answer')]]
     const both = await runAll(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
     expect(both.out).toContain('\nfirst\nthe answer\n')
@@ -287,7 +284,7 @@ describe('-o writes the answer to a file', () => {
     expect(raw.read('a.txt')).toBe('the answer\n')
   })
 
-  test('Y129: if a run does not finish, -o keeps the old file and saves the received text as FILE.part', async () => {
+  test('Y129: events run that does not finish keeps the old file of -o and saves the text as FILE.part', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'a.txt'), 'old')
     const open = await runAll(['do it', '-o', 'a.txt', '--last'], {
@@ -312,7 +309,7 @@ describe('-o writes the answer to a file', () => {
     expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
   })
 
-  test('Y150: exits with 11 or 2 before anything is sent if -o cannot be written', async () => {
+  test('Y150: events run exits with 11 or 2 before it sends anything if -o cannot be written', async () => {
     const { code, requests } = await runAll(['do it', '-o', 'none/a.txt'], { rounds: [] })
     expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
     const same = await runAll(['do it', '-o', 'p.json'], { rounds: [] })
@@ -323,8 +320,8 @@ describe('-o writes the answer to a file', () => {
 
 const fits = '```json\n{"verdict": 1.0}\n```'
 
-describe('--schema', () => {
-  test('Y151: --schema checks the answer alone, and prints its JSON as the agent wrote it', async () => {
+describe('events run --schema', () => {
+  test('Y151: --schema checks only the answer, and prints its JSON as the agent wrote it', async () => {
     const { code, out, tasks, err } = await runAll(['do it', '--schema', 's.json'], {
       rounds: [[says('I begin'), bash('t1')], [says(fits)]],
     })
@@ -337,7 +334,7 @@ describe('--schema', () => {
     ])
   })
 
-  test('Y152: exits with 8, also after a denial, if the answer does not match --schema or is missing', async () => {
+  test('Y152: --schema exits with 8 if the answer does not match or is missing, also after a denial', async () => {
     const { code, out, err } = await runAll(['do it', '--schema', 's.json'], {
       rounds: [[says(fits), bash('t1')], [says('{}')]],
       policy: 'deny',
@@ -366,7 +363,7 @@ describe('--schema', () => {
     ])
   })
 
-  test('Y154: --schema without a task checks the last answer, and adds no text', async () => {
+  test('Y154: --schema without a task checks the last answer, and sends nothing', async () => {
     const history = [asks('one'), says(fits), endTurn]
     const { code, out, service } = await runAll(['--schema', 's.json'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
@@ -377,7 +374,7 @@ describe('--schema', () => {
     expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
   })
 
-  test('Y155: --schema adds a text block to the last message of a body, and keeps the rest as written', async () => {
+  test('Y155: --schema adds a text block to the last message of a body, and keeps the rest unchanged', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
     const { requests } = await runAll(['--schema', 's.json'], {
@@ -399,7 +396,7 @@ describe('--schema', () => {
     })
   })
 
-  test('Y156: exits with 2 and sends nothing if the --schema file is not a schema', async () => {
+  test('Y156: events run exits with 2 and sends nothing if the --schema file is not a schema', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'bad.json'), '{"type":5}')
     const { code, requests } = await runAll(['do it', '--schema', 'bad.json'], { rounds: [], cwd })
@@ -410,7 +407,7 @@ describe('--schema', () => {
   })
 })
 
-test('G30: saves the answer if a signal arrives during its check', async () => {
+test('G30: events run saves the answer if a signal arrives during its check', async () => {
   const [cwd, TMPDIR] = [temporaryFolder(), temporaryFolder()]
   writeFileSync(join(cwd, 'slow.json'), JSON.stringify({ pattern: '^(a+)+$' }))
   const text = JSON.stringify(`${'a'.repeat(40)}!`)
@@ -429,7 +426,7 @@ test('G30: saves the answer if a signal arrives during its check', async () => {
       timers: {
         ...realTimers,
         now: () => realTimers.now() + skipped,
-        // The first limit belongs to the check of the schema itself.
+        // The first time limit is that of the check of the schema itself.
         wait(milliseconds, signal) {
           const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
           if (!isLimit || ++checks !== 2) return realTimers.wait(milliseconds, signal)
@@ -449,7 +446,7 @@ test('G30: saves the answer if a signal arrives during its check', async () => {
   expect(ended.code).toBe(8)
 })
 
-test('Y161: the same command sends the task again after an answer that did not match --schema', async () => {
+test('Y161: a rerun sends the task again after an answer that did not match --schema', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
   writeFileSync(join(cwd, 's.json'), '{"required":["verdict"],"type":"object"}')
@@ -473,7 +470,7 @@ test.each([
   [['--last', '--ids'], '--ids and --last exclude each other'],
   [['--raw', '--ids'], '--raw and --ids exclude each other'],
   [['--schema', 's.json', '--raw'], '--schema prints the answer: with --raw it needs -o FILE'],
-])('Y157: exits with 2 and sends nothing for %j', async (words, why) => {
+])('Y157: events run exits with 2 and sends nothing for %j', async (words, why) => {
   const { code, err, requests } = await runAll(['do it', ...words], { rounds: [] })
   expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
   expect(err).toContain(why)
@@ -482,28 +479,31 @@ test.each([
 test.each([
   ['next to the stop reason', { stop_reason: { type: 'refusal' } }],
   ['inside the stop reason', {}],
-])("Y158: exits with 13 and prints the refusal's category and explanation, which are %s", async (_, more) => {
-  const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
-  const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
-  const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
-  const { code, out, err, cwd } = await runAll(['do it', '--last'], {
-    rounds: [[says('half')]],
-    end,
-  })
-  expect({ code, out }).toEqual({ code: 13, out: '' })
-  expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')
-  const { exchange } = createAgentService({ history: [asks('x'), end], rounds: [] })
-  const argv = ['events', 'follow', '-s', 's1', '--errors', 'json', '--report', 'f.json']
-  const followed = await run(argv, { exchange, cwd })
-  expect(followed.code).toBe(13)
-  expect(JSON.parse(readFileSync(join(cwd, 'f.json'), 'utf8')).stopReason).toBe('refusal')
-  expect(JSON.parse(followed.err).error).toMatchObject({
-    kind: 'stuck',
-    message: 's1 stopped: refusal (cyber): not^[[31m this',
-  })
-})
+])(
+  'Y158: events run exits with 13 and prints category and explanation of a refusal, which are %s',
+  async (_, more) => {
+    const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
+    const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
+    const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
+    const { code, out, err, cwd } = await runAll(['do it', '--last'], {
+      rounds: [[says('half')]],
+      end,
+    })
+    expect({ code, out }).toEqual({ code: 13, out: '' })
+    expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')
+    const { exchange } = createAgentService({ history: [asks('x'), end], rounds: [] })
+    const argv = ['events', 'follow', '-s', 's1', '--errors', 'json', '--report', 'f.json']
+    const followed = await run(argv, { exchange, cwd })
+    expect(followed.code).toBe(13)
+    expect(JSON.parse(readFileSync(join(cwd, 'f.json'), 'utf8')).stopReason).toBe('refusal')
+    expect(JSON.parse(followed.err).error).toMatchObject({
+      kind: 'stuck',
+      message: 's1 stopped: refusal (cyber): not^[[31m this',
+    })
+  },
+)
 
-test('Y158: exits with 13 for a refusal without details, or with details of another form', async () => {
+test('Y158: events run exits with 13 for a refusal without details, or with details of another form', async () => {
   for (const stop_details of [undefined, null, 'text', { category: 5, explanation: null }]) {
     const end = { type: 'session.status_idle', stop_reason: { type: 'refusal' }, stop_details }
     const { code, err } = await runAll(['do it'], { rounds: [], end })

@@ -34,11 +34,11 @@ const withDeadline = ['--deadline', '1h']
 const runTask = ['events', 'run', 'do it', ...withDeadline]
 const send = ['events', 'send', 'do it', '--follow', ...withDeadline]
 
-describe('an unanswered tool use of a child thread in a session that stays running', () => {
+describe('unanswered tool use of a child thread in a session that stays running', () => {
   test.each([
     ['run', runTask],
     ['send --follow', send],
-  ])('%s exits with 12 if a child thread waits and nothing happens for 30 s', async (_, argv) => {
+  ])('events %s exits with 12 if a child thread waits and nothing happens for 30 s', async (_, argv) => {
     const { code, err, seconds, posts } = await follow(childWaits, argv)
     expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
     expect(seconds).toBeLessThan(60)
@@ -48,12 +48,15 @@ describe('an unanswered tool use of a child thread in a session that stays runni
   test.each([
     ['run', runTask],
     ['send --follow', send],
-  ])('ends %s with 12 and is named if the idle event of its thread lists no ids', async (_, argv) => {
-    const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
-    const { code, err, posts } = await follow([running, bash('t1', inThread), idle], argv)
-    expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
-    expect(err).toContain('t1')
-  })
+  ])(
+    'a waiting child thread ends events %s with 12 and is named, even if its idle event lists no ids',
+    async (_, argv) => {
+      const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
+      const { code, err, posts } = await follow([running, bash('t1', inThread), idle], argv)
+      expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+      expect(err).toContain('t1')
+    },
+  )
 
   const other = { session_thread_id: 'th2' }
   const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })
@@ -73,14 +76,14 @@ describe('an unanswered tool use of a child thread in a session that stays runni
       [threadStatus('running', {}, other)],
       [minutes(threadStatus('idle', {}, other), 10)],
     ],
-  ])('continues to follow while %s, although a child thread waits', async (_, work, end) => {
+  ])('a command continues to follow although a child thread waits while %s', async (_, work, end) => {
     const { code, err, seconds } = await follow([...childWaits, ...work, ...end], runTask)
     expect({ code }, err).toEqual({ code: 12 })
     expect(seconds).toBeGreaterThan(600)
     expect(seconds).toBeLessThan(660)
   })
 
-  test('follows further if the session continues within 30 s', async () => {
+  test('a command continues to follow if the session continues within 30 s', async () => {
     const next = [
       shown(threadStatus('running'), { after: 25_000 }),
       shown(says('done'), { after: 25_000 }),

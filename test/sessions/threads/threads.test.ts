@@ -59,8 +59,8 @@ function open(script: SessionScript) {
 const task = (next: Steps) => ({ of: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
-describe('a tool use of a child thread that waits while the session runs', () => {
-  test("run replies to a waiting child thread at once, by the thread's idle event alone", async () => {
+describe('tool use of a child thread that waits while the session runs', () => {
+  test("events run replies to a waiting child thread at once, by the thread's idle event alone", async () => {
     const service = open({ posts: [task(childWaits), { of: 'user.tool_confirmation', next: done }] })
     const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, out, replies: service.replies() }, err).toEqual({
@@ -73,14 +73,14 @@ describe('a tool use of a child thread that waits while the session runs', () =>
   test.each<[string, { isTaken: boolean; next?: Steps }, number]>([
     ['is accepted although the response is a 500', { isTaken: true, next: done }, 0],
     ['may have been lost in a 500', { isTaken: false, next: [] }, 10],
-  ])('run does not repeat a reply to a child thread that %s', async (_, fate, expected) => {
+  ])('events run does not repeat a reply to a child thread that %s', async (_, fate, expected) => {
     const fails = { of: 'user.tool_confirmation', fault: { status: 500 }, ...fate } as const
     const service = open({ posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails] })
     const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
   })
 
-  test('run replies to tool uses of a child thread and of the main thread', async () => {
+  test('events run replies to tool uses of a child thread and of the main thread', async () => {
     const service = open({
       posts: [
         task([...childWaits, bash('t2'), waitsFor('t2')]),
@@ -104,7 +104,7 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     })
   })
 
-  test('run starts a --tool command for a child thread', async () => {
+  test('events run starts a --tool command for a child thread', async () => {
     const service = open({
       posts: [
         task([running, custom('t1', inThread), threadWaits('t1')]),
@@ -118,7 +118,7 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     })
   })
 
-  test('run sends the result of an allowed tool use for which the child thread waits again', async () => {
+  test('events run sends the result of an allowed tool use for which a child thread waits again', async () => {
     const service = open({
       posts: [
         task(childWaits),
@@ -134,13 +134,13 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     })
   })
 
-  test('confirm --pending replies to a waiting child thread', async () => {
+  test('events confirm --pending replies to a waiting child thread', async () => {
     const service = open({ history: [asks('x'), ...childWaits] })
     const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('confirm reads a waiting child thread from a record without an idle event of the session', async () => {
+  test('events confirm replies to a waiting child thread from events without an idle event of the session', async () => {
     const service = open({ history: [asks('x'), ...childWaits] })
     const { out } = await service.run(['events', 'list', '--raw'])
     const { code, err } = await service.run(['events', 'confirm', '--allow'], {
@@ -150,7 +150,7 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('follow prints that a child thread waits, and continues', async () => {
+  test('events follow prints that a child thread waits, and continues', async () => {
     const service = open({ history: [asks('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
@@ -160,14 +160,14 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     expect(err).toContain('events confirm')
   })
 
-  test('follow exits with 12 if a child thread waits and the session is idle', async () => {
+  test('events follow exits with 12 if a child thread waits and the session is idle', async () => {
     const service = open({ history: [asks('x'), ...childWaits] })
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow', '--ids'])
     expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
   })
 
-  test("run leaves a child's undecided tool use open, and exits with 12 when nothing else can continue", async () => {
+  test("events run leaves a child's undecided tool use open, and exits with 12 when all else is done", async () => {
     const service = open({
       posts: [task([...childWaits, shown(says('x'), { after: 60_000 }), waitsFor('t2')])],
     })
@@ -182,7 +182,7 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     ['an interrupt of all threads', [interrupt]],
     ['the end of the thread', [terminated]],
     ['a reply of another client', [allow('t1')]],
-  ])('sends no reply to a child thread after %s', async (_, next) => {
+  ])('events run sends no reply to a child thread after %s', async (_, next) => {
     const service = open({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
     await service.run(runArguments)
     expect(service.replies()).toEqual([])
@@ -190,7 +190,7 @@ describe('a tool use of a child thread that waits while the session runs', () =>
     expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('nothing waits') })
   })
 
-  test('follow exits with 12 only once all threads of a workflow run are idle', async () => {
+  test('events follow exits with 12 only once all threads of a workflow run are idle', async () => {
     const ofRun: Steps = [
       asks('x'),
       running,
@@ -220,8 +220,8 @@ describe('a tool use of a child thread that waits while the session runs', () =>
   })
 })
 
-describe('the end of a thread', () => {
-  test('starts no command for a thread that has ended', async () => {
+describe('end of a thread', () => {
+  test('events run starts no command for a thread that has ended', async () => {
     const service = open({
       posts: [task([running, custom('t1', inThread), threadWaits('t1'), terminated, says('done'), endTurn])],
     })
@@ -230,7 +230,7 @@ describe('the end of a thread', () => {
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
-  test('does not post the result of a command whose thread has ended meanwhile', async () => {
+  test('events run does not post the result of a command whose thread ended meanwhile', async () => {
     const service = open({ posts: [task([running, custom('t1', inThread), threadWaits('t1')])] })
     const ran = service.run([
       ...runArguments,
@@ -255,7 +255,7 @@ describe('the end of a thread', () => {
     expect(err).toContain('its thread has ended')
   })
 
-  test('drops a refused result with a note if its thread has ended, also if the list lags', async () => {
+  test('events run drops a refused result with a note if its thread has ended, also if the list lags', async () => {
     const service = open({
       posts: [
         task([running, custom('t1', inThread), threadWaits('t1')]),
@@ -277,7 +277,7 @@ describe('the end of a thread', () => {
     expect(service.listAuditEvents('t1')).toContain('answered-elsewhere')
   })
 
-  test('confirm prints that the thread has ended', async () => {
+  test('events confirm prints that the thread has ended', async () => {
     const service = open({ history: [asks('x'), ...childWaits, terminated] })
     const typed = await service.run(['events', 'confirm', 't1'], {
       stdinKind: 'terminal',
@@ -288,7 +288,7 @@ describe('the end of a thread', () => {
   })
 })
 
-test('run posts each tool result in its own request, and confirmations together', async () => {
+test('events run posts each tool result in a separate request, and confirmations together', async () => {
   const service = open({
     posts: [
       task([running, custom('t1'), custom('t2'), bash('t3'), bash('t4'), waitsFor('t1', 't2', 't3', 't4')]),
@@ -328,7 +328,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
   const argv = [...runArguments, '-q', '--report', 'report.json']
 
-  test('warns with -q about a tool use that the service refused, and counts it in the report', async () => {
+  test('events run warns with -q about a tool use that the service refused, and counts it in the report', async () => {
     const service = open({ posts: [task([running, refused, says('done'), endTurn])] })
     const { code, err } = await service.run(argv)
     expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
@@ -337,7 +337,7 @@ describe('warnings about refused tool uses and failed servers', () => {
     expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
   })
 
-  test('warns once about an MCP server that failed finally, and not about a retried one', async () => {
+  test('events run warns once about an MCP server that failed finally, and not about one that is retried', async () => {
     const service = open({
       posts: [
         task([
@@ -371,7 +371,7 @@ describe('warnings about refused tool uses and failed servers', () => {
     expect(lines).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
   })
 
-  test('does not warn about an earlier turn', async () => {
+  test('events run does not warn about an earlier turn', async () => {
     const service = open({
       history: [asks('x'), running, refused, fails('github', 'exhausted'), endTurn],
       posts: [task([running, says('done'), endTurn])],
@@ -382,7 +382,7 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
 })
 
-test('prints the code of the error with the reason why the session stopped', async () => {
+test('the reason why the session stopped has the code of its error', async () => {
   const error = { type: 'billing_error', message: 'no', details: { error_code: 'ramp_limit_exceeded' } }
   const stopped = { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } }
   const service = open({ posts: [task([running, { type: 'session.error', error }, stopped])] })
@@ -391,7 +391,7 @@ test('prints the code of the error with the reason why the session stopped', asy
   expect(err).toContain('no (ramp_limit_exceeded)')
 })
 
-test('marks a redacted part among the events, and warns about it with --last', async () => {
+test('a redacted part is marked among the events, and --last warns about it', async () => {
   const answer = {
     type: 'agent.message',
     content: [{ type: 'redacted' }, { type: 'text', text: 'the rest' }],

@@ -46,8 +46,8 @@ const followed = [
   ['run', ['events', 'run', 'do it']],
 ] as const
 
-describe('a turn with an open workflow run', () => {
-  test('run prints the answer after the end of the workflow run', async () => {
+describe('turn with an open workflow run', () => {
+  test('events run prints the answer after the end of the workflow run', async () => {
     const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
     const { code, out, err } = await service.run(runArguments)
     expect({ code, out }, err).toEqual({ code: 0, out: 'all is well\n' })
@@ -55,32 +55,35 @@ describe('a turn with an open workflow run', () => {
     expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
   })
 
-  test.each(followed)('%s ends at the idle event after the end of the last workflow run', async (_, argv) => {
-    const service = open([
-      running,
-      created('w1'),
-      says('one'),
-      endTurn,
-      later(ended('w1')),
-      created('w2'),
-      endTurn,
-      later(ended('w2')),
-      says('two'),
-      endTurn,
-    ])
-    const { code, out, err } = await service.run([...argv])
-    expect({ code }, err).toEqual({ code: 0 })
-    expect(out).toMatch(/^two$/m)
-    expect(err.match(/review-w1 \(w1\)/g)).toHaveLength(1)
-    expect(err.match(/review-w2 \(w2\)/g)).toHaveLength(1)
-  })
+  test.each(followed)(
+    'events %s ends at the idle event after the end of the last workflow run',
+    async (_, argv) => {
+      const service = open([
+        running,
+        created('w1'),
+        says('one'),
+        endTurn,
+        later(ended('w1')),
+        created('w2'),
+        endTurn,
+        later(ended('w2')),
+        says('two'),
+        endTurn,
+      ])
+      const { code, out, err } = await service.run([...argv])
+      expect({ code }, err).toEqual({ code: 0 })
+      expect(out).toMatch(/^two$/m)
+      expect(err.match(/review-w1 \(w1\)/g)).toHaveLength(1)
+      expect(err.match(/review-w2 \(w2\)/g)).toHaveLength(1)
+    },
+  )
 
-  test('needs no extra idle event for a workflow run that ends while the session works', async () => {
+  test('a workflow run that ends while the session works needs no further idle event', async () => {
     const service = open([running, created('w1'), ended('w1'), says('done'), endTurn])
     expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'done\n' })
   })
 
-  test('follow finds open workflow runs in the whole list, and prints their names at once', async () => {
+  test('events follow finds open workflow runs in the whole list, and prints their names at once', async () => {
     const service = createSessionService({ history: [asks('x'), ...starts, ended('w0')] })
     void service.timers
       .wait(60_000)
@@ -91,20 +94,20 @@ describe('a turn with an open workflow run', () => {
     expect(err).toContain('review-w1 (w1)')
   })
 
-  test('counts a workflow run as open if the stream shows only a later event of it', async () => {
+  test('a workflow run is open even if the stream shows only a later event of it', async () => {
     const hidden = shown(created('w1'), { streamed: 'never' })
     const service = open([running, hidden, says('one'), endTurn, later(ended('w1')), says('two'), endTurn])
     expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'two\n' })
   })
 
-  test('exits with 15 at the deadline if a workflow run never ends', async () => {
+  test('events run exits with 15 at the deadline if a workflow run never ends', async () => {
     const service = open(starts)
     const { code, out, err } = await service.run([...runArguments, '--deadline', '10m'])
     expect({ code, out }, err).toEqual({ code: 15, out: '' })
     expect(service.report()).toMatchObject({ warnings: { openWorkflowRuns: 1 } })
   })
 
-  test('does not end at retries_exhausted while a workflow run is open', async () => {
+  test('events run does not end at retries_exhausted while a workflow run is open', async () => {
     const next = [running, created('w1'), stops('retries_exhausted'), later(ended('w1')), says('x'), endTurn]
     expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'x\n' })
     const stuck = await open([running, stops('retries_exhausted')]).run(runArguments)
@@ -112,8 +115,8 @@ describe('a turn with an open workflow run', () => {
   })
 })
 
-describe('a message of another client during a workflow run of the task', () => {
-  test('run --last prints no message before the end of the workflow run as the answer', async () => {
+describe('message of another client during a workflow run of the task', () => {
+  test('events run --last prints no message from before the end of the workflow run as the answer', async () => {
     const next = [
       ...starts,
       asks('other'),
@@ -129,38 +132,41 @@ describe('a message of another client during a workflow run of the task', () => 
     expect(err).toContain('another client')
   })
 
-  test("run prints the answer if the workflow run had ended before the other client's message", async () => {
+  test("events run prints the answer if the workflow run ended before another client's message", async () => {
     const next = [...starts, ended('w1'), running, says('mine'), endTurn, asks('other'), running, endTurn]
     expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'mine\n' })
   })
 })
 
-describe('a last workflow run that ends while the session is idle', () => {
+describe('last workflow run that ends while the session is idle', () => {
   const next = [...starts, later(ended('w1'))]
   test.each<[string, SessionScript['session']]>([
     ['the session resource is idle', undefined],
     ['the service has no session resource', () => ({ status: 404 })],
-  ])('run exits with 0 and warns if nothing follows the last workflow run and %s', async (_, session) => {
-    const more = session ? { session } : {}
-    const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
-    expect({ code }, err).toEqual({ code: 0 })
-    expect(out).toContain('I started a run')
-    expect(err).toContain('did not continue after its last workflow run')
-  })
+  ])(
+    'events run exits with 0 and warns if nothing follows the last workflow run and %s',
+    async (_, session) => {
+      const more = session ? { session } : {}
+      const { code, out, err } = await open(next, more).run(['events', 'run', 'do it', '--deadline', '1h'])
+      expect({ code }, err).toEqual({ code: 0 })
+      expect(out).toContain('I started a run')
+      expect(err).toContain('did not continue after its last workflow run')
+    },
+  )
 
-  test('run --last exits with 8 if nothing follows the last workflow run, because the agent has not read the result', async () => {
+  test('events run --last exits with 8 if nothing follows the last workflow run', async () => {
     const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
     expect({ code, out }, err).toEqual({ code: 8, out: '' })
   })
 
-  test('run waits after the last workflow run while the session resource is running', async () => {
+  test('events run waits after the last workflow run while the session resource is running', async () => {
     const session = () => ({ id: 's1', status: 'running' })
     const { code, out } = await open(next, { session }).run([...runArguments, '--deadline', '1h'])
     expect({ code, out }).toEqual({ code: 15, out: '' })
   })
 })
 
-describe('an open workflow run that is not waited for', () => {
+describe('open workflow run that a command does not wait for', () => {
   const terminated = { type: 'session.status_terminated' }
   test.each<[string, Steps, number]>([
     ['after the end of the session', [running, created('w1'), terminated], 13],
@@ -168,13 +174,13 @@ describe('an open workflow run that is not waited for', () => {
     ['after an interrupt of a session that worked', [running, created('w1'), interrupt, endTurn], 15],
     ['if the session is over its budget', [running, created('w1'), stops('budget_reached')], 13],
     ['after a refusal', [running, created('w1'), stops('refusal')], 13],
-  ])('does not wait for an open workflow run %s', async (_, next, expected) => {
+  ])('events run does not wait for an open workflow run %s', async (_, next, expected) => {
     const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
     expect({ code }, err).toEqual({ code: expected })
     expect(err).not.toContain('deadline passed')
   })
 
-  test('waits for an open workflow run again if a message follows the interrupt', async () => {
+  test('events run waits for an open workflow run again if a message follows the interrupt', async () => {
     const service = open([...starts, later(ended('w1')), says('two'), endTurn], {
       history: [asks('x'), ...starts, interrupt],
     })
@@ -188,16 +194,19 @@ describe('warnings about workflow runs', () => {
     ['that failed', [ended('w1', 'error', { error })], 'its plan failed'],
     ['that was stopped', [ended('w1', 'stopped')], 'stopped'],
     ['with an unknown result', [ended('w1', 'odd')], 'odd'],
-  ])('warns with -q about a workflow run %s, and counts it in the report', async (_, end, says_) => {
-    const service = open([...starts, ...end, says('done'), endTurn])
-    const { code, out, err } = await service.run([...runArguments, '-q'])
-    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
-    expect(err).toContain('review-w1 (w1)')
-    expect(err).toContain(says_)
-    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
-  })
+  ])(
+    'events run warns with -q about a workflow run %s, and counts it in the report',
+    async (_, end, says_) => {
+      const service = open([...starts, ...end, says('done'), endTurn])
+      const { code, out, err } = await service.run([...runArguments, '-q'])
+      expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+      expect(err).toContain('review-w1 (w1)')
+      expect(err).toContain(says_)
+      expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
+    },
+  )
 
-  test('warns about a workflow run that could not be created', async () => {
+  test('events run warns about a workflow run that could not be created', async () => {
     const service = open([
       running,
       { type: 'workflow_run.error', workflow_run_id: null, error: { type: 'x', message: 'too many runs' } },
@@ -210,7 +219,7 @@ describe('warnings about workflow runs', () => {
     expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
   })
 
-  test('follow and send --follow warn about a failed workflow run, and count it', async () => {
+  test('events follow and send --follow warn about a failed workflow run, and count it', async () => {
     const end: Steps = [ended('w1', 'error', { error }), says('done'), endTurn]
     const sends = open([...starts, ...end])
     const sent = await sends.run(['events', 'send', 'x', '--follow', '-q', '--report', 'report.json'])
@@ -223,14 +232,14 @@ describe('warnings about workflow runs', () => {
   })
 })
 
-describe('a limit with open workflow runs', () => {
+describe('limit with open workflow runs', () => {
   const spent = (tokens: number): Event => ({
     type: 'session.usage',
     usage: { input_tokens: tokens, output_tokens: 0 },
   })
   const says_ = ['review-w1 (w1)', 'may continue to spend', 'budget']
 
-  test('prints at a limit that open workflow runs may continue to spend, and counts them', async () => {
+  test('events run prints at a limit that open workflow runs may continue to spend, and counts them', async () => {
     const service = open([running, created('w1'), spent(1000)], {
       posts: [
         { of: 'user.message', next: [running, created('w1'), spent(1000)] },
@@ -244,7 +253,7 @@ describe('a limit with open workflow runs', () => {
   })
 
   test.each([true, false])(
-    'interrupts an idle session once at a limit, and does not wait (interrupts are shown: %s)',
+    'events run interrupts an idle session once at a limit, and does not wait (interrupts are shown: %s)',
     async (isShown) => {
       const hidden = { listed: 'never', streamed: 'never' } as const
       const service = open([], {
@@ -261,8 +270,8 @@ describe('a limit with open workflow runs', () => {
   )
 })
 
-describe('a waiting tool use during a workflow run', () => {
-  test('follow prints events until the workflow run has ended, then exits with 12', async () => {
+describe('waiting tool use during a workflow run', () => {
+  test('events follow prints events until the workflow run has ended, then exits with 12', async () => {
     const service = createSessionService({
       history: [asks('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
     })
@@ -272,7 +281,7 @@ describe('a waiting tool use during a workflow run', () => {
     expect(out).toContain('of the run')
   })
 
-  test('follow exits with 12 at once if a tool use waits and the workflow run is idle', async () => {
+  test('events follow exits with 12 at once if a tool use waits and the workflow run is idle', async () => {
     const service = createSessionService({
       history: [asks('x'), running, created('w1'), bash('t1'), waitsFor('t1'), pauses('w1')],
     })
