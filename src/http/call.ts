@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import type { Deadline } from '../deadline.ts'
 import type { Call } from '../endings.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
@@ -103,7 +104,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       repeat: endpoint.repeat,
       retries: isSingle ? 0 : retries,
       retryUnknown,
-      deadline: deadline.atMs,
+      deadline,
       requireLock,
     })
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
@@ -127,12 +128,11 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         },
         complete(error) {
           call.end()
-          const failure = completeReadFailure(error, facts)
-          return failure instanceof CliError && failure !== error ? explain(failure) : error
+          return error instanceof CliError ? explain(completeReadFailure(error, facts)) : error
         },
       }
       await read?.(answer).catch((error) => {
-        throw completeReadFailure(error, facts)
+        throw error instanceof CliError ? completeReadFailure(error, facts) : error
       })
       summary.requestId = head.requestId
       return answer
@@ -215,13 +215,15 @@ interface ResponseFacts {
   attempts: number
 }
 
-interface CallPolicy extends RetryPolicy {
+interface CallPolicy extends Omit<RetryPolicy, 'deadline'> {
+  deadline: Deadline
   /** Throws a `CliError` if another run has taken the lock of this run. */
   requireLock: RequestParts['requireLock']
 }
 
 /** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
 function createCallRules({ host, messages }: Context, call: Call, policy: CallPolicy): RetryRules {
+  const { deadline } = policy
   let furthest: CliError | undefined
   let last: CliError | undefined
   return {
@@ -229,7 +231,10 @@ function createCallRules({ host, messages }: Context, call: Call, policy: CallPo
       const before = call.state()
       call.reach(getDeliveryState(result))
       const now = host.timers.now()
-      const wait = decideRetry(policy, result, { attempt: attempts, now, random: host.timers.random() })
+      const random = host.timers.random()
+      const wait = deadline.hasPassed
+        ? result
+        : decideRetry({ ...policy, deadline: deadline.atMs }, result, { attempt: attempts, now, random })
       const ended = wait instanceof CliError ? wait : result
       // "Nothing was sent" would be false after an earlier attempt.
       last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
@@ -257,9 +262,7 @@ const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
 /** Adds the details of the response to a failure of reading the response, or of writing the received data. */
-function completeReadFailure(failure: unknown, { status, attempts, head }: ResponseFacts): unknown {
-  // A failure with attempts belongs to another call, which has added its own details.
-  if (!(failure instanceof CliError) || failure.details.attempts !== undefined) return failure
+function completeReadFailure(failure: CliError, { status, attempts, head }: ResponseFacts): CliError {
   const { isErrorInSuccess, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
   const message = isErrorInSuccess ? `the service answered ${status} with an error` : failure.message

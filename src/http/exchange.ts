@@ -56,9 +56,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     const { timeout } = options
     this.#limits = createTimeLimits({ timeout, deadline: request.deadline }, (why, passed) => {
       const isOfUser = passed !== undefined && passed.limitText === undefined
-      this.#fail(
-        this.#failure(why).with({ isPermanent: passed !== undefined, deadline: isOfUser || undefined }),
-      )
+      this.#fail(this.#failure(why).with({ deadline: isOfUser || undefined }))
     })
   }
 

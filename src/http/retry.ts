@@ -127,10 +127,8 @@ function rowOf({ kind, details }: CliError): StatusRow {
 /** Returns whether the same command may be run again after a failed call. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   const { isTransient } = rowOf(failure)
-  const { isPermanent, deadline } = failure.details
-  // An unknown host or a bad certificate. A passed deadline ends all attempts too, but the next run has
-  // another one.
-  if (failure.kind === 'not-sent' && isPermanent && !deadline) return 'never'
+  // An unknown host or a bad certificate.
+  if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return isTransient ? 'later' : 'never'
   return isTransient || failure.kind === 'response' ? 'look-first' : 'never'
 }

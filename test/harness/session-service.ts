@@ -441,7 +441,7 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
 
 /** Returns the failure of a request that was sent before its deadline. */
 function failLate({ limitText }: Deadline): CliError {
-  const details = { isPermanent: true, ...(limitText === undefined && { deadline: true }) }
+  const details = limitText === undefined ? { deadline: true } : {}
   return new CliError('unknown', limitText ?? 'the deadline passed', details)
 }
 

@@ -28,7 +28,7 @@ test('aborting a sent request closes its connection and forbids a retry', async 
   const exchange = openExchange(0, open)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
-    details: { isPermanent: true },
+    details: { deadline: true },
   })
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({ kind: 'not-sent' })
   expect([...open]).toEqual([])

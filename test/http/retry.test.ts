@@ -150,7 +150,7 @@ test.each<
   ['an unknown host', new CliError('not-sent', 'x', { isPermanent: true }), 'not-sent', 'never', 'never'],
   [
     'a deadline while connecting',
-    new CliError('not-sent', 'x', { isPermanent: true, deadline: true }),
+    new CliError('not-sent', 'x', { deadline: true }),
     'not-sent',
     'later',
     'later',

@@ -166,7 +166,7 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
  * run.
  */
 function ignoreCut(error: unknown): { done: true; value: undefined } {
-  if (error instanceof CliError && !error.details.isPermanent) return { done: true, value: undefined }
+  if (error instanceof CliError && !error.details.deadline) return { done: true, value: undefined }
   throw error
 }
 
