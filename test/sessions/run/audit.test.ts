@@ -18,7 +18,11 @@ function openIn(cwd: string, file: string | undefined, deadlineMs = Infinity) {
   const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
   const deadline = new Deadline(timers, deadlineMs)
   const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
-  const context = { host, timers, note() {}, cleanups: new Set() } as unknown as Context
+  const context = {
+    host: { ...host, timers },
+    messages: { note() {} },
+    cleanups: new Set(),
+  } as unknown as Context
   return Audit.open(context, { address: 'https://agents.test', session: 's1', deadline }, file)
 }
 
