@@ -32,7 +32,7 @@ const open = (
     host: { cwd: dirname(path) },
     deadline: new Deadline(realTimers, deadline),
     summary: new Summary(0),
-    note() {},
+    messages: { note() {} },
   }
   return openResults({ ...world, cleanups: new ActiveSet() } as unknown as Context, {
     name: basename(path),

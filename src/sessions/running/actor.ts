@@ -20,15 +20,15 @@ import {
   type KnownToolUse,
   type Rules,
 } from './judgement.ts'
+import type { Plan } from './plan.ts'
 import { type GivenReply, Replies } from './replies.ts'
 import { interruptedResult } from './replying.ts'
 import type { SessionRun } from './resumption.ts'
 
-/** Rules for the tool uses of a session, and the commands that execute them. */
-export interface ReplyRules extends Rules {
-  /** Maximum time of a command, in milliseconds. */
-  toolTimeout: number
+interface ReplyOptions {
+  plan: Pick<Plan, 'rules'>
   prompt: ConfirmationPrompt
+  denials: Denials
 }
 
 /** Reason why only a person may reply to an id. */
@@ -42,7 +42,8 @@ const replyableIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -
 export class Actor {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #rules: ReplyRules
+  readonly #rules: Plan['rules']
+  readonly #prompt: ConfirmationPrompt
   readonly #replies: Replies
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
@@ -51,11 +52,12 @@ export class Actor {
   /** Number of commands that returned a result in this run. */
   #commandCount = 0
 
-  constructor(run: SessionRun, follower: Follower, rules: ReplyRules, denials: Denials) {
+  constructor(run: SessionRun, follower: Follower, { plan, prompt, denials }: ReplyOptions) {
     this.#run = run
     this.#follower = follower
-    this.#rules = rules
-    this.#replies = new Replies(run, follower, denials, rules.prompt)
+    this.#rules = plan.rules
+    this.#prompt = prompt
+    this.#replies = new Replies(run, follower, denials, prompt)
     const countOf = (decision: Decision) =>
       [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.summary.figures.toolUses = () => ({
@@ -92,7 +94,7 @@ export class Actor {
   #withdrawOutdated(): void {
     this.#openQuestions = this.#openQuestions.filter((use) => {
       const why = this.#replies.findClosedReason(use)
-      if (why !== undefined) this.#rules.prompt.withdraw(use.id, why)
+      if (why !== undefined) this.#prompt.withdraw(use.id, why)
       return why === undefined
     })
   }
@@ -104,7 +106,7 @@ export class Actor {
   dismiss(): void {
     this.#replies.isDismissed = true
     for (const { id } of this.#openQuestions)
-      this.#rules.prompt.withdraw(id, 'the session is not followed any more')
+      this.#prompt.withdraw(id, 'the session is not followed any more')
     this.#openQuestions = []
   }
 
@@ -201,7 +203,7 @@ export class Actor {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
     this.#openQuestions = questions.map(({ use }) => use)
     try {
-      return await this.#rules.prompt.ask(
+      return await this.#prompt.ask(
         questions.map(({ use, why }) => ({ ...use, why, call: identifyCall(use) })),
       )
     } finally {

@@ -176,6 +176,11 @@ export class Audit {
       )
   }
 
+  /** A later run can resume this run. */
+  get hasFile(): boolean {
+    return this.#file !== undefined
+  }
+
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true

@@ -8,11 +8,10 @@ import type { Follower } from '../following/follower.ts'
 import { describeRun } from '../following/incidents.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
-import type { SessionRequestParts } from '../session.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
-import { Budget, hasLimits, type LimitFlags } from './budget.ts'
-import { postOnce } from './posting.ts'
+import type { Budget } from './budget.ts'
+import { postOnce, resolve } from './posting.ts'
 import type { SessionRun } from './resumption.ts'
 
 /** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
@@ -23,22 +22,21 @@ const maxNamedRuns = 10
 
 const interrupt = { type: 'user.interrupt' }
 
-const tooLong = 'the session did not become idle within 30 s of the interrupt'
+/** Text of the failure if the deadline of a run passes after an interrupt. */
+export const notIdleText = 'the session did not become idle within 30 s of the interrupt'
 
 /** Maximum time until a session becomes idle: by itself, and after an interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Reads the usage of a run for the report, and interrupts the session at a limit: once, if it does not become
- * idle by itself. `Resumption.interrupt` has the state.
+ * idle by itself. `Resumption.interrupt` has the state. The deadline of the run passes when an interrupted
+ * session had enough time.
  */
 export class Bounds {
   readonly #run: SessionRun
+  readonly #follower: Follower
   readonly #budget: Budget
-  readonly #hasLimits: boolean
-  /** The usage is displayed or limited. */
-  readonly #isShown: boolean
-  #follower: Follower | undefined
   #cancelQuery = () => {}
   /** The exceeded limit, as a text. */
   #excess = ''
@@ -49,20 +47,11 @@ export class Bounds {
   #failure: unknown
   /** The interrupt was sent, and its response does not show whether it was accepted. */
   #isInDoubt = false
-  /** Parts of the run's requests. Their deadline passes when an interrupted session had enough time. */
-  readonly parts: SessionRequestParts
 
-  constructor(run: SessionRun, flags: LimitFlags) {
+  constructor(run: SessionRun, follower: Follower, budget: Budget) {
     this.#run = run
-    this.parts = { ...run.parts, deadline: run.parts.deadline.narrow(Infinity, tooLong) }
-    this.#budget = new Budget(flags)
-    this.#hasLimits = hasLimits(flags)
-    const { context } = run
-    this.#isShown = context.host.stderr.isTerminal || context.flags.report !== undefined || hasLimits(flags)
-  }
-
-  addPast(items: readonly EventItem[]): void {
-    for (const { event } of items) this.#budget.add(event)
+    this.#follower = follower
+    this.#budget = budget
   }
 
   /** Called before the run sends its task, or continues the session without one. */
@@ -75,14 +64,13 @@ export class Bounds {
    * Starts to count the usage of the session as the run's. Before the task is sent, the session may work for
    * another client.
    */
-  follow(follower: Follower): void {
-    this.#follower = follower
+  follow(): void {
     this.#updateReport()
-    if (this.#hasLimits) this.#scheduleQuery()
+    if (this.#budget.hasLimits) this.#scheduleQuery()
   }
 
   add(items: readonly EventItem[]): void {
-    this.addPast(items)
+    for (const { event } of items) this.#budget.add(event)
     this.#check()
   }
 
@@ -104,7 +92,7 @@ export class Bounds {
   /** Warns of open workflow runs, because an interrupt ends no workflow run (public clients, 10). */
   #warnOfOpenRuns(): void {
     const { context, parts } = this.#run
-    const runs = this.#follower?.state.openRuns ?? []
+    const runs = this.#follower.state.openRuns
     if (runs.length === 0) return
     const { cost } = this.#budget.session
     const command = cost ? `: ${formatBudgetCommand(context, parts.params.session, cost)}` : ''
@@ -132,7 +120,13 @@ export class Bounds {
   }
 
   get #isStopped(): boolean {
-    return this.#follower?.state.stop !== undefined
+    return this.#follower.state.stop !== undefined
+  }
+
+  /** The usage is displayed or limited. */
+  get #isShown(): boolean {
+    const { host, flags } = this.#run.context
+    return host.stderr.isTerminal || flags.report !== undefined || this.#budget.hasLimits
   }
 
   #scheduleQuery(): void {
@@ -180,7 +174,7 @@ export class Bounds {
   }
 
   #startInterrupt(): Deadline {
-    const end = this.parts.deadline.narrow(Infinity, 'the session became idle')
+    const end = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
     this.#attempt = this.#attempt.then(() => this.#interrupt(end))
     return end
   }
@@ -199,28 +193,17 @@ export class Bounds {
    * run, or while such an interrupt may still arrive.
    */
   async #interrupt(end: Deadline): Promise<void> {
-    const { audit, context, resumption } = this.#run
-    const {
-      messages,
-      host: { timers },
-    } = context
-    const earlier = audit.interrupt
-    for (let wait = graceMs; wait > 0; ) {
-      await end.wait(Math.min(wait, maxInterruptMs))
-      if (end.hasPassed || resumption.interrupt === 'sent') return
-      if (this.#isStopped) return this.#cancelInterrupt()
-      if (earlier === undefined) break
-      if (this.#follower?.turn.isInterrupted) {
-        messages.note(`${this.#excess}: an earlier run has interrupted the session`)
-        this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
-        resumption.interrupt = 'sent'
-        return
-      }
-      wait = earlier + maxInterruptMs - timers.wallTime()
-      if (wait > 0)
-        messages.note(`${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`)
+    const { audit, context, parts, resumption } = this.#run
+    await end.wait(graceMs)
+    const isKnown = audit.interrupt !== undefined && (await this.#findEarlier(audit.interrupt, end))
+    if (end.hasPassed || resumption.interrupt === 'sent') return
+    if (this.#isStopped) return this.#cancelInterrupt()
+    parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
+    if (isKnown) {
+      context.messages.note(`${this.#excess}: an earlier run has interrupted the session`)
+      resumption.interrupt = 'sent'
+      return
     }
-    this.parts.deadline.moveTo(timers.now() + maxInterruptMs)
     try {
       await this.#post(end)
       resumption.interrupt = 'sent'
@@ -228,11 +211,32 @@ export class Bounds {
       const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
       resumption.interrupt = 'wanted'
       // The session became idle meanwhile.
-      if (refusal && this.#end !== end) return this.parts.deadline.moveTo(Infinity)
+      if (refusal && this.#end !== end) return this.#run.parts.deadline.moveTo(Infinity)
       this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
-      this.parts.deadline.pass()
-      this.#follower?.close()
+      this.#run.parts.deadline.pass()
+      this.#follower.close()
     }
+  }
+
+  /**
+   * Returns whether the session shows the interrupt of an earlier run. Waits until that interrupt must have
+   * arrived: 30 s after `sentAt`, a wall-clock time.
+   */
+  async #findEarlier(sentAt: number, end: Deadline): Promise<boolean> {
+    const { context, parts } = this.#run
+    const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
+    const access = { ...this.#run, parts: { ...parts, deadline: end } }
+    const isShown = await resolve(access, {
+      // The follower reads the list meanwhile.
+      read: async () => this.#follower.turn.isInterrupted || undefined,
+      // The time is unknown if another program has changed the audit.
+      maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
+      whenWaiting: () =>
+        context.messages.note(
+          `${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`,
+        ),
+    })
+    return isShown === true
   }
 
   /**
@@ -241,11 +245,11 @@ export class Bounds {
    */
   async #post(end: Deadline): Promise<void> {
     const { audit, context, resumption } = this.#run
-    const access = { ...this.#run, parts: { ...this.parts, deadline: end } }
+    const access = { ...this.#run, parts: { ...this.#run.parts, deadline: end } }
     const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
     await retry(end, new ReconnectPolicy(access), async () => {
       const { is, failure } = await postOnce(access, body, {
-        write: (event, reason) => {
+        record: (event, reason) => {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
           if (event !== 'sent') return
           audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
@@ -258,8 +262,8 @@ export class Bounds {
       // If the interrupt may have arrived, the next idle event shows it.
       this.#isInDoubt = is === 'unknown'
       if (this.#isInDoubt) return
-      this.#follower?.addAccepted(interrupt)
-      this.#follower?.wake()
+      this.#follower.addAccepted(interrupt)
+      this.#follower.wake()
     })
   }
 
@@ -269,7 +273,7 @@ export class Bounds {
     if (interrupt === 'unwanted') return error
     if (error === undefined) {
       if (interrupt !== 'sent') return undefined
-      const isShown = this.#follower?.turn.isInterrupted
+      const isShown = this.#follower.turn.isInterrupted
       return this.#createStoppedError(
         this.#isInDoubt && !isShown
           ? '; an interrupt was sent, and whether it arrived is not known: it may stop the next turn'
@@ -279,7 +283,7 @@ export class Bounds {
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
     if (error.kind === 'waiting') return this.#createStoppedError('', { pending, problems })
-    const isLate = this.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
+    const isLate = this.#run.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
     if (!isLate) return error
     if (interrupt !== 'sent') return this.#createRefusedInterruptError()
     return this.#createStoppedError(

@@ -12,10 +12,6 @@ export interface LimitFlags {
   maxCost?: string
 }
 
-/** Returns whether the run has a limit. */
-export const hasLimits = ({ maxTotalTokens, maxCost }: LimitFlags): boolean =>
-  maxTotalTokens !== undefined || maxCost !== undefined
-
 /** Usage of a new session. */
 const unused = 'unused'
 
@@ -49,6 +45,10 @@ export class Budget {
 
   constructor(flags: LimitFlags = {}) {
     this.#flags = flags
+  }
+
+  get hasLimits(): boolean {
+    return this.#flags.maxTotalTokens !== undefined || this.#flags.maxCost !== undefined
   }
 
   /** Starts the run. Earlier usage does not count. */

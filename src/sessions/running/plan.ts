@@ -22,7 +22,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
 }
 
 /** Events that a run sends once before it follows the session. */
-export interface Task {
+interface Task {
   body: Uint8Array
   /** Identifies the task in the audit. */
   hash: string
@@ -58,7 +58,8 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     after: options.after,
     rules,
     wanted,
-    isAudited: options.audit !== undefined,
+    limits: options as LimitFlags,
+    auditPath: options.audit,
     failsOnToolError: options.failOnToolError === true,
   }
 }

@@ -10,7 +10,7 @@ import type { SessionAccess } from '../session.ts'
 import { maxDoubtMs } from './replying.ts'
 
 /** The result of posting events, as the audit records it. */
-export interface Posted {
+interface Posted {
   is: 'accepted' | 'refused' | 'unknown'
   /** The events that the receipt names. */
   named: readonly SessionEvent[]
@@ -20,8 +20,8 @@ export interface Posted {
 
 interface PostOptions {
   /** Writes a line of the audit to the disk. */
-  write(event: 'sent' | Posted['is'], reason?: string): void
-  /** Number of events that a receipt has to name, if it names any. */
+  record(event: 'sent' | Posted['is'], reason?: string): void
+  /** Number of events that a receipt has to name, if it names any. If omitted, any receipt is whole. */
   count?: number
   /** One attempt only, because the caller has its own retry rules. */
   isSingle?: boolean
@@ -32,21 +32,30 @@ interface PostOptions {
 }
 
 /**
- * Posts events once: writes `sent` to the audit before a byte leaves, and then the result. Throws a `CliError`
- * if the audit cannot be written. If the events were certainly not accepted, that failure is thrown instead.
+ * Posts events once: records `sent` before a byte leaves, and then the result, each once. If a receipt may
+ * name any number of events, `accepted` is recorded before the receipt is read, because a run that is killed
+ * meanwhile needs that line to resume. Throws a `CliError` if the audit cannot be written. If the events were
+ * certainly not accepted, that failure is thrown instead.
  */
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
   body: Uint8Array,
-  { write, count = 0, isSingle = true, accepted, onAccepted }: PostOptions,
+  { record, count, isSingle = true, accepted, onAccepted }: PostOptions,
 ): Promise<Posted> {
-  write('sent')
+  record('sent')
+  let isRecorded = false
+  const recordAcceptance = () => {
+    onAccepted?.()
+    if (count !== undefined) return
+    record('accepted')
+    isRecorded = true
+  }
   let posted: Posted
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
-      readReceipt(context, response, { accepted, onAccepted }),
+      readReceipt(context, response, { accepted, onAccepted: recordAcceptance }),
     )
-    const isWhole = named.length === 0 || named.length >= count
+    const isWhole = named.length === 0 || named.length >= (count ?? 0)
     const failure = new CliError('unknown', 'the receipt names only some of the events')
     posted = isWhole ? { is: 'accepted', named } : { is: 'unknown', named, failure }
   } catch (failure) {
@@ -54,7 +63,7 @@ export async function postOnce(
     posted = { is: findResult(failure), named: [], failure }
   }
   try {
-    write(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
+    if (!isRecorded) record(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
   } catch (error) {
     throw posted.is === 'refused' ? posted.failure : error
   }
@@ -71,20 +80,21 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): Posted['i
 /** Pauses between two lists. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
-interface PollOptions {
+interface Doubt<T> {
+  /** Returns what the list proves about the posted events, or `undefined` if it proves nothing yet. */
+  read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
   /** Called before the first pause. */
   whenWaiting?(): void
 }
 
 /**
- * Lists the events repeatedly until `read` finds something. Returns `undefined` after `maxMs` or at the
- * deadline. Throws a `CliError`.
+ * Resolves a doubt about an earlier post: lists the events until `read` returns a result. Returns `undefined`
+ * after `maxMs` or at the deadline. Throws a `CliError`.
  */
-export async function pollList<T>(
+export async function resolve<T>(
   access: SessionAccess,
-  read: (list: AsyncIterable<readonly EventItem[]>) => Promise<T | undefined>,
-  { maxMs = maxDoubtMs, whenWaiting = () => {} }: PollOptions = {},
+  { read, maxMs = maxDoubtMs, whenWaiting = () => {} }: Doubt<T>,
 ): Promise<T | undefined> {
   const deadline = access.parts.deadline.narrow(maxMs, `no whole list within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }

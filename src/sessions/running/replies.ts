@@ -13,7 +13,7 @@ import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
-import { pollList, postOnce } from './posting.ts'
+import { postOnce, resolve } from './posting.ts'
 import {
   getNextStep,
   maxDoubtMs,
@@ -229,7 +229,7 @@ export class Replies {
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     const { is, failure } = await postOnce(this.#run, body, {
       count: replies.length,
-      write: (event, reason) => {
+      record: (event, reason) => {
         for (const { use } of replies)
           if (event === 'sent') this.record(use, { event, sent }, { rest })
           else this.record(use, { event }, { reason })
@@ -272,9 +272,9 @@ export class Replies {
       [...this.#doubts.values()].filter((doubt) => this.#getReply(doubt.use.id).is === 'in-doubt')
     if (left().length === 0) return
     let seen: SessionState | undefined
-    const isOver = await pollList(
-      this.#run,
-      async (list) => {
+    const isOver = await resolve(this.#run, {
+      maxMs: this.#getMaxPollMs(left().map(({ use }) => use)),
+      read: async (list) => {
         const state = new SessionState()
         const items: EventItem[] = []
         for await (const page of list)
@@ -287,8 +287,7 @@ export class Replies {
         this.#follower.addList(items)
         return left().length === 0 || this.#hasNextStep || undefined
       },
-      { maxMs: this.#getMaxPollMs(left().map(({ use }) => use)) },
-    )
+    })
     // A session that works again does not wait for the reply. If the session becomes idle and waits for the
     // reply anew, the list is read again.
     const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>

@@ -3,10 +3,11 @@ import type { Ending } from '../../endings.ts'
 import { asStoppedFailure, CliError } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
-import type { FollowedTurn } from '../following/followed-turn.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import { type FollowedTurn, isTask } from '../following/followed-turn.ts'
+import type { Follower } from '../following/follower.ts'
 import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
-import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type Plan } from './plan.ts'
 import { hashTask } from './task.ts'
@@ -47,11 +48,8 @@ export class Resumption implements Ending {
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
-  /** Returns the id of the task. The list may lag, so a run without an audit has to wait until the list shows it. */
-  findTaskId = (): string | undefined => undefined
-
-  /** Returns the state of the session while the run follows it. */
-  getState = (): SessionState | undefined => undefined
+  /** The followed session, and the events of the task that this run sent. */
+  #followed: { follower: Follower; sent: readonly SessionEvent[] } | undefined
 
   constructor(context: Context, plan: Plan, audit: Audit) {
     this.#context = context
@@ -62,6 +60,11 @@ export class Resumption implements Ending {
   /** Records that the run has nothing left to send. */
   begin(task: 'accepted' | 'taken-up'): void {
     this.#task = task
+  }
+
+  /** The run follows the session from now on. `sent` are the events of the task, if this run sent one. */
+  follow(follower: Follower, sent: readonly SessionEvent[] = []): void {
+    this.#followed = { follower, sent }
   }
 
   get isAccepted(): boolean {
@@ -81,9 +84,13 @@ export class Resumption implements Ending {
 
   /** Returns the command that continues the session without a message. */
   getCommandWithoutMessage(): string[] {
-    const { isAudited, after } = this.#plan
-    const id = isAudited ? undefined : (this.findTaskId() ?? after)
-    return createResumeCommand(this.#context, this.#session, { after: id })
+    const after = this.#audit.hasFile ? undefined : (this.#findTaskId() ?? this.#plan.after)
+    return createResumeCommand(this.#context, this.#session, { after })
+  }
+
+  /** The list may lag, so a run that is resumed without an audit has to wait until the list shows this id. */
+  #findTaskId(): string | undefined {
+    return this.#followed?.follower.turn.taskId ?? this.#followed?.sent.findLast(isTask)?.id
   }
 
   /**
@@ -109,12 +116,18 @@ export class Resumption implements Ending {
   /** Describes what the session does while nobody follows it, and how to resume. */
   words(): string | undefined {
     if (!this.isAccepted)
-      return this.#plan.isAudited && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
-    const waits = (this.getState()?.asked.length ?? 0) > 0
+      return this.#audit.hasFile && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
+    const state = this.#followed?.follower.state
+    const waits = (state?.asked.length ?? 0) > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     const resume = formatResumeCommand(this.getCommand()).join('\n  ')
-    return this.#task === 'taken-up' && !this.getState() ? resume : `the session ${what}; ${resume}`
+    return this.#task === 'taken-up' && !state ? resume : `the session ${what}; ${resume}`
+  }
+
+  /** An earlier run or another client may have sent the events of a failure, which this run did not send. */
+  explain(error: CliError): CliError {
+    return error.details.sent === 'yes' ? error.with({ sent: this.#context.endings.sent }) : error
   }
 
   /** Returns the failure of a run whose task was interrupted before its answer. */
@@ -136,13 +149,13 @@ export class Resumption implements Ending {
       return await work
     } catch (failure) {
       const error = asStoppedFailure(failure)
-      throw error instanceof CliError ? this.#explain(error) : error
+      throw error instanceof CliError ? this.#withCommand(error) : error
     }
   }
 
   /** Adds the resume command. A failure must not look like a reason to send the task again. */
-  #explain(error: CliError): CliError {
-    const { isAudited } = this.#plan
+  #withCommand(error: CliError): CliError {
+    const isAudited = this.#audit.hasFile
     const resume = this.getCommand()
     if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isAccepted) {
       const retry = isAudited ? 'later' : 'never'
@@ -179,7 +192,7 @@ export class Resumption implements Ending {
     const isTold = isGone || isPermanentServiceError(error)
     const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
     // With an audit, the same command resumes, so a transient failure can be retried.
-    const isWorthIt = this.#plan.isAudited && (details.retry ?? 'never') !== 'never'
+    const isWorthIt = this.#audit.hasFile && (details.retry ?? 'never') !== 'never'
     const retry = isWorthIt ? 'later' : 'look-first'
     const more = { ...details, ...known, retry, consequence: acceptedText, resume } as const
     return new CliError(isTold ? error.kind : 'response', message, more)

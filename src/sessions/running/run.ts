@@ -16,10 +16,11 @@ import { createSentEvents, openFollowerBeforeSending } from '../sending/delivery
 import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
-import { Bounds } from './bounds.ts'
+import { Bounds, notIdleText } from './bounds.ts'
+import { Budget } from './budget.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
-import { type Plan, type RunOptions, readPlan } from './plan.ts'
+import type { Plan } from './plan.ts'
 import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
 import { endTask, findSentTask, sendTask } from './sent-task.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
@@ -35,37 +36,31 @@ import {
  * Sends a task, or continues a session, and replies to tool uses until the work is done. Throws a `CliError`
  * if it was not done: of kind `waiting`, `stuck`, `denied`, `stopped` or `unknown` among others.
  */
-export async function runTask(context: Context, options: RunOptions, words: string[]): Promise<CommandEnd> {
-  const plan = await readPlan(context, options, words)
-  const caller = createCaller(context, plan.settings)
-  const { parts, task } = plan
+export async function runTask(context: Context, plan: Plan): Promise<CommandEnd> {
+  const { settings, parts, task, auditPath } = plan
+  const caller = createCaller(context, settings)
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
-  const { session } = parts.params
-  const workplace = { address: plan.settings.values.agentsUrl, session, deadline: context.deadline }
-  const audit = await Audit.open(context, workplace, options.audit)
+  const workplace = { ...parts.params, address: settings.values.agentsUrl, deadline: parts.deadline }
+  const audit = await Audit.open(context, workplace, auditPath)
   const resumption = new Resumption(context, plan, audit)
   const run = {
     context: { ...context, output: ignoreClosedReader(context.output) },
     caller,
-    parts: { ...parts, requireLock: () => audit.requireLocks() },
+    parts: {
+      ...parts,
+      deadline: parts.deadline.narrow(Infinity, notIdleText),
+      requireLock: () => audit.requireLocks(),
+    },
     audit,
     resumption,
   }
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   try {
-    const work = () => execute(run, plan, options, prompt)
-    const { failure, lastStep } = await context.endings.during(resumption, work)
-    return { failure: failure && withOwnSent(failure), lastStep }
-  } catch (error) {
-    throw error instanceof CliError ? withOwnSent(error) : error
+    const end = await context.endings.during(resumption, () => execute(run, plan, prompt))
+    return { ...end, failure: end.failure && resumption.explain(end.failure) }
   } finally {
     prompt.close()
-  }
-
-  /** An earlier run or another client may have sent the requests of a failure, which this run did not send. */
-  function withOwnSent(error: CliError): CliError {
-    return error.details.sent === 'yes' ? error.with({ sent: context.endings.sent }) : error
   }
 }
 
@@ -73,40 +68,35 @@ export async function runTask(context: Context, options: RunOptions, words: stri
  * Sends the task unless an earlier run has sent it, and follows the session to its answer. The last step marks
  * the task as done.
  */
-async function execute(
-  run: SessionRun,
-  plan: Plan,
-  options: RunOptions,
-  prompt: ConfirmationPrompt,
-): Promise<CommandEnd> {
+async function execute(run: SessionRun, plan: Plan, prompt: ConfirmationPrompt): Promise<CommandEnd> {
   const { context, audit, resumption } = run
   const shown = await findSentTask(run, plan)
   const task = shown ? undefined : plan.task
   if (!task) resumption.begin('taken-up')
   const own = plan.task || plan.after !== undefined ? shown : undefined
-  const bounds = new Bounds(run, options)
+  const budget = new Budget(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
   const before = new TaskCounter(task && getFingerprints(createSentEvents(task.body, [])))
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
-    bounds.addPast(items)
+    for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
     if (!task) incidents.addPast(items, own)
     for (const item of items) before.add(item)
   }
-  const bounded = { ...run, parts: bounds.parts }
   const follower = task
-    ? await openFollowerBeforeSending(bounded, { showPast })
-    : await resumption.addResume(openFollower(bounded, { showPast, needsPast: true, ownTaskIds: own }))
-  const actor = new Actor(bounded, follower, { ...plan.rules, prompt }, denials)
+    ? await openFollowerBeforeSending(run, { showPast })
+    : await resumption.addResume(openFollower(run, { showPast, needsPast: true, ownTaskIds: own }))
+  const bounds = new Bounds(run, follower, budget)
+  const actor = new Actor(run, follower, { plan, prompt, denials })
   try {
     await bounds.begin(task !== undefined)
     if (!task && !own?.size) await follower.doubtStop()
-    if (before.endsWithTask && !plan.isAudited) await confirmRepetition(run)
+    if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
     const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
-    resumption.findTaskId = () => follower.turn.taskId ?? sent?.findLast(isTask)?.id
-    bounds.follow(follower)
+    resumption.follow(follower, sent)
+    bounds.follow()
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
     // An interrupted task stays open, but a run that sent only an interrupt is done.
@@ -209,7 +199,6 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
   }
   let { sent } = followed
   let failure: unknown
-  resumption.getState = () => follower.state
   do {
     try {
       await followAndPrint(context, follower, {

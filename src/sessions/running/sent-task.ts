@@ -5,8 +5,8 @@ import { formatBriefName } from '../plain-name.ts'
 import { createSentEvents } from '../sending/delivery.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
-import type { Plan, Task } from './plan.ts'
-import { type Posted, pollList, postOnce } from './posting.ts'
+import type { Plan } from './plan.ts'
+import { postOnce, resolve } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 
@@ -25,7 +25,7 @@ export async function findSentTask(
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const events = task && createSentEvents(task.body, [])
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await pollList(run, (list) => findTask(list, earlier, events), { whenWaiting })
+  const ids = await resolve(run, { read: (list) => findTask(list, earlier, events), whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -56,9 +56,9 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   const { context, parts } = run
   const whenWaiting = () =>
     context.messages.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
-  const found = await pollList(
-    run,
-    async (list) => {
+  const found = await resolve(run, {
+    whenWaiting,
+    async read(list) {
       let [isListed, showsClients] = [false, false]
       for await (const items of list)
         for (const { event } of items) {
@@ -67,8 +67,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
         }
       return isListed ? new Set([id]) : showsClients ? undefined : new Set<string>()
     },
-    { whenWaiting },
-  )
+  })
   if (found) return found
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
@@ -85,24 +84,17 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
  */
 export async function sendTask(
   run: SessionRun,
-  { body, hash }: Task,
+  { body, hash }: NonNullable<Plan['task']>,
   known: ListSnapshot,
 ): Promise<SessionEvent[]> {
   const { audit, resumption } = run
-  const record = (event: 'sent' | Posted['is'], reason?: string) =>
-    audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
   try {
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
       accepted: acceptedText,
-      onAccepted() {
-        resumption.begin('accepted')
-        // Written before the receipt is read, because a run that is killed meanwhile needs it to resume.
-        record('accepted')
-      },
-      write(event, reason) {
-        if (event !== 'accepted' || audit.task?.is !== 'accepted') record(event, reason)
-      },
+      onAccepted: () => resumption.begin('accepted'),
+      record: (event, reason) =>
+        audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined }),
     })
     if (failure) throw failure
     return createSentEvents(body, named)

@@ -37,8 +37,8 @@ async function send(...events: object[]): Promise<void> {
 }
 
 test('a follower delivers the events that follow a reply to a tool use', async () => {
-  const host = { stderr: { isTerminal: true } }
-  const context = { timers: realTimers, note() {}, host } as unknown as Context
+  const host = { timers: realTimers, stderr: { isTerminal: true } }
+  const context = { messages: { note() {} }, host } as unknown as Context
   await send({ type: 'user.message', content: [{ type: 'text', text: 'use two tools' }] })
   const follower = await openFollower({ context, caller, parts })
   const { state } = follower

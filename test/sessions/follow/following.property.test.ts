@@ -171,7 +171,10 @@ describe.each(worlds)('service where %s', (_, limits) => {
       const clock = createClock()
       const service = createSessionService(scenario, clock)
       const follower = await openFollower({
-        context: { timers: clock, note() {}, host: { stderr: { isTerminal: true } } } as unknown as Context,
+        context: {
+          messages: { note() {} },
+          host: { timers: clock, stderr: { isTerminal: true } },
+        } as unknown as Context,
         caller: createCaller(service),
         parts: { params: { session: 's' }, headers: {}, inspectCommand: '', deadline: new Deadline(clock) },
       })

@@ -72,8 +72,8 @@ function createSession(listed: Event[]) {
     call: async (_, __, read) => read(await get('/events')),
     open: () => get('/stream'),
   } as Pick<Caller, 'call' | 'open'> as Caller
-  const host = { stderr: { isTerminal: true } }
-  const context = { timers: clock, note() {}, host } as unknown as Context
+  const host = { timers: clock, stderr: { isTerminal: true } }
+  const context = { messages: { note() {} }, host } as unknown as Context
   return {
     clock,
     reads,

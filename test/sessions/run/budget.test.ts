@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Budget, hasLimits, type LimitFlags } from '../../../src/sessions/running/budget.ts'
+import { Budget, type LimitFlags } from '../../../src/sessions/running/budget.ts'
 import { readUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
@@ -395,6 +395,6 @@ describe('limits of events run', () => {
     [{ maxCost: '1' }, true],
     [{ maxTotalTokens: 1 }, true],
   ])('events run with the flags %j has a limit: %s', (flags, isBounded) => {
-    expect(hasLimits(flags)).toBe(isBounded)
+    expect(new Budget(flags).hasLimits).toBe(isBounded)
   })
 })

@@ -120,7 +120,7 @@ test('events send prints the accepted events, their ids, or the whole response',
 async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
   const output = { isTerminal: false, write: async (text: unknown) => void steps.push(`out ${text}`) }
-  const context = { flags, output, note: (line: string) => steps.push(line) } as unknown as Context
+  const context = { flags, output } as unknown as Context
   const { status, headers, body } = await responding(response)({ method: 'GET', url: '', headers: {} })
   const accept = () => steps.push('accept')
   const readable = { status, headers, body, accept } as unknown as Parameters<typeof readReceipt>[1]
