@@ -16,7 +16,7 @@ const minute = 60_000
  * `describe` returns the text after `still at work after 3 min: `. Returns a function that stops the lines.
  */
 export function printProgressLines(
-  { host, flags, messages, summary: { startMs } }: LongRun,
+  { host, flags, messages, summary }: LongRun,
   describe: () => string,
 ): () => void {
   const { timers } = host
@@ -24,9 +24,9 @@ export function printProgressLines(
   let stop = waitForNext()
 
   function waitForNext(): () => void {
-    const passed = Math.floor((timers.now() - startMs) / minute)
+    const passed = Math.floor((timers.now() - summary.startMs) / minute)
     const next = passed < 10 ? passed + 1 : (Math.floor(passed / 10) + 1) * 10
-    return schedule(timers, startMs + next * minute - timers.now(), () => {
+    return schedule(timers, summary.startMs + next * minute - timers.now(), () => {
       messages.note(`still at work after ${next} min: ${describe()}`)
       stop = waitForNext()
     })
