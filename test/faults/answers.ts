@@ -5,11 +5,11 @@ import { resetWhenRead, response, type Script } from '../harness/server.ts'
 export const ok = response(message('ok'))
 export const okText = 'ok\n'
 
-/** The session service's receipt, and its printed form. */
+/** Response of the session service to sent events, and its printed form. */
 export const receipt = response('{"data":[{"id":"sevt_1","type":"user.message","processed_at":null}]}')
 export const receiptText = 'sevt_1\tuser.message\t\t\n'
 
-/** Answers the requests with these in turn, and repeats the last one. */
+/** Answers the requests with these responses in order, and repeats the last one. */
 export const answering =
   (...answers: (string | Uint8Array)[]): Script =>
   (socket, _, count) =>

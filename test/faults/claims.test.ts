@@ -10,7 +10,10 @@ const login = '<!doctype html><html><head><title>Please log in</title></head></h
 const html = ['content-type: text/html']
 const envelope = (type: string) => JSON.stringify({ type: 'error', error: { type, message: 'no luck' } })
 
-/** Returns rows for an event whose answer does not prove a delivery, in text and with `--errors json`. */
+/**
+ * Returns rows for an event whose response does not prove that it was accepted, as text and with `--errors
+ * json`.
+ */
 const rowsWithoutProof = (row: Omit<Row, 'code' | 'reqs'> & { kind?: FailureKind }): Row[] => {
   const { kind = 'response', err = [], ...rest } = row
   const code = exitCodes[kind]
@@ -67,42 +70,42 @@ faultsInside('U: claims only what the answer proves', [
     err: ['answered 401 Who', /^(?!.*was accepted)/s],
   }),
   ...rowsWithoutProof({
-    name: 'U24: reports a possible delivery if the server answers with an SSH banner',
+    name: 'U24: reports that the request may have arrived if the server answers with an SSH banner',
     script: closing('SSH-2.0-OpenSSH_9\r\n'),
     err: ['not proper HTTP'],
   }),
   ...rowsWithoutProof({
-    name: 'U25: reports a possible delivery if the server answers with an HTTP/2 GOAWAY frame',
+    name: 'U25: reports that the request may have arrived if the server answers with an HTTP/2 GOAWAY frame',
     script: closing(goAway),
   }),
   ...rowsWithoutProof({
-    name: 'U26: reports a possible delivery after an unrequested 101',
+    name: 'U26: reports that the request may have arrived after an unrequested 101',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
   }),
   ...rowsWithoutProof({
-    name: 'U27: reports a possible delivery if the server answers with HTML without a head',
+    name: 'U27: reports that the request may have arrived if the server answers with HTML without a head',
     script: closing(login),
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports a possible delivery after a login page with status 200',
+    name: 'U28: reports that the request may have arrived after a login page with status 200',
     script: answering(response(login, '200 OK', html)),
     err: ['is not JSON', 'Please log in'],
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports a possible delivery after a login page with the content type of JSON',
+    name: 'U28: reports that the request may have arrived after a login page with the content type of JSON',
     script: answering(response(login)),
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports a possible delivery after a login page that is cut',
+    name: 'U28: reports that the request may have arrived after a login page that is cut',
     script: closing(`${makeHead('200 OK', 'content-length: 999')}${login}`),
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports a possible delivery if a login page is cut after its head',
+    name: 'U28: reports that the request may have arrived if a login page is cut after its head',
     script: closing('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 999\r\n\r\n'),
   }),
   ...['"ok"', 'true', 'ok', '{"data":"x"}', '{"message":"hello"}'].flatMap((body) =>
     rowsWithoutProof({
-      name: `U29: reports a possible delivery if the receipt is ${body}`,
+      name: `U29: reports that the request may have arrived if the response is ${body}`,
       script: answering(response(body)),
     }),
   ),
@@ -114,18 +117,18 @@ faultsInside('U: claims only what the answer proves', [
     ] as const
   ).flatMap(([type, kind]) =>
     rowsWithoutProof({
-      name: `U30: reports a possible delivery after ${type} with status 200`,
+      name: `U30: reports that the request may have arrived after ${type} with status 200`,
       script: answering(response(envelope(type))),
       kind,
       err: ['no luck'],
     }),
   ),
   ...rowsWithoutProof({
-    name: 'U31: reports a possible delivery after an error of an unknown type with status 200',
+    name: 'U31: reports that the request may have arrived after an error of an unknown type with status 200',
     script: answering(response(envelope('odd_error'))),
   }),
   {
-    name: 'U32: reports a possible first delivery if SIGINT ends the wait after a later 429 (needs signals)',
+    name: 'U32: reports that the first request may have arrived if SIGINT ends the wait after a later 429 (needs signals)',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),

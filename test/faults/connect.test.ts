@@ -62,7 +62,7 @@ const selfSigned = makeCertificate('DNS:localhost,IP:127.0.0.1')
 const expired = makeCertificate('DNS:localhost', -1)
 const elsewhere = makeCertificate('DNS:elsewhere.test')
 
-/** Starts a server after parley has announced two retries. */
+/** Starts a server after parley has printed that it retries a second time. */
 async function startLate({ err }: { err(): string }, port: number): Promise<ScriptedServer> {
   while (err().split('trying again').length < 3) await new Promise((resolve) => setTimeout(resolve, 10))
   return serve(answering(ok), { port })

@@ -60,7 +60,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R14: accepts an empty body as a receipt (events)',
+    name: 'R14: accepts an empty body as the response to sent events (events)',
     argv: events,
     script: json(''),
     code: 0,
@@ -68,7 +68,7 @@ faultsInside('R: response content', [
     err: ['the response does not list them'],
   },
   {
-    name: 'R14: accepts a 204 as a receipt (events)',
+    name: 'R14: accepts a 204 as the response to sent events (events)',
     argv: events,
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 0,
@@ -225,7 +225,7 @@ faultsInside('R: response content', [
   ),
   ...['{"data":5}', '[]', '5', 'null'].map(
     (body): Row => ({
-      name: `R28: reports a possible delivery if the receipt has the shape ${body} (events)`,
+      name: `R28: reports that the request may have arrived if the response has the shape ${body} (events)`,
       argv: events,
       script: json(body),
       code: 8,
@@ -234,7 +234,7 @@ faultsInside('R: response content', [
     }),
   ),
   {
-    name: 'R28: reports an accepted event if the receipt lists an event with an invalid id (events)',
+    name: 'R28: reports that the event was accepted if the response lists an event with an invalid id (events)',
     argv: events,
     script: json('{"data":[{"id":5}]}'),
     code: 8,

@@ -76,7 +76,7 @@ faultsOnce('F: answer files', [
     err: ['-o and --thread are the same file'],
   },
   {
-    name: 'F23: creates no thread for an answer without text',
+    name: 'F23: creates no --thread file for an answer without text',
     argv: ['chat', 'hi', '--thread', 't.json'],
     script: answering(response(message(''))),
     code: 8,
@@ -209,7 +209,7 @@ function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during
 
 faultsOnce('F: conversations', [
   {
-    name: 'F10: shows each of six concurrent runs all earlier turns, and loses none',
+    name: 'F10: six concurrent runs of one --thread see all earlier turns, and lose none',
     shell: 'for i in 1 2 3 4 5 6; do parley chat "q$i" --thread t.json -q & done; wait',
     script: echo(50),
     code: 0,
@@ -259,7 +259,7 @@ faultsOnce('F: conversations', [
     },
   },
   {
-    name: 'F13: adds the answer of a run that lost its lock while it was stopped',
+    name: 'F13: adds the answer to a thread although the run lost its lock file while it was suspended',
     shell: `parley chat one --thread t.json & one=$!
       until [ -e requested ]; do sleep 0.1; done; kill -STOP $one
       parley chat two --thread t.json -q; kill -CONT $one; wait $one`,
@@ -280,7 +280,7 @@ faultsOnce('F: conversations', [
       ]),
   },
   {
-    name: 'F14: prints the answer and keeps the file if a thread became invalid meanwhile',
+    name: 'F14: prints the answer and keeps the thread file if the file became invalid during the request',
     argv: [...chat, '--thread', 't.json'],
     ...breakingThread(),
     code: 11,
@@ -291,7 +291,7 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"mine'),
   },
   {
-    name: 'F15: neither takes nor awaits the lock of a thread with --dry-run',
+    name: 'F15: --dry-run neither takes nor waits for the lock of a thread',
     argv: [...chat, '--thread', 't.json', '--dry-run'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     code: 0,

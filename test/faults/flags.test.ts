@@ -233,7 +233,7 @@ faults('P: @FILE and FIFOs', [
     ['events', 'confirm', 'toolu_1', '--deny', '--message', '@missing.txt'],
   ].map(
     (argv): Row => ({
-      name: `P55: names a missing file with its @: ${argv.slice(1).join(' ')}`,
+      name: `P55: the message about a missing file contains its @: ${argv.slice(1).join(' ')}`,
       argv: [...argv, '--no-stdin'],
       code: 11,
       err: [/^parley: @missing\.txt: no such file or folder\n/],

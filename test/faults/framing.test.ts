@@ -39,7 +39,7 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R01: reports an accepted event if FIN cuts the receipt at half its length (events)',
+    name: 'R01: reports that the event was accepted if FIN cuts the response at half its length (events)',
     script: closing(halfReceipt),
   },
   {
@@ -49,7 +49,7 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R02: reports an accepted event if RST cuts the receipt at half its length (events)',
+    name: 'R02: reports that the event was accepted if RST cuts the response at half its length (events)',
     script: resetting(halfReceipt),
   },
   {
@@ -59,7 +59,7 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R02: reports an accepted event if RST follows the head (events)',
+    name: 'R02: reports that the event was accepted if RST follows the head (events)',
     script: resetting(makeHead('200 OK', 'content-length: 9')),
   },
   ...[closing, resetting].flatMap((end): Row[] => [
@@ -70,7 +70,7 @@ faultsInside('R: response framing', [
     },
     {
       ...cutReceipt,
-      name: `R03: reports an accepted event if ${end === closing ? 'FIN' : 'RST'} cuts a chunked receipt (events)`,
+      name: `R03: reports that the event was accepted if ${end === closing ? 'FIN' : 'RST'} cuts a chunked response (events)`,
       script: end(makeHead('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
     },
   ]),
@@ -89,7 +89,7 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R05: reports an accepted event if FIN cuts a receipt without a length (events)',
+    name: 'R05: reports that the event was accepted if FIN cuts a response without a length (events)',
     script: closing(`${open}{"data":[{"id"`),
   },
   {
@@ -106,7 +106,7 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R07: reports an accepted event if the receipt is longer than its Content-Length (events)',
+    name: 'R07: reports that the event was accepted if the response is longer than its Content-Length (events)',
     script: answering(`${makeHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
@@ -204,7 +204,7 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R32: reports an accepted event if an uncompressed receipt has the coding gzip (events)',
+    name: 'R32: reports that the event was accepted if an uncompressed response has the coding gzip (events)',
     script: coded('gzip', Buffer.from('{"data":[]}')),
   },
   ...chatAndEvents({

@@ -106,14 +106,14 @@ faultsOnce('G: the last message after SIGINT', [
   },
   {
     ...endsBySigint('request', `: ${mayBeAccepted}`),
-    name: 'G27: reports a possible delivery if SIGINT arrives during the receipt',
+    name: 'G27: reports that the request may have arrived if SIGINT arrives during the response',
     argv: events,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
     reqs: 1,
   },
   {
     ...endsBySigint('request', `: ${mayBeAccepted}`),
-    name: 'G32: reports a possible delivery if SIGINT follows a confirmation',
+    name: 'G32: reports that the request may have arrived if SIGINT follows a confirmation',
     argv: ['events', 'confirm', '-s', 'sesn_1', 'toolu_1', '--allow'],
     script: () => {},
     reqs: 1,

@@ -56,7 +56,7 @@ faults('O: output', [
     reqs: 1,
   },
   {
-    name: 'O03: reports an accepted event if stdout is full',
+    name: 'O03: reports that the event was accepted if stdout is full',
     shell: 'parley events send hi > /dev/full',
     script: answering(receipt),
     code: 11,
@@ -256,7 +256,7 @@ faults('O: output', [
   },
   { name: 'O06: exits with 11 if stdout is closed for help', shell: 'parley --help >&-', code: 11 },
   {
-    name: 'O06: sends nothing of a run if stdout is closed',
+    name: 'O06: events run sends nothing if stdout is closed',
     shell: 'parley events run -s sesn_1 hi >&-',
     code: 11,
     err: ['nothing was sent'],

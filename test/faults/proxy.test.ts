@@ -270,7 +270,7 @@ const rows = await Promise.all([
   ),
   makeProxyRow({
     ...toSecure,
-    name: 'X08: reports a possible delivery if the tunnel breaks after the request',
+    name: 'X08: reports that the request may have arrived if the tunnel breaks after the request',
     argv: [...events, '--cacert', certificate.path],
     script: (socket) => void socket.destroy(),
     code: 10,

@@ -24,7 +24,7 @@ const odd = '{"constructor":{"__proto__":1},"__proto__":{"toString":2}}'
 faultsInside('E: recorded streams', [
   {
     ...whole,
-    name: 'E30: prints the text that follows a function call with STOP and a pause',
+    name: 'E30: prints the text that follows a function call with a finishReason and a pause',
     script: (socket) => {
       socket.write(sseHead + finished(call))
       setTimeout(() => socket.end(event(part('so ')) + finished('far')), 1500)
@@ -33,7 +33,7 @@ faultsInside('E: recorded streams', [
   },
   {
     ...whole,
-    name: 'E30: prints the chunks that follow a function call with STOP and a pause with --raw',
+    name: 'E30: prints the chunks that follow a function call with a finishReason and a pause with --raw',
     argv: [...stream, '--raw'],
     script: (socket) => {
       socket.write(sseHead + finished(call))
@@ -49,26 +49,26 @@ faultsInside('E: recorded streams', [
   ...[closing, resetting].map(
     (end): Row => ({
       ...endsEarly,
-      name: `E31: exits with 8 if ${end === closing ? 'FIN' : 'RST'} follows the text after an early STOP`,
+      name: `E31: exits with 8 if ${end === closing ? 'FIN' : 'RST'} follows the text after an early finishReason`,
       script: end(sseHead + finished('') + event(part('so far'))),
       err: [/the (stream ended early|answer broke off)/],
     }),
   ),
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if RST cuts a chunked stream after STOP',
+    name: 'E31: exits with 8 if RST cuts a chunked stream after a finishReason',
     script: resetting(chunkedHead + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if RST cuts a stream without a length after STOP',
+    name: 'E31: exits with 8 if RST cuts a stream without a length after a finishReason',
     script: resetting(sseHead + finished()),
     err: ['the answer broke off: the connection was reset'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if RST arrives together with STOP in a stream without a length',
+    name: 'E31: exits with 8 if RST arrives together with a finishReason in a stream without a length',
     script: (socket) => {
       socket.write(sseHead + finished())
       socket.resetAndDestroy()
@@ -77,34 +77,34 @@ faultsInside('E: recorded streams', [
   },
   {
     ...whole,
-    name: 'E31: exits with 0 if FIN follows STOP and RST follows FIN (needs resets)',
+    name: 'E31: exits with 0 if FIN follows a finishReason and RST follows FIN (needs resets)',
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after STOP if RST precedes the last chunk of a connection that closes',
+    name: 'E31: exits with 8 after a finishReason if RST precedes the last chunk of a connection that closes',
     script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after STOP if FIN precedes the last chunk',
+    name: 'E31: exits with 8 after a finishReason if FIN precedes the last chunk',
     script: closing(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after STOP if FIN cuts the next event',
+    name: 'E31: exits with 8 after a finishReason if FIN cuts the next event',
     script: closing(`${sseHead}${finished()}data: {"candi`),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after STOP if the next event lacks its blank line',
+    name: 'E31: exits with 8 after a finishReason if the next event lacks its blank line',
     script: closing(sseHead + finished() + event(part(' lost')).trimEnd()),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if one candidate has STOP and another is unfinished',
+    name: 'E31: exits with 8 if one candidate has a finishReason and another is unfinished',
     script: closing(
       sseHead + finished() + event({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] }),
     ),
@@ -128,7 +128,7 @@ faultsInside('E: recorded streams', [
   ].map(
     (failure, index): Row => ({
       ...failed({ err: expectedErr }),
-      name: `E32: exits with 8 and prints the message of an error after STOP, shape ${index}`,
+      name: `E32: exits with 8 and prints the message of an error after a finishReason, shape ${index}`,
       script: closing(sseHead + finished() + failure),
     }),
   ),
@@ -139,7 +139,7 @@ faultsInside('E: recorded streams', [
   },
   {
     ...failed({ err: expectedErr }),
-    name: 'E32: exits with 8 and prints the message of an error in an array after STOP',
+    name: 'E32: exits with 8 and prints the message of an error in an array after a finishReason',
     script: closing(`${jsonHead}[${JSON.stringify(part('so far', STOP))},\n${JSON.stringify(cancelled)}]`),
   },
   ...[

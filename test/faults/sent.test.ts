@@ -121,7 +121,7 @@ faultsInside('U: the request is sent and not answered', [
     reqs: 1,
   }),
   ...chatAndEvents({
-    name: 'U15: reports a possible delivery if SIGINT ends the run before the response',
+    name: 'U15: reports that the request may have arrived if SIGINT ends the run before the response',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
     code: 'SIGINT',

@@ -91,7 +91,7 @@ async function expectAnswer(served: Served): Promise<void> {
 }
 
 describe('W: serve under attack', () => {
-  test('W01: listens on loopback only (needs /proc)', async () => {
+  test('W01: serve listens on loopback only (needs /proc)', async () => {
     const { port } = await getSharedServer()
     const hex = port.toString(16).toUpperCase().padStart(4, '0')
     const listening = ['/proc/net/tcp', '/proc/net/tcp6']
@@ -100,7 +100,7 @@ describe('W: serve under attack', () => {
     expect(listening.map((line) => line.trim().split(' ')[1])).toEqual([`0100007F:${hex}`])
   })
 
-  test('W01: listens on another address with --host, and prints a warning', async () => {
+  test('W01: serve listens on another address with --host, and prints a warning', async () => {
     const served = await serve(['--host', '0.0.0.0'])
     expect(served.log()).toBe('parley: listening on 0.0.0.0: other machines may reach it\n')
     expect(status(await raw(served, post(['Host: container:80'])))).toBe(200)
@@ -120,20 +120,20 @@ describe('W: serve under attack', () => {
     ['a host name that looks like loopback', post(['Host: 127.0.0.1.evil.test'])],
     ['a host name with a trailing dot', post(['Host: localhost.'])],
     ['a request without Host', 'GET / HTTP/1.0\r\n\r\n'],
-  ])('W03: answers 403 to %s', async (_, bytes) => {
+  ])('W03: serve answers 403 to %s', async (_, bytes) => {
     const answer = await raw(await getSharedServer(), bytes)
     expect(status(answer)).toBe(403)
     expect(answer).not.toMatch(/access-control/i)
   })
 
   test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:80', '[::1]:80'])(
-    'W03: accepts the Host %s',
+    'W03: serve accepts the Host %s',
     async (host) => {
       expect(status(await raw(await getSharedServer(), post([`Host: ${host}`])))).toBe(200)
     },
   )
 
-  test('W05: exits with 11 if the port is in use', async () => {
+  test('W05: serve exits with 11 if the port is in use', async () => {
     const other = await occupy(() => {})
     onTestFinished(() => other.close())
     const { status: code, stderr } = await new Promise<{ status: number | null; stderr: string }>(
@@ -154,7 +154,7 @@ describe('W: serve under attack', () => {
     ])
   })
 
-  test('W06: answers 413 to a body of a gigabyte, with and without Content-Length (needs /proc)', async () => {
+  test('W06: serve answers 413 to a body of a gigabyte, with and without Content-Length (needs /proc)', async () => {
     const served = await serve()
     const head = post([])
       .replace(/content-length: \d+\r\n/i, '')
@@ -180,7 +180,7 @@ describe('W: serve under attack', () => {
     expect(served.peakMiB()).toBeLessThan(300)
   })
 
-  test('W06: limits memory for many large bodies at once (needs /proc)', async () => {
+  test('W06: serve limits memory for many large bodies at once (needs /proc)', async () => {
     const served = await serve()
     const size = 60 * 2 ** 20
     const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`
@@ -201,7 +201,7 @@ describe('W: serve under attack', () => {
     await expectAnswer(served)
   })
 
-  test('W06: answers 408 to a head that arrives byte by byte', async () => {
+  test('W06: serve answers 408 to a head that arrives byte by byte', async () => {
     const served = await serve()
     const socket = connect(served.port, '127.0.0.1').on('error', () => {})
     const timer = setInterval(() => socket.write('x'), 200)
@@ -218,7 +218,7 @@ describe('W: serve under attack', () => {
     await expectAnswer(served)
   })
 
-  test('W06: closes a thousand idle sockets and still answers (needs /proc)', async () => {
+  test('W06: serve closes a thousand idle sockets and still answers (needs /proc)', async () => {
     const served = await serve()
     const sockets: Socket[] = []
     let closed = 0
@@ -249,19 +249,19 @@ describe('W: serve under attack', () => {
     [404, 'a path that cannot be decoded', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
     [404, 'an asterisk as the path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
     [404, 'a whole URL as the path', post([], 'http://evil.test/')],
-  ])('W06, W07: answers %i to %s', async (expected, _, bytes) => {
+  ])('W06, W07: serve answers %i to %s', async (expected, _, bytes) => {
     const served = await getSharedServer()
     expect(status(await raw(served, bytes))).toBe(expected)
     await expectAnswer(served)
   })
 
-  test('W06: neither opens a tunnel nor upgrades a connection', async () => {
+  test('W06: serve neither opens a tunnel nor upgrades a connection', async () => {
     const served = await getSharedServer()
     expect(await raw(served, 'CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n')).toBe('')
     expect(status(await raw(served, post(['Upgrade: websocket'])))).toBe(200)
   })
 
-  test('W08: logs no secrets of requests', async () => {
+  test('W08: serve logs no secrets of requests', async () => {
     const served = await serve()
     await raw(served, post([], `/x?key=${token}&a=b`))
     await raw(served, post([], `/${token}`))
@@ -269,7 +269,7 @@ describe('W: serve under attack', () => {
     expect(served.log()).not.toContain(token)
   })
 
-  test('V15: escapes and shortens a hostile path in the log', async () => {
+  test('V15: serve escapes and shortens a hostile path in its log', async () => {
     const served = await serve()
     await raw(
       served,
@@ -284,7 +284,7 @@ describe('W: serve under attack', () => {
   })
 
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'W09: ends by %s with open streams and idle connections',
+    'W09: serve ends by %s with open streams and idle connections',
     async (signal) => {
       const served = await serve()
       const open = [
@@ -306,7 +306,7 @@ describe('W: serve under attack', () => {
     },
   )
 
-  test('W10: survives clients that leave in the middle of a stream', async () => {
+  test('W10: serve survives clients that leave in the middle of a stream', async () => {
     const served = await serve([`--answer=${'word '.repeat(20_000)}`])
     for (let i = 0; i < 20; i++) {
       const socket = connect(served.port, '127.0.0.1').on('error', () => {})
@@ -319,7 +319,7 @@ describe('W: serve under attack', () => {
     while (served.log().split('\n').length < 22) await new Promise((resolve) => setTimeout(resolve, 50))
   })
 
-  test('W11: connects to no other machine (needs strace)', async () => {
+  test('W11: serve connects to no other machine (needs strace)', async () => {
     const trace = join(temporaryFolder(), 'trace')
     const served = await serve([], ['strace', '-f', '-e', 'trace=connect,sendto', '-o', trace])
     await expectAnswer(served)

@@ -210,7 +210,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y21: finds the sent message by its text if the receipt is empty',
+    name: 'Y21: finds the sent message by its text if the response is empty',
     argv: sendAndFollow,
     script: session({
       lists: [list(...old)],
@@ -317,7 +317,7 @@ faultsInside('Y: following', [
     check: postsOnce,
   },
   {
-    name: 'Y29: takes all unanswered tool uses as waiting if the idle event lists no ids',
+    name: 'Y29: treats all unanswered tool uses as waiting if the idle event lists no ids',
     argv: [...follow, '--ids'],
     script: session({
       lists: [
@@ -437,7 +437,7 @@ faultsInside('Y: idle events before the end', [
     reqs: 4,
   },
   {
-    name: 'Y44: answers an id once if event_ids contains it twice',
+    name: 'Y44: replies once to a tool use that event_ids contains twice',
     argv: ['events', 'confirm', '--allow'],
     stdin:
       '{"type":"session.status_idle","stop_reason":{"type":"requires_action","event_ids":["a","a",7,""]}}',
@@ -463,7 +463,7 @@ const allowAll = (folder: string) =>
 
 faultsInside('Y: tool uses of an idle event', [
   {
-    name: 'Y80: takes event_ids without a type as waiting (follow)',
+    name: 'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (follow)',
     argv: [...follow, '--ids'],
     script: typeless,
     code: 12,
@@ -471,7 +471,7 @@ faultsInside('Y: tool uses of an idle event', [
     reqs: 4,
   },
   {
-    name: 'Y80: takes event_ids without a type as waiting (confirm --pending)',
+    name: 'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: typeless,
     code: 0,
@@ -481,7 +481,7 @@ faultsInside('Y: tool uses of an idle event', [
       expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
   },
   {
-    name: 'Y80: takes event_ids with another type as waiting (follow)',
+    name: 'Y80: treats the tool uses in event_ids as waiting if the stop reason has another type (follow)',
     argv: [...follow, '--ids'],
     script: session({ lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] }),
     code: 12,
@@ -489,14 +489,14 @@ faultsInside('Y: tool uses of an idle event', [
     reqs: 4,
   },
   {
-    name: 'Y80: takes nothing as waiting if event_ids is empty and has no type',
+    name: 'Y80: treats no tool use as waiting if event_ids is empty and the stop reason has no type',
     argv: follow,
     script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),
     code: 0,
     reqs: 4,
   },
   {
-    name: 'Y81: answers nothing and names the candidates if event_ids is missing (confirm --pending)',
+    name: 'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (confirm --pending)',
     argv: ['events', 'confirm', '--pending', '--allow'],
     script: unlisted,
     code: 12,
@@ -504,7 +504,7 @@ faultsInside('Y: tool uses of an idle event', [
     err: ['t1: bash {}', 't2: bash {}', 'the service does not report which of these tool uses wait'],
   },
   {
-    name: 'Y81: answers nothing and names the candidates if event_ids is missing (run)',
+    name: 'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (run)',
     argv: ['events', 'run', '--policy', 'allow.json'],
     prepare: allowAll,
     files: ['cwd/allow.json'],
@@ -514,7 +514,7 @@ faultsInside('Y: tool uses of an idle event', [
     err: ['t1: bash {}', 't2: bash {}'],
   },
   {
-    name: 'Y81: names the candidates if event_ids is missing (follow)',
+    name: 'Y81: names the unanswered tool uses if event_ids is missing (follow)',
     argv: follow,
     script: unlisted,
     code: 12,
@@ -597,7 +597,7 @@ faultsInside('Y: order, limit and errors of lists', [
     reqs: 1,
   },
   {
-    name: 'Y84: stops at the limit although the list names no next page',
+    name: 'Y84: stops at --limit although the list names no next page',
     argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] }),
     code: 0,
@@ -605,7 +605,7 @@ faultsInside('Y: order, limit and errors of lists', [
     reqs: 1,
   },
   {
-    name: 'Y84: stops at the limit before an invalid event',
+    name: 'Y84: stops at --limit before an invalid event',
     argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
     code: 0,
@@ -712,7 +712,7 @@ faultsInside('Y: order, limit and errors of lists', [
     reqs: 3,
   },
   {
-    name: 'Y87: requests pages of 100 if it filters by type itself',
+    name: 'Y87: requests pages of 100 if parley, not the service, filters by type',
     argv: ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
     script: paging(...many),
     code: 0,
@@ -827,7 +827,7 @@ faultsInside('Y: empty sessions', [
     err: ['nothing has happened in sesn_1 yet: waiting for its first event'],
   },
   {
-    name: 'Y103: exits with 2 if the session has nothing to resume (run)',
+    name: 'Y103: exits with 2 if a session without events is to be resumed (run)',
     argv: ['events', 'run'],
     script: session({ lists: [list()] }),
     code: 2,
@@ -855,7 +855,7 @@ const listsAtMost =
 
 faultsInside('Y: receipts with other ids', [
   {
-    name: 'Y104: finds the sent message by its content if the receipt has another id (in the stream)',
+    name: 'Y104: finds the sent message by its content if the response has another id (in the stream)',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -872,7 +872,7 @@ faultsInside('Y: receipts with other ids', [
     check: listsAtMost(13),
   },
   {
-    name: 'Y104: finds the sent message by its content if the receipt has another id (only in the list)',
+    name: 'Y104: finds the sent message by its content if the response has another id (only in the list)',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -905,11 +905,11 @@ faultsInside('Y: receipts with other ids', [
     code: 0,
     reqs: expect.any(Number),
     out: (out) => /one[\s\S]*two/.test(out.toString()) && !out.includes('go on'),
-    // The list never shows the idle event, so it is polled for 5 s.
+    // The list never shows the idle event, so parley polls it for 5 s.
     check: listsAtMost(20),
   },
   {
-    name: "Y106: prefers the receipt's id to an equal message of another client",
+    name: 'Y106: prefers the id in the response to an equal message of another client',
     argv: sendAndFollow,
     script: session({
       lists: [
@@ -994,7 +994,7 @@ const withoutNextPage =
 
 faultsInside('Y: lists that may be incomplete', [
   {
-    name: 'Y109: requests more events from a list that does not say whether it is complete, and follows',
+    name: 'Y109: requests more events if a list does not say whether it is complete, and then follows',
     argv: follow,
     script: withoutNextPage(...numbered),
     code: 0,
@@ -1072,7 +1072,7 @@ faultsInside('Y: an unavailable service', [
     reqs: 5,
   },
   {
-    name: 'Y36: reports an accepted event if its credentials are rejected afterwards',
+    name: 'Y36: reports that the event was accepted if its credentials are rejected afterwards',
     argv: [...sendAndFollow, '--retries', '0', '--errors', 'json'],
     script: session({
       lists: [list(...old), 'HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n'],

@@ -6,7 +6,7 @@ import { quote } from './terminal.ts'
 
 const unread = join(import.meta.dirname, 'unread.py')
 
-/** More text than any terminal buffers, and no end. */
+/** Sends more text than any terminal buffers, without end. */
 const much = (socket: Socket) =>
   void socket.write(sseHead + Array.from({ length: 2000 }, () => delta('x'.repeat(500))).join(''))
 

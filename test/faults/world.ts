@@ -102,7 +102,7 @@ export function launch({ argv, shell, stdin, env }: Launch, folder: string): Wor
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // The group has already ended.
+      // The process group has already ended.
     }
   }
   const timer = setTimeout(endGroup, hardStopMs)
