@@ -20,7 +20,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
     // Remote text never begins a message, so nobody can take it for parley's text.
-    if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, style.dim))
+    if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
   addRemote('the service says:', serviceMessage && oneLine(serviceMessage))
   addRemote('request id:', requestId && oneLine(requestId, 200))
@@ -58,10 +58,15 @@ const maxBodyLength = 4096
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
-/** Returns the message of a failure, with the service's message or the problems, on one line. */
+/**
+ * Returns the message of a failure, with the service's message or the problems, on one line. If tool uses wait, it
+ * ends with the commands that answer them.
+ */
 export function formatMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
-  const reason = details.serviceMessage ?? details.problems?.slice(0, maxShownProblems).join('; ')
-  return oneLine(reason ? `${message}: ${reason}` : message, 2000)
+  const { serviceMessage, problems, pending, consequence } = details
+  const reason = serviceMessage ?? problems?.slice(0, maxShownProblems).join('; ')
+  const text = oneLine(reason ? `${message}: ${reason}` : message, 2000)
+  return pending && consequence ? `${text}; ${oneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
 }
 
 /** Returns a failure as data for programs. An answer that is saved in no file is not shortened. */

@@ -41,6 +41,12 @@ test("V69: parley indents each line of the service's message, so that only parle
   expect(joined(err)).toContain(` the service says: ${serviceMessage}\n`)
 })
 
+test('parley prints a request id once, after its dimmed label', async () => {
+  const exchange = answering('', { status: 400, headers: { 'request-id': 'req_1' } })
+  const { err } = await run(['chat', 'hi', '--color', 'always'], { ...terminal, exchange })
+  expect(err).toContain('\n  \x1b[2mrequest id:\x1b[22m req_1\n')
+})
+
 test('V69: parley wraps the message of a signal between words', async () => {
   let signal: (exit: number) => string = () => ''
   const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
