@@ -77,7 +77,7 @@ export function createBudgetError(context: Context, session: string, budget: Mon
 }
 
 /** Printed on its own line, so that a person can copy the command before it to the end of its line. */
-const orDeny = '(or --deny)'
+const orDeny = 'or with --deny'
 
 /** Returns the command that sends the results of tool uses of a type. */
 export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {

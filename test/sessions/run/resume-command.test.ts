@@ -143,7 +143,7 @@ describe('resume command of events run', () => {
   })
 })
 
-test('Y159: events run prints the resume command below the confirm command if tool uses wait', async () => {
+test('Y159: events run prints the commands that answer and resume if tool uses wait, and reports them', async () => {
   const cwd = temporaryFolder()
   const { exchange } = createAgentService({ rounds: [[use]], timers: clock })
   const argv = ['events', 'run', 'x', '-s', 's1', '--last', '--report', 'r.json']
@@ -152,11 +152,14 @@ test('Y159: events run prints the resume command below the confirm command if to
   expect(err).toBe(`parley: s1 waits for an answer
   t1: bash {}
   answer with: parley events confirm -s s1 t1 --allow
-  (or --deny)
+  or with --deny
   to resume:
   parley events run -s s1 --no-stdin --last --report r.json --after e1
 `)
-  const { resume } = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+  const { resume, message } = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
+  expect(message).toBe(
+    's1 waits for an answer: t1: bash {}; answer with: parley events confirm -s s1 t1 --allow; or with --deny',
+  )
   expect(resume).toEqual([
     'events',
     'run',
