@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
+import { oneLine } from '../io/escape.ts'
 import { toLocalTime } from '../io/local-time.ts'
 import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
 import { toTsv } from '../io/tsv.ts'
@@ -113,12 +114,12 @@ export async function createSession(context: Context, options: CreateOptions): P
   const explain = (failure: CliError) => (created ? addSessionId(failure, created) : failure)
   await context.endings.during({ explain }, async () => {
     await caller.call(endpoints.createSession, parts, async (response) => {
-      const session = await receiveSession(context, response, (received) => {
+      const { session, bytes } = await receiveSession(context, response, (received) => {
         response.accept(describeCreated(received))
         created = received
         context.summary.session = received.id
       })
-      if (!flags.raw) await printIds(context, [session])
+      await (flags.raw ? printRaw(output, bytes) : printIds(context, [session]))
     })
     await output.flush()
   })
@@ -138,14 +139,14 @@ function addSessionId(failure: CliError, session: SessionRecord): CliError {
 }
 
 /**
- * Reads a session, and prints its bytes with `--raw`. Otherwise the response is read only until the session is complete,
- * so that a body that is cut or stays open after it does no harm. Throws a `CliError` if the response is not a session.
+ * Reads a session. With `--raw` it reads the whole response. Otherwise it reads only until the session is complete, so
+ * that a body that is cut or stays open after it does no harm. Throws a `CliError` if the response is not a session.
  */
 async function receiveSession(
-  { flags, output }: Context,
+  { flags }: Context,
   { body, status }: HttpResponse,
   onReceived?: (session: SessionRecord) => void,
-): Promise<SessionRecord> {
+): Promise<{ session: SessionRecord; bytes: Uint8Array }> {
   const collected = collectBody()
   const decoder = new TextDecoder()
   const splitter = createSequenceSplitter()
@@ -160,10 +161,14 @@ async function receiveSession(
     onReceived?.(first)
     if (!flags.raw) break
   }
-  if (flags.raw) await printRaw(output, collected.bytes())
-  if (isSession(first)) return first
-  const text = new TextDecoder().decode(collected.bytes())
-  throw unexpectedBodyFailure(tryParseJson(text) ?? text, `the response (${status}) is not a session`)
+  const bytes = collected.bytes()
+  if (isSession(first)) return { session: first, bytes }
+  const text = new TextDecoder().decode(bytes)
+  const failure = unexpectedBodyFailure(
+    tryParseJson(text) ?? text,
+    `the response (${status}) is not a session`,
+  )
+  throw failure.with({ rawBody: bytes })
 }
 
 /** Returns the body of `-i` with the fields of the flags. Throws a usage error. */
@@ -202,15 +207,21 @@ const isMissing = (value: unknown): boolean =>
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
+/** The longest label of `sessions show`. */
+const labelColumns = 'may wait for'.length
+
 /** Prints a session's status and usage, the tool uses that wait, and the command that answers. */
 export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
   const { flags, output, messages } = context
   const { caller, parts } = await accessSession(context, { ...options, session: id })
   if (await caller.preview(endpoints.readSession, parts)) return
-  const session = await caller.call(endpoints.readSession, parts, (response) =>
+  const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
     receiveSession(context, response),
   )
-  if (flags.raw) return output.flush()
+  if (flags.raw) {
+    await printRaw(output, bytes)
+    return output.flush()
+  }
   const [, status = '', title = '', changed = ''] = toRow(session)
   const usage = describeUsage(readUsage(session.usage) ?? {})
   const known = [
@@ -220,11 +231,9 @@ export async function showSession(context: Context, options: BetaOptions, id: st
     ['changed', changed],
     ['usage', usage],
   ].filter(([, value]) => value !== '')
-  const layOut = output.isTerminal ? createTable({ width: Infinity }) : undefined
-  const print = async (rows: string[][]) => {
-    const lines = layOut ? layOut(rows).map((line) => `${line}\n`) : rows.map(toTsv)
-    await output.write(lines.join(''))
-  }
+  const toLine = ([label = '', value = '']: string[]) =>
+    output.isTerminal ? `${label.padEnd(labelColumns)}  ${oneLine(value, Infinity)}\n` : toTsv([label, value])
+  const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
   await print(known)
   const state = new SessionState()
   for await (const items of listOldestFirst(caller, parts))
