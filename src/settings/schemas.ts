@@ -56,7 +56,7 @@ const word = z.lazily(() =>
 const secret = z.lazily(() =>
   text().check(
     // A token that was copied together with its header begins with 'Bearer'.
-    z.regex(/^[\x21-\x7e]*$/, "has blanks or other characters that no token has; parley adds 'Bearer'"),
+    z.regex(/^[\x21-\x7e]*$/, "must be one word of ASCII: no blank, line break, header name or 'Bearer'"),
   ),
 )
 /** Allowed header values: ASCII without control characters, at a length that servers accept. */

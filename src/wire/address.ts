@@ -4,6 +4,8 @@
  */
 export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
+  // URL accepts a quote as part of a host name.
+  if (/["'`<>‘’“”]/.test(text)) return 'must not contain quotes or angle brackets'
   // URL reads a backslash as a slash, and curl reads it as part of the user name. So they would connect to
   // different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'

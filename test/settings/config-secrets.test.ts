@@ -530,7 +530,7 @@ test.each(['Bearer t', 'a b'])(
   'parley exits with 3 if a token contains an authentication scheme or blanks: %j',
   async (PARLEY_ACCESS_TOKEN) => {
     const { code, err, requests } = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN } })
-    const why = "has blanks or other characters that no token has; parley adds 'Bearer'"
+    const why = "must be one word of ASCII: no blank, line break, header name or 'Bearer'"
     expect({ code, err, requests }).toEqual({
       code: 3,
       err: `parley: PARLEY_ACCESS_TOKEN ${why}\n`,

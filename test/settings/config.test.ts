@@ -576,7 +576,7 @@ describe('config init', () => {
       workspaceId: 'ws_1',
     })
     expect(ended.err).toContain('  baseUrl [https://old.test]: ')
-    expect(ended.err).toContain('  accessToken has blanks or other characters that no token has; ')
+    expect(ended.err).toContain('  accessToken must be one word of ASCII: ')
     expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
   })
