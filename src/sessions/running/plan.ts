@@ -3,9 +3,11 @@ import { usageError } from '../../errors.ts'
 import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
 import { readSettings } from '../../settings/resolve.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTime } from '../reconnect-policy.ts'
+import { readEventsOfBody } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
@@ -24,6 +26,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
 /** Events that a run sends once before it follows the session. */
 interface Task {
   body: Uint8Array
+  events: readonly SessionEvent[]
   /** Identifies the task in the audit. */
   hash: string
 }
@@ -49,7 +52,11 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usageError('without a task, --dry-run and --curl have nothing to show')
   /** Absent if the run continues the session. */
-  const task: Task | undefined = body && { body, hash: hashTask(body) }
+  const task: Task | undefined = body && {
+    body,
+    events: readEventsOfBody(body),
+    hash: hashTask(body),
+  }
   return {
     settings,
     parts,

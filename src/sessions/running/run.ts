@@ -12,7 +12,7 @@ import { isTask } from '../following/followed-turn.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
 import { afterLastRun, followAndPrint } from '../following/transcript.ts'
-import { createSentEvents, openFollowerBeforeSending } from '../sending/delivery.ts'
+import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
@@ -55,21 +55,16 @@ export async function runTask(context: Context, plan: Plan): Promise<CommandEnd>
     audit,
     resumption,
   }
-  const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
-  try {
-    const end = await context.endings.during(resumption, () => execute(run, plan, prompt))
-    return { ...end, failure: end.failure && resumption.explain(end.failure) }
-  } finally {
-    prompt.close()
-  }
+  const end = await context.endings.during(resumption, () => execute(run, plan))
+  return { ...end, failure: end.failure && resumption.explain(end.failure) }
 }
 
 /**
  * Sends the task unless an earlier run has sent it, and follows the session to its answer. The last step marks
  * the task as done.
  */
-async function execute(run: SessionRun, plan: Plan, prompt: ConfirmationPrompt): Promise<CommandEnd> {
-  const { context, audit, resumption } = run
+async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
+  const { context, parts, audit, resumption } = run
   const shown = await findSentTask(run, plan)
   const task = shown ? undefined : plan.task
   if (!task) resumption.begin('taken-up')
@@ -78,7 +73,7 @@ async function execute(run: SessionRun, plan: Plan, prompt: ConfirmationPrompt):
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
-  const before = new TaskCounter(task && getFingerprints(createSentEvents(task.body, [])))
+  const before = new TaskCounter(task && getFingerprints(task.events))
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
@@ -88,6 +83,7 @@ async function execute(run: SessionRun, plan: Plan, prompt: ConfirmationPrompt):
   const follower = task
     ? await openFollowerBeforeSending(run, { showPast })
     : await resumption.addResume(openFollower(run, { showPast, needsPast: true, ownTaskIds: own }))
+  const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const bounds = new Bounds(run, follower, budget)
   const actor = new Actor(run, follower, { plan, prompt, denials })
   try {
@@ -103,6 +99,7 @@ async function execute(run: SessionRun, plan: Plan, prompt: ConfirmationPrompt):
     const isOpen = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
     return { failure, lastStep: isOpen ? undefined : () => endTask(audit, follower) }
   } finally {
+    prompt.close()
     bounds.close()
     follower.close()
   }
@@ -138,7 +135,7 @@ interface Followed extends SessionRun {
   bounds: Bounds
   incidents: Incidents
   /** Events of the task, if this run sent one. */
-  sent: SessionEvent[] | undefined
+  sent: readonly SessionEvent[] | undefined
 }
 
 /**
@@ -232,9 +229,18 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
   } while (failure === undefined && !follower.state.stop)
   failure = await bounds.end(failure)
   if (failure !== undefined) throw failure
-  if (follower.unreadEnd && hasOwnDestination(followed.plan.wanted))
+  return checkEnd(followed)
+}
+
+/**
+ * Checks the end of the turn of an idle session. Returns a failure if an interrupt ended the turn. Throws a
+ * `CliError` if the turn has no answer that can be trusted.
+ */
+function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followed): CliError | undefined {
+  const { session } = parts.params
+  if (follower.unreadEnd && hasOwnDestination(plan.wanted))
     throw createUnprovedAnswerError(follower.unreadEnd, resumption.getCommand())
-  if (follower.state.lacksIdleEvent && hasOwnDestination(followed.plan.wanted)) {
+  if (follower.state.lacksIdleEvent && hasOwnDestination(plan.wanted)) {
     const details = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
     throw new CliError('response', `the agent gave no answer: ${afterLastRun}`, details)
   }

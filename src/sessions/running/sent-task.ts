@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { createSentEvents } from '../sending/delivery.ts'
+import { createSentEvents } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import type { Plan } from './plan.ts'
@@ -23,9 +23,8 @@ export async function findSentTask(
   if (after !== undefined) return findEvent(run, after)
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
-  const events = task && createSentEvents(task.body, [])
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await resolve(run, { read: (list) => findTask(list, earlier, events), whenWaiting })
+  const ids = await resolve(run, { read: (list) => findTask(list, earlier, task?.events), whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -84,9 +83,9 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
  */
 export async function sendTask(
   run: SessionRun,
-  { body, hash }: NonNullable<Plan['task']>,
+  { body, events, hash }: NonNullable<Plan['task']>,
   known: ListSnapshot,
-): Promise<SessionEvent[]> {
+): Promise<readonly SessionEvent[]> {
   const { audit, resumption } = run
   try {
     const { named, failure } = await postOnce(run, body, {
@@ -97,7 +96,7 @@ export async function sendTask(
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined }),
     })
     if (failure) throw failure
-    return createSentEvents(body, named)
+    return createSentEvents(events, named)
   } catch (error) {
     const isInDoubt = audit.task?.is === 'posting' && audit.task.hash === hash
     if (!(error instanceof CliError) || resumption.isAccepted || !isInDoubt) throw error

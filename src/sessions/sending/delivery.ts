@@ -3,11 +3,11 @@ import { CliError } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
-import { SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
+import { startsWork } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import type { SessionAccess } from '../session.ts'
 import { describeUnfollowed, formatSessionCommand } from '../session-command.ts'
-import { printReceipt, readReceipt } from './receipt.ts'
+import { createSentEvents, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
   ids?: boolean
@@ -44,7 +44,7 @@ export async function deliverEvents(
   async function send(): Promise<void> {
     const body = isReady ? given : await given()
     if (!body) return
-    const events = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
+    const listed = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: !follow,
         accepted,
@@ -53,21 +53,21 @@ export async function deliverEvents(
         },
       }),
     )
-    if (events.length === 0)
+    if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
-      const sent = createSentEvents(body, events)
+      const sent = createSentEvents(readEventsOfBody(body), listed)
       const { followAndPrint } = await loadTranscript()
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
-      await printReceipt(context, events, ids)
+      await printReceipt(context, listed, ids)
       // After an answer to one tool use, other tool uses may still wait.
       if (
         context.output.isTerminal &&
         isReady &&
         !ids &&
         !context.flags.raw &&
-        eventsOf(body).some(startsWork)
+        readEventsOfBody(body).some(startsWork)
       )
         context.messages.note(`to see the answer: ${command}`)
     }
@@ -103,23 +103,6 @@ export async function openFollowerBeforeSending(
       consequence: fix === undefined ? 'nothing was sent' : `nothing was sent; ${fix}`,
     })
   }
-}
-
-/**
- * Returns the sent events in the form in which a session will show them: the events of the body with the ids
- * of the receipt. Values that are not events are dropped. If the receipt lists other events than the body,
- * the receipt counts.
- */
-export function createSentEvents(body: Uint8Array, receipt: readonly SessionEvent[]): SessionEvent[] {
-  const given = eventsOf(body)
-  const isOfBody = given.length === receipt.length && given.every(({ type }, i) => type === receipt[i]?.type)
-  if (isOfBody) return given.map((event, i) => ({ ...event, id: receipt[i]?.id }))
-  return receipt.some(({ id }) => id !== undefined) ? [...receipt] : given
-}
-
-function eventsOf(body: Uint8Array): SessionEvent[] {
-  const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
-  return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }
 
 /** Adds that the events were accepted. The failure must not look like a reason to send the events again. */

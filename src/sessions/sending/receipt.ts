@@ -6,7 +6,7 @@ import { decodeBodyText } from '../../wire/charset.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { isErrorEnvelope, unexpectedBodyFailure } from '../../wire/problem/problem.ts'
-import { EventsReceipt, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
@@ -58,6 +58,25 @@ export async function readReceipt(
     throw failure.with({ deadline: cut?.details.deadline })
   }
   return parsed.data?.data ?? []
+}
+
+/** Returns the events of a body. Drops values that are not events. */
+export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
+  const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
+  return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
+}
+
+/**
+ * Returns the sent events in the form in which a session will show them: with the ids of the receipt. If the
+ * receipt lists other events than the body, the receipt counts.
+ */
+export function createSentEvents(
+  given: readonly SessionEvent[],
+  receipt: readonly SessionEvent[],
+): readonly SessionEvent[] {
+  const isOfBody = given.length === receipt.length && given.every(({ type }, i) => type === receipt[i]?.type)
+  if (isOfBody) return given.map((event, i) => ({ ...event, id: receipt[i]?.id }))
+  return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
 
 /** Prints the accepted events. With `--raw` they were printed before. */

@@ -4,7 +4,7 @@ import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import type { Caller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
-import { createSentEvents } from '../../../src/sessions/sending/delivery.ts'
+import { createSentEvents, readEventsOfBody } from '../../../src/sessions/sending/receipt.ts'
 import type { Timers } from '../../../src/timers.ts'
 import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
@@ -185,7 +185,7 @@ describe.each(worlds)('service where %s', (_, limits) => {
         )
         const { data = [] } = JSON.parse((await exchangeText(service, 'POST', '', body)) || '{}')
         const shown: string[] = []
-        for await (const items of follower.news(createSentEvents(body, data)))
+        for await (const items of follower.news(createSentEvents(readEventsOfBody(body), data)))
           shown.push(...items.map(({ event }) => event.id ?? ''))
         answers.push(follower.turn.answer?.id)
         expect(shown.filter((id, index) => shown.indexOf(id) !== index)).toEqual([])
