@@ -2,10 +2,10 @@ import type { Context } from '../../context.ts'
 import type { Ending } from '../../endings.ts'
 import { asStoppedFailure, CliError } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
-import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type FollowedTurn, isTask } from '../following/followed-turn.ts'
 import type { Follower } from '../following/follower.ts'
+import { explainUnfollowed } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
@@ -183,19 +183,18 @@ export class Resumption implements Ending {
     const known = { sent: 'yes', retry: 'never' } as const
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
-    const { rawBody: _, retryAfter: __, ...details } = error.details
+    const { pending, retry = 'never' } = error.details
     // The service refused a reply, so the kind of the refusal is kept.
-    if (details.pending) return error.with({ ...known, consequence: acceptedText, resume })
+    if (pending) return error.with({ ...known, consequence: acceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
-    const isGone = error.kind === 'refused' && details.status === 404
-    const isTold = isGone || isPermanentServiceError(error)
-    const message = isTold && !isGone ? error.message : `the session could not be followed: ${error.message}`
     // With an audit, the same command resumes, so a transient failure can be retried.
-    const isWorthIt = this.#audit.hasFile && (details.retry ?? 'never') !== 'never'
-    const retry = isWorthIt ? 'later' : 'look-first'
-    const more = { ...details, ...known, retry, consequence: acceptedText, resume } as const
-    return new CliError(isTold ? error.kind : 'response', message, more)
+    const isWorthIt = this.#audit.hasFile && retry !== 'never'
+    return explainUnfollowed(error, {
+      retry: isWorthIt ? 'later' : 'look-first',
+      consequence: acceptedText,
+      resume,
+    })
   }
 
   get #session(): string {

@@ -1,5 +1,5 @@
 import type { Ending } from '../../endings.ts'
-import { CliError } from '../../errors.ts'
+import { CliError, type FailureDetails } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
@@ -111,15 +111,26 @@ function explainAfterAcceptance(error: CliError, command: string): CliError {
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
-  // A status of 404 means that the session no longer exists.
-  if (error.details.status === 404) return error.with({ ...known, consequence: accepted })
+  if (isGone(error)) return explainUnfollowed(error, { retry: 'never', consequence: accepted })
   const way = `${accepted}; to follow the session: ${command}`
-  const { rawBody: __, retryAfter: ___, consequence = way, ...details } = error.details
+  const { consequence = way } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  const doubtful = { sent: 'yes', retry: 'look-first' } as const
-  if (error.kind === 'response' || isPermanentServiceError(error))
-    return error.with({ ...doubtful, consequence })
-  // Any other kind would suggest that the command may be run again, so the kind is `response`.
-  const message = `the session could not be followed: ${error.message}`
-  return new CliError('response', message, { ...details, ...doubtful, consequence: way })
+  // The failure may be that of the receipt.
+  if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
+  return explainUnfollowed(error, { retry: 'look-first', consequence: way })
 }
+
+/**
+ * Returns the failure to follow a session after its events were accepted. Most kinds would suggest that the
+ * command may be run again, so their kind becomes `response`.
+ */
+export function explainUnfollowed(error: CliError, more: FailureDetails): CliError {
+  const { rawBody: _, retryAfter: __, ...details } = error.details
+  const isFinal = isPermanentServiceError(error)
+  const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
+  const kind = isFinal || isGone(error) ? error.kind : 'response'
+  return new CliError(kind, message, { ...details, sent: 'yes', ...more })
+}
+
+/** Returns whether the session no longer exists. */
+const isGone = ({ kind, details: { status } }: CliError) => kind === 'refused' && status === 404
