@@ -51,10 +51,16 @@ interface ServiceAnswer {
   isErrorInSuccess?: boolean
   /** The error body: parsed JSON, or text. */
   body?: unknown
-  /** Status line and headers of the response with that body; header names in lower case. */
-  head?: { status: number; statusText: string; headers: Record<string, string> }
-  /** Exact bytes of that body, for `--raw`. */
-  rawBody?: Uint8Array
+  /** The response with that body, for `--raw` and `api`. */
+  response?: RawResponse
+}
+
+/** A response as the service sent it. Header names are in lower case. */
+interface RawResponse {
+  status: number
+  statusText: string
+  headers: Record<string, string>
+  bytes: Uint8Array
 }
 
 /** Additional information for a person or a program. */

@@ -106,7 +106,7 @@ export class Secrets {
    * Bytes and headers of answers are only for `--raw` and `api`.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
-    const { rawBody: _, head: __, ...shown } = details
+    const { response: _, ...shown } = details
     const redacted = Object.entries(shown).map(([name, value]) => {
       const isOnlyCopy = name === 'answer' && details.kept === undefined
       if (typeof value === 'string') return [name, this.redact(value, isOnlyCopy ? Infinity : maxTextLength)]

@@ -161,18 +161,18 @@ async function printAnswer(
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = readFailureInBody(value)
-  throw file && !file.isDirect ? failure.with({ head: answer, rawBody: bytes }) : failure
+  throw file && !file.isDirect ? failure.with({ response: { ...answer, bytes } }) : failure
 }
 
 /** A longer body with status 2xx is not checked for an error. */
 const maxErrorBytes = 64 * 1024
 
 /** Prints the body of a failure on stdout. A file from `-o` is for successful answers only. */
-async function printFailureBody(print: Printer, { details: { head, rawBody } }: CliError): Promise<void> {
-  if (!head || !rawBody) return
+async function printFailureBody(print: Printer, { details: { response } }: CliError): Promise<void> {
+  if (!response) return
   try {
-    await print.head(head)
-    await print.body(rawBody)
+    await print.head(response)
+    await print.body(response.bytes)
   } catch (error) {
     // On a terminal, a binary error body is not printed, because the printed status describes the failure.
     if (!(error instanceof CliError)) throw error

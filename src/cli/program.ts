@@ -181,10 +181,10 @@ class Program implements CommandTree {
  * so it is not printed.
  */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
-  const rawBody = error instanceof CliError ? error.details.rawBody : undefined
-  if (!rawBody || output.hasBegun) return
+  const response = error instanceof CliError ? error.details.response : undefined
+  if (!response || output.hasBegun) return
   const { printRaw } = await import('../io/raw-printer.ts')
-  await printRaw(output, rawBody)
+  await printRaw(output, response.bytes)
   await output.flush()
 }
 

@@ -91,7 +91,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       return failure.with({
         delivery: call.state(),
         // In a batch, each failure is printed by itself.
-        ...(isOneOfMany ? { rawBody: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
+        ...(isOneOfMany ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
         // The failure itself may have a more exact consequence.

@@ -56,8 +56,8 @@ export async function readErrorResponse(
   head: ResponseHead,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
-  const rawBody = await collectStart(response)
-  const body = jsonOrText(rawBody, headers['content-type'])
+  const bytes = await collectStart(response)
+  const body = jsonOrText(bytes, headers['content-type'])
   const problem = readProblem(body)
   // Without user name and password.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
@@ -66,8 +66,7 @@ export async function readErrorResponse(
   const message = `${what} ${status}${statusText ? ` ${statusText}` : ''}`
   return new CliError(findKindOfStatus(status, head.retryAfter !== undefined), message, {
     status,
-    head: { status, statusText, headers },
-    rawBody,
+    response: { status, statusText, headers, bytes },
     body,
     retryAfter: head.retryAfter ?? problem.retryAfter,
     requestId: head.requestId ?? problem.requestId,

@@ -144,14 +144,14 @@ function addSessionId(failure: CliError, session: SessionRecord): CliError {
  */
 async function receiveSession(
   { flags }: Context,
-  { body, status }: HttpResponse,
+  response: HttpResponse,
   onReceived?: (session: SessionRecord) => void,
 ): Promise<{ session: SessionRecord; bytes: Uint8Array }> {
   const collected = collectBody()
   const decoder = new TextDecoder()
   const splitter = createSequenceSplitter()
   let first: unknown
-  for await (const chunk of body) {
+  for await (const chunk of response.body) {
     collected.add(chunk)
     // Only the first value counts, because a web page may contain an object with an id.
     const [json] = first === undefined ? splitter.push(decoder.decode(chunk, { stream: true })) : []
@@ -166,9 +166,9 @@ async function receiveSession(
   const text = new TextDecoder().decode(bytes)
   const failure = unexpectedBodyFailure(
     tryParseJson(text) ?? text,
-    `the response (${status}) is not a session`,
+    `the response (${response.status}) is not a session`,
   )
-  throw failure.with({ rawBody: bytes })
+  throw failure.with({ response: { ...response, bytes } })
 }
 
 /** Returns the body of `-i` with the fields of the flags. Throws a usage error. */

@@ -125,7 +125,7 @@ function explainAfterAcceptance(error: CliError, command: string): CliError {
  * command may be run again, so their kind becomes `response`.
  */
 export function explainUnfollowed(error: CliError, more: FailureDetails): CliError {
-  const { rawBody: _, retryAfter: __, ...details } = error.details
+  const { response: _, retryAfter: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
   const kind = isFinal || isGone(error) ? error.kind : 'response'
