@@ -174,7 +174,6 @@ const config = {
   transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {
     dir: 'dist',
-    cleanDir: true,
     format: 'cjs',
     entryFileNames: '[name].cjs',
     chunkFileNames: '[name].cjs',
