@@ -117,7 +117,7 @@ describe('maximum size of a server-sent event', () => {
   test.each([
     ['one line', Buffer.from(`:\n${'x'.repeat(mebibyte)}`), piece('', ''), '', 0],
     ['several lines', piece('data:', '\n'), piece('data:', '\n'), '\n', 1],
-    ['a bare object with empty lines', piece('{', '\n'), piece('', '\n\n'), '}\n', 1],
+    ['a bare object with empty lines', piece('{"', '\n'), piece('', '\n\n'), '"}\n', 1],
   ])(
     'a server-sent event may have 64 MiB, and a longer event is rejected: %s',
     (_, first, more, end, count) => {
