@@ -45,6 +45,32 @@ const streaming =
   (socket: Socket) =>
     void socket.write(sseHead + events.map((value) => event(value, 'message')).join(''))
 
+/** Fields of a row that may differ. By default a row exits with 0. */
+type Expected = Omit<Row, 'name' | 'argv' | 'script' | 'code'> & { code?: Row['code'] }
+
+const row = (name: string, argv: string[], service: Service | Script, expected: Expected): Row => ({
+  name,
+  argv,
+  script: typeof service === 'function' ? service : session(service),
+  code: 0,
+  ...expected,
+})
+
+const follows = (name: string, service: Service | Script, expected: Expected): Row =>
+  row(name, follow, service, expected)
+
+const lists = (name: string, service: Service | Script, expected: Expected): Row =>
+  row(name, ['events', 'list', '--ids'], service, expected)
+
+/** Sends a message and follows its turn. Only the posts are counted: the number of lists depends on the timing. */
+const sends = (name: string, service: Partial<Service>, expected: Expected = {}): Row =>
+  row(
+    name,
+    sendAndFollow,
+    { lists: [list(...old)], ...service },
+    { out: `new\n${ended}`, reqs: expect.any(Number), check: postsOnce, ...expected },
+  )
+
 faultsInside('Y: responses that are not a session', [
   ...[
     ['HTML', html, ['is not a stream of events: it is text/html', 'Sign in']],
@@ -80,18 +106,15 @@ faultsInside('Y: responses that are not a session', [
       err: [`is not a stream of events: it is ${type}`],
     }),
   ),
-  {
-    name: 'Y02: exits with 4 if a not_found_error answers the request for a stream',
-    argv: follow,
-    script: session({
+  follows(
+    'Y02: exits with 4 if a not_found_error answers the request for a stream',
+    {
       lists: [list()],
       stream: (socket) =>
         void socket.write(response('{"type":"error","error":{"type":"not_found_error","message":"gone"}}')),
-    }),
-    code: 4,
-    reqs: 2,
-    err: ['the service says: gone'],
-  },
+    },
+    { code: 4, reqs: 2, err: ['the service says: gone'] },
+  ),
   ...[
     ['an error without an error object', '{"message":"slow down"}', 'slow down'],
     ['an object without data', '{}', "the list of events has no field 'data'"],
@@ -112,81 +135,65 @@ const a = page({ next_page: 'p1' }, { id: 'a', type: 't' })
 const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
 
 faultsInside('Y: lists', [
-  {
-    name: 'Y10: exits with 8 if the pages of a list repeat',
-    argv: ['events', 'list', '--ids'],
-    script: session({ lists: [a, b, a, b, a] }),
-    code: 8,
-    out: 'a\nb\n',
-    reqs: 3,
-    err: ['does not end: its pages repeat'],
-  },
-  {
-    name: 'Y10: exits with 8 if the pages of a list repeat (confirm --pending)',
-    argv: ['events', 'confirm', '--pending', '--allow'],
-    script: session({ lists: [a, b, a, b, a] }),
-    code: 8,
-    reqs: 3,
-    err: ['does not end: its pages repeat'],
-  },
-  {
-    name: 'Y11: exits with 8 if empty pages never end',
-    argv: ['events', 'list'],
-    script: (socket, _, count) => void socket.write(page({ next_page: `p${count}` })),
-    code: 8,
-    reqs: 21,
-    err: ['does not end: 21 pages in a row are empty'],
-  },
-  {
-    name: 'Y12: continues a list with has_more after its last id',
-    argv: ['events', 'list', '--ids'],
-    script: session({
+  lists(
+    'Y10: exits with 8 if the pages of a list repeat',
+    { lists: [a, b, a, b, a] },
+    { code: 8, out: 'a\nb\n', reqs: 3, err: ['does not end: its pages repeat'] },
+  ),
+  row(
+    'Y10: exits with 8 if the pages of a list repeat (confirm --pending)',
+    ['events', 'confirm', '--pending', '--allow'],
+    { lists: [a, b, a, b, a] },
+    { code: 8, reqs: 3, err: ['does not end: its pages repeat'] },
+  ),
+  row(
+    'Y11: exits with 8 if empty pages never end',
+    ['events', 'list'],
+    (socket, _, count) => void socket.write(page({ next_page: `p${count}` })),
+    { code: 8, reqs: 21, err: ['does not end: 21 pages in a row are empty'] },
+  ),
+  lists(
+    'Y12: continues a list with has_more after its last id',
+    {
       lists: [
         page({ has_more: true, last_id: 'a' }, { id: 'a', type: 't' }),
         page({ has_more: false }, { id: 'b', type: 't' }),
       ],
-    }),
-    code: 0,
-    out: 'a\nb\n',
-    reqs: 2,
-    check: ({ server }) => {
-      if (!server.requests[1]?.includes('?after_id=a ')) throw new Error(server.requests[1])
     },
-  },
-  {
-    name: 'Y12: exits with 8 if a list has more but names no next page',
-    argv: ['events', 'list', '--ids'],
-    script: session({ lists: [page({ has_more: true }, { type: 't' })] }),
-    code: 8,
-    out: '\n',
-    reqs: 1,
-    err: ['has more items, but nothing that requests the next page'],
-  },
-  {
-    name: 'Y13: applies type, order and limit if the service ignores them',
-    argv: ['events', 'list', '--type', 'agent.message', '--order', 'desc', '--limit', '2', '--ids'],
-    script: session({
+    {
+      out: 'a\nb\n',
+      reqs: 2,
+      check: ({ server }) => {
+        if (!server.requests[1]?.includes('?after_id=a ')) throw new Error(server.requests[1])
+      },
+    },
+  ),
+  lists(
+    'Y12: exits with 8 if a list has more but names no next page',
+    { lists: [page({ has_more: true }, { type: 't' })] },
+    { code: 8, out: '\n', reqs: 1, err: ['has more items, but nothing that requests the next page'] },
+  ),
+  row(
+    'Y13: applies type, order and limit if the service ignores them',
+    ['events', 'list', '--type', 'agent.message', '--order', 'desc', '--limit', '2', '--ids'],
+    {
       lists: [
         list(...[1, 2, 3].map((i) => ({ ...say(`m${i}`, 'x'), processed_at: `2026-01-01T00:00:0${i}Z` })), {
           ...done('end'),
           processed_at: '2026-01-01T00:00:04Z',
         }),
       ],
-    }),
-    code: 0,
-    out: 'm3\nm2\n',
-    reqs: 1,
-  },
-  {
-    name: 'Y14: prints a bare array of events with --raw, one event per line',
-    argv: ['events', 'list', '--raw'],
-    script: session({
+    },
+    { out: 'm3\nm2\n', reqs: 1 },
+  ),
+  row(
+    'Y14: prints a bare array of events with --raw, one event per line',
+    ['events', 'list', '--raw'],
+    {
       lists: [response('[\n{"id":"a",\n"type":"t","content":"x\\n","n":1.10},{"id":"b","type":"t"}]\n')],
-    }),
-    code: 0,
-    out: '{"id":"a","type":"t","content":"x\\n","n":1.10}\n{"id":"b","type":"t"}\n',
-    reqs: 1,
-  },
+    },
+    { out: '{"id":"a","type":"t","content":"x\\n","n":1.10}\n{"id":"b","type":"t"}\n', reqs: 1 },
+  ),
 ])
 
 const old = [{ id: 'm0', type: 'user.message', content: 'before' }, say('old', 'old'), done('i0')]
@@ -197,129 +204,68 @@ const ended = 'i1\tsession.status_idle\t\tend_turn\n'
 const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
 
 faultsInside('Y: following', [
-  {
-    name: 'Y20: prints only new events if the stream starts with the whole history',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old)],
-      stream: streaming(...old, sent, say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y21: finds the sent message by its text if the response is empty',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old)],
+  sends('Y20: prints only new events if the stream starts with the whole history', {
+    stream: streaming(...old, sent, say('new', 'new'), done('i1')),
+  }),
+  sends(
+    'Y21: finds the sent message by its text if the response is empty',
+    {
       stream: streaming(...old, sent, say('new', 'new'), done('i1')),
       receipt: response('', '202 Accepted'),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-    err: ['the events were accepted, but the response does not list them'],
-  },
-  {
-    name: 'Y22: ignores the end of another turn before the sent message',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old)],
-      stream: streaming(say('other', 'another turn'), done('i9'), sent, say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y23: ignores partial events before the whole event',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old)],
-      stream: streaming(
-        sent,
-        { type: 'event_start', event: { id: 'new', type: 'agent.message' } },
-        { type: 'event_delta', event_id: 'new', delta: { text: 'ne' } },
-        say('new', 'new'),
-        done('i1'),
-      ),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y24: follows a session that continues after it was terminated',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old, { id: 'x', type: 'session.status_terminated' })],
-      stream: streaming(sent, say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y25: exits if an interrupt of an idle session has no consequence',
-    argv: ['events', 'send', '--interrupt', '--follow'],
-    script: session({
+    },
+    { err: ['the events were accepted, but the response does not list them'] },
+  ),
+  sends('Y22: ignores the end of another turn before the sent message', {
+    stream: streaming(say('other', 'another turn'), done('i9'), sent, say('new', 'new'), done('i1')),
+  }),
+  sends('Y23: ignores partial events before the whole event', {
+    stream: streaming(
+      sent,
+      { type: 'event_start', event: { id: 'new', type: 'agent.message' } },
+      { type: 'event_delta', event_id: 'new', delta: { text: 'ne' } },
+      say('new', 'new'),
+      done('i1'),
+    ),
+  }),
+  sends('Y24: follows a session that continues after it was terminated', {
+    lists: [list(...old, { id: 'x', type: 'session.status_terminated' })],
+    stream: streaming(sent, say('new', 'new'), done('i1')),
+  }),
+  row(
+    'Y25: exits if an interrupt of an idle session has no consequence',
+    ['events', 'send', '--interrupt', '--follow'],
+    {
       lists: [list(...old), list(...old, { id: 'sent_1', type: 'user.interrupt' })],
       receipt: list({ id: 'sent_1', type: 'user.interrupt' }),
-    }),
-    code: 0,
-    reqs: 3,
-  },
-  {
-    name: 'Y26: exits from an idle session although its stream sends comments',
-    argv: follow,
-    script: session({
+    },
+    { reqs: 3 },
+  ),
+  follows(
+    'Y26: exits from an idle session although its stream sends comments',
+    {
       lists: [list(...old)],
       stream: (socket) => {
         socket.write(sseHead)
         const timer = setInterval(() => socket.write(': keepalive\n\n'), 50)
         socket.on('close', () => clearInterval(timer))
       },
-    }),
-    code: 0,
-    reqs: 4,
-  },
-  {
-    name: 'Y27: finds the sent message in the list if the stream never shows it',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old), list(...old, say('late', 'late'), sent, say('new', 'new'))],
-      stream: streaming(say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y28: skips keep-alive data in a stream',
-    argv: sendAndFollow,
-    script: session({
-      lists: [list(...old)],
-      stream: (socket) =>
-        void socket.write(
-          `${sseHead}${event('ping')}${event('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => event(value)).join('')}`,
-        ),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y29: treats all unanswered tool uses as waiting if the idle event lists no ids',
-    argv: [...follow, '--ids'],
-    script: session({
+    },
+    { reqs: 4 },
+  ),
+  sends('Y27: finds the sent message in the list if the stream never shows it', {
+    lists: [list(...old), list(...old, say('late', 'late'), sent, say('new', 'new'))],
+    stream: streaming(say('new', 'new'), done('i1')),
+  }),
+  sends('Y28: skips keep-alive data in a stream', {
+    stream: (socket) =>
+      void socket.write(
+        `${sseHead}${event('ping')}${event('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => event(value)).join('')}`,
+      ),
+  }),
+  row(
+    'Y29: treats all unanswered tool uses as waiting if the idle event lists no ids',
+    [...follow, '--ids'],
+    {
       lists: [
         list(
           { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} },
@@ -329,11 +275,9 @@ faultsInside('Y: following', [
           { id: 'i', type: 'session.status_idle', stop_reason: 'requires_action' },
         ),
       ],
-    }),
-    code: 12,
-    out: 't1\n',
-    reqs: 4,
-  },
+    },
+    { code: 12, out: 't1\n', reqs: 4 },
+  ),
 ])
 
 const sendInSteps = (socket: Socket, ...steps: object[][]) => {
@@ -349,10 +293,10 @@ const interrupt = { id: 'int', type: 'user.interrupt' }
 const running = { id: 'r', type: 'session.status_running' }
 
 faultsInside('Y: idle events before the end', [
-  {
-    name: 'Y40: follows until the second of two messages is answered',
-    argv: ['events', 'send', '--message', 'A', '--message', 'B', '--follow'],
-    script: session({
+  row(
+    'Y40: follows until the second of two messages is answered',
+    ['events', 'send', '--message', 'A', '--message', 'B', '--follow'],
+    {
       lists: [list(...old)],
       stream: (socket) =>
         sendInSteps(
@@ -361,30 +305,24 @@ faultsInside('Y: idle events before the end', [
           [messageB, running, say('b', 'to B'), done('i2')],
         ),
       receipt: list(messageA, messageB),
-    }),
-    code: 0,
-    reqs: expect.any(Number),
-    check: postsOnce,
-    out: (out) => /to A[\s\S]*to B/.test(out.toString()),
-  },
-  {
-    name: 'Y41: follows a new task that is sent with an interrupt',
-    argv: ['events', 'send', '--interrupt', 'B', '--follow'],
-    script: session({
+    },
+    { reqs: expect.any(Number), check: postsOnce, out: (out) => /to A[\s\S]*to B/.test(out.toString()) },
+  ),
+  row(
+    'Y41: follows a new task that is sent with an interrupt',
+    ['events', 'send', '--interrupt', 'B', '--follow'],
+    {
       lists: [list(...old, running)],
       stream: (socket) =>
         sendInSteps(socket, [interrupt, done('i1')], [messageB, running, say('b', 'to B'), done('i2')]),
       receipt: response('', '202 Accepted'),
-    }),
-    code: 0,
-    reqs: expect.any(Number),
-    check: postsOnce,
-    out: (out) => out.includes('to B'),
-  },
-  {
-    name: 'Y42: follows a queued message until its own turn ends',
-    argv: sendAndFollow,
-    script: session({
+    },
+    { reqs: expect.any(Number), check: postsOnce, out: (out) => out.includes('to B') },
+  ),
+  row(
+    'Y42: follows a queued message until its own turn ends',
+    sendAndFollow,
+    {
       lists: [list(...old, running), list(...old, running, { ...sent, processed_at: null }, done('i1'))],
       stream: (socket) =>
         sendInSteps(
@@ -397,16 +335,16 @@ faultsInside('Y: idle events before the end', [
             done('i2'),
           ],
         ),
-    }),
-    code: 0,
-    out: 'earlier\ni1\tsession.status_idle\t\tend_turn\nr2\tsession.status_running\t\t\nnew\ni2\tsession.status_idle\t\tend_turn\n',
-    reqs: expect.any(Number),
-    check: postsOnce,
-  },
-  {
-    name: 'Y43: reads a list that is sorted newest first',
-    argv: follow,
-    script: session({
+    },
+    {
+      out: 'earlier\ni1\tsession.status_idle\t\tend_turn\nr2\tsession.status_running\t\t\nnew\ni2\tsession.status_idle\t\tend_turn\n',
+      reqs: expect.any(Number),
+      check: postsOnce,
+    },
+  ),
+  follows(
+    'Y43: reads a list that is sorted newest first',
+    {
       lists: [
         list(
           ...[done('i0'), say('o', 'old'), { id: 'm0', type: 'user.message', content: 'x' }].map(
@@ -417,14 +355,12 @@ faultsInside('Y: idle events before the end', [
           ),
         ),
       ],
-    }),
-    code: 0,
-    reqs: 3,
-  },
-  {
-    name: 'Y45: keeps the order of a list with a single time out of order',
-    argv: follow,
-    script: session({
+    },
+    { reqs: 3 },
+  ),
+  follows(
+    'Y45: keeps the order of a list with a single time out of order',
+    {
       lists: [
         list(
           { id: 'm0', type: 'user.message', content: 'x', processed_at: '2026-01-01T00:00:06Z' },
@@ -432,21 +368,21 @@ faultsInside('Y: idle events before the end', [
           { ...done('i0'), processed_at: '2026-01-01T00:00:04Z' },
         ),
       ],
-    }),
-    code: 0,
-    reqs: 4,
-  },
-  {
-    name: 'Y44: replies once to a tool use that event_ids contains twice',
-    argv: ['events', 'confirm', '--allow'],
-    stdin:
-      '{"type":"session.status_idle","stop_reason":{"type":"requires_action","event_ids":["a","a",7,""]}}',
-    script: session({ lists: [] }),
-    code: 0,
-    out: 'sent_1\tuser.message\t\t\n',
-    reqs: 1,
-    check: ({ server }) => expect(server.requests[0]?.match(/tool_use_id/g)).toHaveLength(1),
-  },
+    },
+    { reqs: 4 },
+  ),
+  row(
+    'Y44: replies once to a tool use that event_ids contains twice',
+    ['events', 'confirm', '--allow'],
+    { lists: [] },
+    {
+      stdin:
+        '{"type":"session.status_idle","stop_reason":{"type":"requires_action","event_ids":["a","a",7,""]}}',
+      out: 'sent_1\tuser.message\t\t\n',
+      reqs: 1,
+      check: ({ server }) => expect(server.requests[0]?.match(/tool_use_id/g)).toHaveLength(1),
+    },
+  ),
 ])
 
 const use = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
@@ -462,95 +398,83 @@ const allowAll = (folder: string) =>
   )
 
 faultsInside('Y: tool uses of an idle event', [
-  {
-    name: 'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (follow)',
-    argv: [...follow, '--ids'],
-    script: typeless,
-    code: 12,
-    out: 't1\n',
-    reqs: 4,
-  },
-  {
-    name: 'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (confirm --pending)',
-    argv: ['events', 'confirm', '--pending', '--allow'],
-    script: typeless,
-    code: 0,
-    out: 'sent_1\tuser.message\t\t\n',
-    reqs: 2,
-    check: ({ server }) =>
-      expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
-  },
-  {
-    name: 'Y80: treats the tool uses in event_ids as waiting if the stop reason has another type (follow)',
-    argv: [...follow, '--ids'],
-    script: session({ lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] }),
-    code: 12,
-    out: 't1\n',
-    reqs: 4,
-  },
-  {
-    name: 'Y80: treats no tool use as waiting if event_ids is empty and the stop reason has no type',
-    argv: follow,
-    script: session({ lists: [list(use('t1'), waits({ event_ids: [] }))] }),
-    code: 0,
-    reqs: 4,
-  },
-  {
-    name: 'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (confirm --pending)',
-    argv: ['events', 'confirm', '--pending', '--allow'],
-    script: unlisted,
-    code: 12,
-    reqs: 1,
-    err: ['t1: bash {}', 't2: bash {}', 'the service does not report which of these tool uses wait'],
-  },
-  {
-    name: 'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (run)',
-    argv: ['events', 'run', '--policy', 'allow.json'],
-    prepare: allowAll,
-    files: ['cwd/allow.json'],
-    script: unlisted,
-    code: 12,
-    reqs: 4,
-    err: ['t1: bash {}', 't2: bash {}'],
-  },
-  {
-    name: 'Y81: names the unanswered tool uses if event_ids is missing (follow)',
-    argv: follow,
-    script: unlisted,
+  row(
+    'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (follow)',
+    [...follow, '--ids'],
+    typeless,
+    { code: 12, out: 't1\n', reqs: 4 },
+  ),
+  row(
+    'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (confirm --pending)',
+    ['events', 'confirm', '--pending', '--allow'],
+    typeless,
+    {
+      out: 'sent_1\tuser.message\t\t\n',
+      reqs: 2,
+      check: ({ server }) =>
+        expect(server.requests[1]?.match(/"tool_use_id":"\w+"/g)).toEqual(['"tool_use_id":"t1"']),
+    },
+  ),
+  row(
+    'Y80: treats the tool uses in event_ids as waiting if the stop reason has another type (follow)',
+    [...follow, '--ids'],
+    { lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] },
+    { code: 12, out: 't1\n', reqs: 4 },
+  ),
+  follows(
+    'Y80: treats no tool use as waiting if event_ids is empty and the stop reason has no type',
+    { lists: [list(use('t1'), waits({ event_ids: [] }))] },
+    { reqs: 4 },
+  ),
+  row(
+    'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (confirm --pending)',
+    ['events', 'confirm', '--pending', '--allow'],
+    unlisted,
+    {
+      code: 12,
+      reqs: 1,
+      err: ['t1: bash {}', 't2: bash {}', 'the service does not report which of these tool uses wait'],
+    },
+  ),
+  row(
+    'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (run)',
+    ['events', 'run', '--policy', 'allow.json'],
+    unlisted,
+    { prepare: allowAll, files: ['cwd/allow.json'], code: 12, reqs: 4, err: ['t1: bash {}', 't2: bash {}'] },
+  ),
+  follows('Y81: names the unanswered tool uses if event_ids is missing (follow)', unlisted, {
     code: 12,
     reqs: 4,
     err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
-  },
-  {
-    name: 'Y111: names --custom-tool-result for a custom tool use that waits',
-    argv: follow,
-    script: session({
+  }),
+  follows(
+    'Y111: names --custom-tool-result for a custom tool use that waits',
+    {
       lists: [
         list({ ...use('t1'), type: 'agent.custom_tool_use' }, use('t2'), waits({ event_ids: ['t1', 't2'] })),
       ],
-    }),
-    code: 12,
-    reqs: 4,
-    err: [
-      /answer with: parley events confirm .* t2 --allow/,
-      /parley events send .* --custom-tool-result t1=TEXT/,
-    ],
-  },
-  {
-    name: "Y82: prints the session's error if the session was terminated",
-    argv: follow,
-    script: session({
+    },
+    {
+      code: 12,
+      reqs: 4,
+      err: [
+        /answer with: parley events confirm .* t2 --allow/,
+        /parley events send .* --custom-tool-result t1=TEXT/,
+      ],
+    },
+  ),
+  follows(
+    "Y82: prints the session's error if the session was terminated",
+    {
       lists: [
         list(
           { id: 'e', type: 'session.error', error: { message: 'no credit is left' } },
           { id: 'x', type: 'session.status_terminated' },
         ),
       ],
-    }),
-    code: 13,
-    reqs: 4,
-    err: ['stopped: terminated', 'the service says: no credit is left'],
-  },
+    },
+    { code: 13, reqs: 4, err: ['stopped: terminated', 'the service says: no credit is left'] },
+  ),
 ])
 
 const at = (seconds: number, value: object) => ({
@@ -580,104 +504,76 @@ const many = Array.from({ length: 40 }, (_, i) =>
 )
 
 faultsInside('Y: order, limit and errors of lists', [
-  {
-    name: 'Y83: lists the newest events if the service ignores the order but not the limit',
-    argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
-    script: paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
-    code: 0,
-    out: 'm12\nm11\n',
-    reqs: 2,
-  },
-  {
-    name: 'Y83: lists the newest events despite a single time out of order',
-    argv: ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
-    script: session({ lists: [list(...messages(1, 2, 3.005, 3, 5))] }),
-    code: 0,
-    out: 'm5\nm3\n',
-    reqs: 1,
-  },
-  {
-    name: 'Y84: stops at --limit although the list names no next page',
-    argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
-    script: session({ lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] }),
-    code: 0,
-    out: 'a\n',
-    reqs: 1,
-  },
-  {
-    name: 'Y84: stops at --limit before an invalid event',
-    argv: ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
-    script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
-    code: 0,
-    out: 'a\n',
-    reqs: 1,
-  },
-  {
-    name: 'Y85: prints the first page of a list if the second page fails',
-    argv: ['events', 'list', '--ids', '--retries', '0'],
-    script: session({ lists: [a, refused] }),
-    code: 7,
-    out: 'a\n',
-    reqs: 2,
-  },
-  {
-    name: 'Y85: prints the first page in the requested order if the second page fails',
-    argv: ['events', 'list', '--order', 'desc', '--ids', '--retries', '0'],
-    script: session({ lists: [page({ next_page: 'p1' }, ...messages(1, 2, 3)), refused] }),
-    code: 7,
-    out: 'm3\nm2\nm1\n',
-    reqs: 2,
-  },
-  {
-    name: 'Y85: prints the events before an invalid event and exits with 8',
-    argv: ['events', 'list', '--ids'],
-    script: session({ lists: [list({ id: 'a', type: 't' }, { id: 'b' })] }),
-    code: 8,
-    out: 'a\n',
-    reqs: 1,
-    err: ['the list of events: [1]: type'],
-  },
-  {
-    name: 'Y85: prints nothing of a page that is cut off and exits with 8',
-    argv: ['events', 'list', '--ids', '--retries', '0'],
-    script: closing(
+  row(
+    'Y83: lists the newest events if the service ignores the order but not the limit',
+    ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
+    paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
+    { out: 'm12\nm11\n', reqs: 2 },
+  ),
+  row(
+    'Y83: lists the newest events despite a single time out of order',
+    ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
+    { lists: [list(...messages(1, 2, 3.005, 3, 5))] },
+    { out: 'm5\nm3\n', reqs: 1 },
+  ),
+  row(
+    'Y84: stops at --limit although the list names no next page',
+    ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
+    { lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] },
+    { out: 'a\n', reqs: 1 },
+  ),
+  row(
+    'Y84: stops at --limit before an invalid event',
+    ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
+    { lists: [list({ id: 'a', type: 't' }, { id: 'b' })] },
+    { out: 'a\n', reqs: 1 },
+  ),
+  row(
+    'Y85: prints the first page of a list if the second page fails',
+    ['events', 'list', '--ids', '--retries', '0'],
+    { lists: [a, refused] },
+    { code: 7, out: 'a\n', reqs: 2 },
+  ),
+  row(
+    'Y85: prints the first page in the requested order if the second page fails',
+    ['events', 'list', '--order', 'desc', '--ids', '--retries', '0'],
+    { lists: [page({ next_page: 'p1' }, ...messages(1, 2, 3)), refused] },
+    { code: 7, out: 'm3\nm2\nm1\n', reqs: 2 },
+  ),
+  lists(
+    'Y85: prints the events before an invalid event and exits with 8',
+    { lists: [list({ id: 'a', type: 't' }, { id: 'b' })] },
+    { code: 8, out: 'a\n', reqs: 1, err: ['the list of events: [1]: type'] },
+  ),
+  row(
+    'Y85: prints nothing of a page that is cut off and exits with 8',
+    ['events', 'list', '--ids', '--retries', '0'],
+    closing(
       makeHead('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[{"id":"a","type":"t"},{"id":"b",'),
     ),
-    code: 8,
-    out: '',
-    reqs: 1,
-    err: ['the answer broke off'],
-  },
-  {
-    name: 'Y85: prints the first page with --raw if RST cuts the second one',
-    argv: ['events', 'list', '--raw', '--retries', '0'],
-    script: (socket, request, count, requests) => {
+    { code: 8, out: '', reqs: 1, err: ['the answer broke off'] },
+  ),
+  row(
+    'Y85: prints the first page with --raw if RST cuts the second one',
+    ['events', 'list', '--raw', '--retries', '0'],
+    (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
       if (count === 1) socket.write(page({ next_page: 'p1' }, { id: 'a', type: 't' }))
       else resetting(makeHead('200 OK', 'content-length: 900') + start)(socket, request, count, requests)
     },
-    code: 8,
-    out: '{"id":"a","type":"t"}\n',
-    reqs: 2,
-  },
-  {
-    name: 'Y85: prints nothing and exits with 8 if the JSON of a list has no end',
-    argv: ['events', 'list', '--ids'],
-    script: session({ lists: [response('{"data":[{"id":"a","type":"t"},{"id":')] }),
-    code: 8,
-    out: '',
-    reqs: 1,
-    err: ['the list of events is not JSON'],
-  },
-  {
-    name: 'Y85: prints no error body among the events of a list with --raw',
-    argv: ['events', 'list', '--raw', '--retries', '0'],
-    script: session({ lists: [a, response('{"error":{"message":"boom"}}', '500 Oh')] }),
-    code: 7,
-    out: '{"id":"a","type":"t"}\n',
-    reqs: 2,
-    err: ['boom'],
-  },
+    { code: 8, out: '{"id":"a","type":"t"}\n', reqs: 2 },
+  ),
+  lists(
+    'Y85: prints nothing and exits with 8 if the JSON of a list has no end',
+    { lists: [response('{"data":[{"id":"a","type":"t"},{"id":')] },
+    { code: 8, out: '', reqs: 1, err: ['the list of events is not JSON'] },
+  ),
+  row(
+    'Y85: prints no error body among the events of a list with --raw',
+    ['events', 'list', '--raw', '--retries', '0'],
+    { lists: [a, response('{"error":{"message":"boom"}}', '500 Oh')] },
+    { code: 7, out: '{"id":"a","type":"t"}\n', reqs: 2, err: ['boom'] },
+  ),
   ...[[], ['--history']].map(
     (more): Row => ({
       name: `Y85: prints no error body among the events of a stream with --raw${more.length > 0 ? ' and --history' : ''}`,
@@ -696,33 +592,30 @@ faultsInside('Y: order, limit and errors of lists', [
       err: ['boom'],
     }),
   ),
-  {
-    name: 'Y85: prints the error body of the first page with --raw',
-    argv: ['events', 'list', '--raw', '--retries', '0'],
-    script: session({ lists: [response('{"error":{"message":"boom"}}', '500 Oh')] }),
-    code: 7,
-    out: '{"error":{"message":"boom"}}',
-    reqs: 1,
-  },
-  {
-    name: 'Y86: reads a history that is sorted newest first with a time 5 ms out of order',
-    argv: follow,
-    script: session({ lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] }),
-    code: 0,
-    reqs: 3,
-  },
-  {
-    name: 'Y87: requests pages of 100 if parley, not the service, filters by type',
-    argv: ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
-    script: paging(...many),
-    code: 0,
-    out: 's7\ns15\ns23\n',
-    reqs: 3,
-    check: ({ server }) =>
-      expect(server.requests.map((request) => /limit=\d+/.exec(request)?.[0])).toEqual(
-        Array.from({ length: 3 }, () => 'limit=100'),
-      ),
-  },
+  row(
+    'Y85: prints the error body of the first page with --raw',
+    ['events', 'list', '--raw', '--retries', '0'],
+    { lists: [response('{"error":{"message":"boom"}}', '500 Oh')] },
+    { code: 7, out: '{"error":{"message":"boom"}}', reqs: 1 },
+  ),
+  follows(
+    'Y86: reads a history that is sorted newest first with a time 5 ms out of order',
+    { lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] },
+    { reqs: 3 },
+  ),
+  row(
+    'Y87: requests pages of 100 if parley, not the service, filters by type',
+    ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
+    paging(...many),
+    {
+      out: 's7\ns15\ns23\n',
+      reqs: 3,
+      check: ({ server }) =>
+        expect(server.requests.map((request) => /limit=\d+/.exec(request)?.[0])).toEqual(
+          Array.from({ length: 3 }, () => 'limit=100'),
+        ),
+    },
+  ),
 ])
 
 const gone = '{"type":"error","error":{"type":"not_found_error","message":"the session is gone"}}'
@@ -779,69 +672,54 @@ faultsInside('Y: errors in a stream', [
       }),
     ),
   ),
-  {
-    name: 'Y89: prints a temporary error of a stream and retries',
-    argv: follow,
-    script: session({
+  follows(
+    'Y89: prints a temporary error of a stream and retries',
+    {
       lists: [list(message0), list(message0), list(message0, done('i1'))],
       stream: streams(event(busy, 'error'), event('out of order', 'error'), ''),
-    }),
-    code: 0,
-    out: ended,
-    reqs: expect.any(Number),
-    err: ['ended with an error: come back; trying again'],
-  },
-  {
-    name: 'Y101: sends the last event id of a stream with the next connection',
-    argv: follow,
-    script: session({
+    },
+    { out: ended, reqs: expect.any(Number), err: ['ended with an error: come back; trying again'] },
+  ),
+  follows(
+    'Y101: sends the last event id of a stream with the next connection',
+    {
       lists: [list(message0)],
       stream: streams(`id: 7\n${event(say('a', 'one'))}id: 8\n\n`, `id: 9\n${event(done('i1'))}`),
-    }),
-    code: 0,
-    out: `one\n${ended}`,
-    reqs: expect.any(Number),
-    check: ({ server }) =>
-      expect(
-        server.requests.filter(isStream).map((request) => /last-event-id: .*/i.exec(request)?.[0]),
-      ).toEqual([undefined, 'Last-Event-ID: 8']),
-  },
+    },
+    {
+      out: `one\n${ended}`,
+      reqs: expect.any(Number),
+      check: ({ server }) =>
+        expect(
+          server.requests.filter(isStream).map((request) => /last-event-id: .*/i.exec(request)?.[0]),
+        ).toEqual([undefined, 'Last-Event-ID: 8']),
+    },
+  ),
 ])
 
 faultsInside('Y: empty sessions', [
-  {
-    name: 'Y102: follows an empty session until its first event',
-    argv: follow,
-    script: session({ lists: [list(), list(done('i1'))] }),
-    code: 0,
-    out: ended,
-    reqs: 3,
-  },
-  {
-    name: 'Y102: announces that it waits for the first event of an empty session',
-    argv: follow,
-    script: session({ lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) }),
-    code: 0,
-    out: ended,
-    reqs: 4,
-    err: ['nothing has happened in sesn_1 yet: waiting for its first event'],
-  },
-  {
-    name: 'Y103: exits with 2 if a session without events is to be resumed (run)',
-    argv: ['events', 'run'],
-    script: session({ lists: [list()] }),
-    code: 2,
-    reqs: 7,
-    atLeast: 5,
-    err: ['nothing has happened in this session yet'],
-  },
-  {
-    name: 'Y103: polls a list that shows its events late (run)',
-    argv: ['events', 'run'],
-    script: session({ lists: [list(), list(done('i1'))] }),
-    code: 0,
-    reqs: 5,
-  },
+  follows(
+    'Y102: follows an empty session until its first event',
+    { lists: [list(), list(done('i1'))] },
+    { out: ended, reqs: 3 },
+  ),
+  follows(
+    'Y102: announces that it waits for the first event of an empty session',
+    { lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) },
+    { out: ended, reqs: 4, err: ['nothing has happened in sesn_1 yet: waiting for its first event'] },
+  ),
+  row(
+    'Y103: exits with 2 if a session without events is to be resumed (run)',
+    ['events', 'run'],
+    { lists: [list()] },
+    { code: 2, reqs: 7, atLeast: 5, err: ['nothing has happened in this session yet'] },
+  ),
+  row(
+    'Y103: polls a list that shows its events late (run)',
+    ['events', 'run'],
+    { lists: [list(), list(done('i1'))] },
+    { reqs: 5 },
+  ),
 ])
 
 /** The service stores the sent message under an id that the receipt does not have. */
@@ -854,10 +732,9 @@ const listsAtMost =
     )
 
 faultsInside('Y: receipts with other ids', [
-  {
-    name: 'Y104: finds the sent message by its content if the response has another id (in the stream)',
-    argv: sendAndFollow,
-    script: session({
+  sends(
+    'Y104: finds the sent message by its content if the response has another id (in the stream)',
+    {
       lists: [
         list(...old),
         list(...old, stored),
@@ -865,32 +742,25 @@ faultsInside('Y: receipts with other ids', [
         list(...old, stored, say('new', 'new'), done('i1')),
       ],
       stream: streaming(stored, say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: listsAtMost(13),
-  },
-  {
-    name: 'Y104: finds the sent message by its content if the response has another id (only in the list)',
-    argv: sendAndFollow,
-    script: session({
+    },
+    { check: listsAtMost(13) },
+  ),
+  sends(
+    'Y104: finds the sent message by its content if the response has another id (only in the list)',
+    {
       lists: [
         list(...old),
         list(...old, stored, say('new', 'new')),
         list(...old, stored, say('new', 'new'), done('i1')),
       ],
       stream: streaming(say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-    check: listsAtMost(13),
-  },
-  {
-    name: 'Y105: matches each of two equal messages once by its content',
-    argv: ['events', 'send', '--message', 'go on', '--message', 'go on', '--follow'],
-    script: session({
+    },
+    { check: listsAtMost(13) },
+  ),
+  row(
+    'Y105: matches each of two equal messages once by its content',
+    ['events', 'send', '--message', 'go on', '--message', 'go on', '--follow'],
+    {
       lists: [list(...old)],
       stream: streaming(
         stored,
@@ -901,53 +771,39 @@ faultsInside('Y: receipts with other ids', [
         done('i2'),
       ),
       receipt: list({ id: 'r1', type: 'user.message' }, { id: 'r2', type: 'user.message' }),
-    }),
-    code: 0,
-    reqs: expect.any(Number),
-    out: (out) => /one[\s\S]*two/.test(out.toString()) && !out.includes('go on'),
-    // The list never shows the idle event, so parley polls it for 5 s.
-    check: listsAtMost(20),
-  },
-  {
-    name: 'Y106: prefers the id in the response to an equal message of another client',
-    argv: sendAndFollow,
-    script: session({
-      lists: [
-        list(...old),
-        list(...old, stored),
-        list(...old, stored, say('x', 'not mine'), done('i9'), sent),
-      ],
-      stream: streaming(stored, say('x', 'not mine'), done('i9'), sent, say('new', 'new'), done('i1')),
-    }),
-    code: 0,
-    out: `new\n${ended}`,
-    reqs: expect.any(Number),
-  },
+    },
+    {
+      reqs: expect.any(Number),
+      out: (out) => /one[\s\S]*two/.test(out.toString()) && !out.includes('go on'),
+      // The list never shows the idle event, so parley polls it for 5 s.
+      check: listsAtMost(20),
+    },
+  ),
+  sends('Y106: prefers the id in the response to an equal message of another client', {
+    lists: [list(...old), list(...old, stored), list(...old, stored, say('x', 'not mine'), done('i9'), sent)],
+    stream: streaming(stored, say('x', 'not mine'), done('i9'), sent, say('new', 'new'), done('i1')),
+  }),
 ])
 
 const withoutIds = (...events: object[]) => events.map((value) => ({ ...value, id: undefined }))
 const turn1 = [{ type: 'user.message', content: 'go on' }, { ...running }, say('', 'old'), done('')]
 
 faultsInside('Y: reconnecting, and events without ids', [
-  {
-    name: 'Y107: polls the list until it shows events that no stream has sent',
-    argv: follow,
-    script: session({
+  follows(
+    'Y107: polls the list until it shows events that no stream has sent',
+    {
       lists: [
         ...Array.from({ length: 8 }, () => list(message0)),
         list(message0, say('a', 'one'), say('b', 'two'), done('i1')),
       ],
       stream: (socket, count) =>
         count === 1 ? void socket.end(sseHead + event(say('a', 'one'))) : void socket.write(sseHead),
-    }),
-    code: 0,
-    out: `one\ntwo\n${ended}`,
-    reqs: expect.any(Number),
-  },
-  {
-    name: 'Y108: prints events without ids once if a second stream repeats them',
-    argv: follow,
-    script: session({
+    },
+    { out: `one\ntwo\n${ended}`, reqs: expect.any(Number) },
+  ),
+  follows(
+    'Y108: prints events without ids once if a second stream repeats them',
+    {
       lists: [list(...withoutIds(message0)), list(...withoutIds(message0, say('', 'one')))],
       stream: streams(
         event(withoutIds(say('', 'one'))[0]),
@@ -955,28 +811,27 @@ faultsInside('Y: reconnecting, and events without ids', [
           .map((value) => event(value))
           .join(''),
       ),
-    }),
-    code: 0,
-    out: 'one\ntwo\n\tsession.status_idle\t\tend_turn\n',
-    reqs: expect.any(Number),
-  },
-  {
-    name: 'Y108: prints new events without ids even if they equal earlier ones',
-    argv: [...sendAndFollow, '--raw'],
-    script: session({
+    },
+    { out: 'one\ntwo\n\tsession.status_idle\t\tend_turn\n', reqs: expect.any(Number) },
+  ),
+  row(
+    'Y108: prints new events without ids even if they equal earlier ones',
+    [...sendAndFollow, '--raw'],
+    {
       lists: [
         list(...withoutIds(...turn1)),
         list(...withoutIds(...turn1, ...turn1.map((value, i) => (i === 2 ? say('', 'new') : value)))),
       ],
       stream: streaming(...withoutIds(turn1[0] ?? {}, running, say('', 'new'), done(''))),
       receipt: response('', '202 Accepted'),
-    }),
-    code: 0,
-    out: `${withoutIds(running, say('', 'new'), done(''))
-      .map((value) => JSON.stringify(value))
-      .join('\n')}\n`,
-    reqs: expect.any(Number),
-  },
+    },
+    {
+      out: `${withoutIds(running, say('', 'new'), done(''))
+        .map((value) => JSON.stringify(value))
+        .join('\n')}\n`,
+      reqs: expect.any(Number),
+    },
+  ),
 ])
 
 const numbered = Array.from({ length: 150 }, (_, i) =>
@@ -993,60 +848,56 @@ const withoutNextPage =
   }
 
 faultsInside('Y: lists that may be incomplete', [
-  {
-    name: 'Y109: requests more events if a list does not say whether it is complete, and then follows',
-    argv: follow,
-    script: withoutNextPage(...numbered),
-    code: 0,
-    reqs: 7,
-  },
-  {
-    name: 'Y109: requests more events from a list that does not say whether it is complete, and prints each once',
-    argv: ['events', 'list', '--ids'],
-    script: withoutNextPage(...numbered),
-    code: 0,
-    out: numbered.map(({ id }) => `${id}\n`).join(''),
-    reqs: 2,
-  },
-  {
-    name: 'Y110: sends nothing if a list ends after 1,000 events without a sign of completeness',
-    argv: [...sendAndFollow, '--errors', 'json'],
-    script: withoutNextPage(
+  follows(
+    'Y109: requests more events if a list does not say whether it is complete, and then follows',
+    withoutNextPage(...numbered),
+    { reqs: 7 },
+  ),
+  lists(
+    'Y109: requests more events from a list that does not say whether it is complete, and prints each once',
+    withoutNextPage(...numbered),
+    { out: numbered.map(({ id }) => `${id}\n`).join(''), reqs: 2 },
+  ),
+  row(
+    'Y110: sends nothing if a list ends after 1,000 events without a sign of completeness',
+    [...sendAndFollow, '--errors', 'json'],
+    withoutNextPage(
       ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
     ),
-    code: 8,
-    reqs: 2,
-    err: ['ends after 1000 events, and does not show whether more follow', '"sent":"no"'],
-  },
-  {
-    name: 'Y110: sends nothing if a list has more but names no usable next page',
-    argv: [...sendAndFollow, '--errors', 'json'],
-    script: session({ lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] }),
-    code: 8,
-    reqs: 1,
-    err: ['has more items, but nothing that requests the next page', '"sent":"no"'],
-  },
-  {
-    name: 'Y109: continues a list after a last_id that is a number',
-    argv: ['events', 'list', '--raw'],
-    script: session({
+    {
+      code: 8,
+      reqs: 2,
+      err: ['ends after 1000 events, and does not show whether more follow', '"sent":"no"'],
+    },
+  ),
+  row(
+    'Y110: sends nothing if a list has more but names no usable next page',
+    [...sendAndFollow, '--errors', 'json'],
+    { lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] },
+    { code: 8, reqs: 1, err: ['has more items, but nothing that requests the next page', '"sent":"no"'] },
+  ),
+  row(
+    'Y109: continues a list after a last_id that is a number',
+    ['events', 'list', '--raw'],
+    {
       lists: [
         page({ has_more: true, last_id: 7 }, { seq: 7, type: 't' }),
         page({ has_more: false }, { seq: 8, type: 't' }),
       ],
-    }),
-    code: 0,
-    out: '{"seq":7,"type":"t"}\n{"seq":8,"type":"t"}\n',
-    reqs: 2,
-    check: ({ server }) => expect(server.requests[1]).toContain('?after_id=7 '),
-  },
+    },
+    {
+      out: '{"seq":7,"type":"t"}\n{"seq":8,"type":"t"}\n',
+      reqs: 2,
+      check: ({ server }) => expect(server.requests[1]).toContain('?after_id=7 '),
+    },
+  ),
 ])
 
 faultsInside('Y: an unavailable service', [
-  {
-    name: 'Y34: waits for the time of Retry-After while it follows a session',
-    argv: [...follow, '--retries', '0'],
-    script: session({
+  row(
+    'Y34: waits for the time of Retry-After while it follows a session',
+    [...follow, '--retries', '0'],
+    {
       lists: [
         list({ id: 'm', type: 'user.message', content: 'x' }),
         list({ id: 'm', type: 'user.message', content: 'x' }),
@@ -1054,48 +905,38 @@ faultsInside('Y: an unavailable service', [
         list({ id: 'm', type: 'user.message', content: 'x' }, done('i1')),
       ],
       stream: (socket) => void socket.end(sseHead),
-    }),
-    code: 0,
-    out: ended,
-    reqs: 7,
-    atLeast: 2,
-    err: ['429 Slow; trying again'],
-  },
-  {
-    name: 'Y35: exits with 6 if Retry-After exceeds the maximum wait while it follows a session',
-    argv: [...follow, '--retries', '0'],
-    script: session({
+    },
+    { out: ended, reqs: 7, atLeast: 2, err: ['429 Slow; trying again'] },
+  ),
+  row(
+    'Y35: exits with 6 if Retry-After exceeds the maximum wait while it follows a session',
+    [...follow, '--retries', '0'],
+    {
       lists: [list(), list(), 'HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n'],
       stream: (socket) => void socket.end(sseHead),
-    }),
-    code: 6,
-    reqs: 5,
-  },
-  {
-    name: 'Y36: reports that the event was accepted if its credentials are rejected afterwards',
-    argv: [...sendAndFollow, '--retries', '0', '--errors', 'json'],
-    script: session({
+    },
+    { code: 6, reqs: 5 },
+  ),
+  row(
+    'Y36: reports that the event was accepted if its credentials are rejected afterwards',
+    [...sendAndFollow, '--retries', '0', '--errors', 'json'],
+    {
       lists: [list(...old), 'HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n'],
       stream: (socket) => void socket.end(sseHead),
-    }),
-    code: 8,
-    reqs: 5,
-    err: ['"safeToRetry":false', '"sent":"yes"'],
-  },
-  {
-    name: 'Y30: sends nothing if the session cannot be followed',
-    argv: [...sendAndFollow, '--errors', 'json', '--retries', '0'],
-    script: (socket, request) =>
+    },
+    { code: 8, reqs: 5, err: ['"safeToRetry":false', '"sent":"yes"'] },
+  ),
+  row(
+    'Y30: sends nothing if the session cannot be followed',
+    [...sendAndFollow, '--errors', 'json', '--retries', '0'],
+    (socket, request) =>
       isStream(request) ? void socket.resetAndDestroy() : void socket.write(list(...old)),
-    code: 9,
-    reqs: 2,
-    err: ['the session cannot be followed', '"sent":"no"'],
-  },
-  {
-    name: 'Y31: reconnects if the service fails after it has answered once',
-    argv: [...follow, '--retries', '0'],
-    listen: {},
-    script: session({
+    { code: 9, reqs: 2, err: ['the session cannot be followed', '"sent":"no"'] },
+  ),
+  row(
+    'Y31: reconnects if the service fails after it has answered once',
+    [...follow, '--retries', '0'],
+    {
       lists: [
         list({ id: 'm', type: 'user.message', content: 'x' }),
         list({ id: 'm', type: 'user.message', content: 'x' }),
@@ -1104,17 +945,13 @@ faultsInside('Y: an unavailable service', [
         list({ id: 'm', type: 'user.message', content: 'x' }, done('i1')),
       ],
       stream: (socket) => void socket.end(sseHead),
-    }),
-    code: 0,
-    out: ended,
-    reqs: 9,
-    err: ['502 Bad Gateway; trying again', 'connecting again'],
-  },
-  {
-    name: 'Y32: runs the command of a secret again once after a 401 (needs sh)',
-    argv: [...follow, '--retries', '0'],
-    env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
-    script: session({
+    },
+    { listen: {}, out: ended, reqs: 9, err: ['502 Bad Gateway; trying again', 'connecting again'] },
+  ),
+  row(
+    'Y32: runs the command of a secret again once after a 401 (needs sh)',
+    [...follow, '--retries', '0'],
+    {
       lists: [
         list({ id: 'm', type: 'user.message', content: 'x' }),
         list({ id: 'm', type: 'user.message', content: 'x' }),
@@ -1122,23 +959,27 @@ faultsInside('Y: an unavailable service', [
         list({ id: 'm', type: 'user.message', content: 'x' }, done('i1')),
       ],
       stream: (socket) => void socket.end(sseHead),
-    }),
-    code: 0,
-    out: ended,
-    reqs: 7,
-    files: ['cwd/runs'],
-    check: ({ ending }) => {
-      if (ending.files.get('cwd/runs') !== 'run\nrun\n') throw new Error(ending.files.get('cwd/runs'))
     },
-  },
-  {
-    name: 'Y33: exits with 15 if the deadline passes while the session works',
-    argv: [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
-    script: session({ lists: [list(...old)], stream: streaming(sent, say('new', 'new')) }),
-    code: 15,
-    out: 'new\n',
-    reqs: expect.any(Number),
-    check: postsOnce,
-    err: ['"kind":"stopped","exit":15', '"sent":"yes"'],
-  },
+    {
+      env: { PARLEY_API_KEY: '', PARLEY_API_KEY_COMMAND: 'echo run >> runs; echo secret-of-a-command' },
+      out: ended,
+      reqs: 7,
+      files: ['cwd/runs'],
+      check: ({ ending }) => {
+        if (ending.files.get('cwd/runs') !== 'run\nrun\n') throw new Error(ending.files.get('cwd/runs'))
+      },
+    },
+  ),
+  row(
+    'Y33: exits with 15 if the deadline passes while the session works',
+    [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
+    { lists: [list(...old)], stream: streaming(sent, say('new', 'new')) },
+    {
+      code: 15,
+      out: 'new\n',
+      reqs: expect.any(Number),
+      check: postsOnce,
+      err: ['"kind":"stopped","exit":15', '"sent":"yes"'],
+    },
+  ),
 ])
