@@ -107,7 +107,7 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
 
 /** Data that all parts of a run share and extend. */
 export interface RunContext {
-  /** None before the settings are read. */
+  /** Infinite until the settings are read. */
   deadline: Deadline
   /**
    * Functions that run at every end of a run: to stop a spinner, end a line, remove a temporary file.

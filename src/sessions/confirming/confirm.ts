@@ -31,8 +31,8 @@ export async function confirmToolUses(
   if (allow && deny) throw usageError('--allow and --deny exclude each other')
   const isBare = ids.length === 0 && input === undefined && !allow && !deny
   const pending = options.pending ?? (isBare && canPrompt(context))
-  const places = [ids.length > 0, pending, input !== undefined]
-  if (places.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
+  const sources = [ids.length > 0, pending, input !== undefined]
+  if (sources.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await accessSession(context, options)
   const { markdown } = access.settings.values
   const send = (body: EventsBody) => deliverEvents(access, body, { ...options, markdown })
@@ -113,9 +113,9 @@ async function askAndSend(
   const uses =
     named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown, options)
   requireSingle(uses)
-  const asker = new ConfirmationPrompt(context, parts.inspectCommand)
+  const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
-  const verdicts = await asker.ask(questions).finally(() => asker.close())
+  const verdicts = await prompt.ask(questions).finally(() => prompt.close())
   // Tool uses for which `--pending` cannot prompt stay open, too.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? shown.state.pending : [])])
   const answers: SessionEvent[] = []

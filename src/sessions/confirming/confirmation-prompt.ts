@@ -38,7 +38,7 @@ export class ConfirmationPrompt {
   readonly #context: Context
   /** Command that shows the session. */
   readonly #inspectCommand: string
-  #questioner: Prompter | undefined
+  #prompter: Prompter | undefined
   /** Calls that the person always allows. */
   readonly #alwaysAllowed = new Set<string>()
   /** Decisions of this round, by id. */
@@ -73,7 +73,7 @@ export class ConfirmationPrompt {
     }
     const explain = (failure: CliError) => {
       // The next message must not begin next to an open question, so the question is closed.
-      this.#questioner?.close()
+      this.#prompter?.close()
       const words = describeLost()
       return words === undefined ? failure : failure.with({}, `${failure.message}; ${words}`)
     }
@@ -98,7 +98,7 @@ export class ConfirmationPrompt {
 
   /** Releases the terminal. */
   close(): void {
-    this.#questioner?.close()
+    this.#prompter?.close()
   }
 
   #show(use: PromptedToolUse): ShownToolUse | undefined {
@@ -123,7 +123,7 @@ export class ConfirmationPrompt {
       }
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
       if (use.why !== undefined) this.#printWrapped(`  ${oneLine(use.why)}`)
-      if (!this.#questioner) this.#printWrapped(formatLegend(use))
+      if (!this.#prompter) this.#printWrapped(formatLegend(use))
       const answer = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
       this.#reportWithdrawn()
       if (answer === 'quit') return
@@ -135,14 +135,14 @@ export class ConfirmationPrompt {
 
   async #ask(use: PromptedToolUse): Promise<Answer> {
     const { host, cleanups, messages } = this.#context
-    this.#questioner ??= createPrompter({ ...host, cleanups })
+    this.#prompter ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
     this.#open = { id: use.id, end }
     const question = `  allow ${messages.style.bold(nameBriefly(use, this.#columns))}? ${getKeys(use)} `
     try {
       for (;;) {
         const answer = readVerdict(
-          await this.#questioner.prompt(question, { takesLines: true, signal: end.signal }),
+          await this.#prompter.prompt(question, { takesLines: true, signal: end.signal }),
         )
         if (answer === 'too long')
           this.#printWrapped(`  the reason has more than ${maxDenyMessageLength} characters`)

@@ -243,8 +243,8 @@ export class Actor {
       deny: `${messages.style.red('✗')} ${tool} denied`,
       ask: `${messages.style.dim('·')} ${tool} stays open`,
     }[shown]
-    const said = shown === 'allow' || why === undefined ? '' : `: ${oneLine(why, 200)}`
-    messages.printLine(messages.wrap(`${what}${said}${who}`))
+    const reasonText = shown === 'allow' || why === undefined ? '' : `: ${oneLine(why, 200)}`
+    messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
   /** Returns the reply if the decision alone determines it. */

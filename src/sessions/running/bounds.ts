@@ -89,7 +89,7 @@ export class Bounds {
     return this.#findStop(error)
   }
 
-  /** Warns of open workflow runs, because an interrupt ends no workflow run (public clients, 10). */
+  /** Warns of open workflow runs, because an interrupt does not end them. */
   #warnOfOpenRuns(): void {
     const { context, parts } = this.#run
     const runs = this.#follower.state.openRuns

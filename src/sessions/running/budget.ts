@@ -28,7 +28,7 @@ export class Budget {
   readonly #flags: LimitFlags
   /** Newest usage of the whole session. */
   #session: SessionUsage | undefined
-  /** The agent has worked since the run began or, before the run begins, at any time. */
+  /** The agent has worked since the run began. Before the run begins: the agent has ever worked. */
   #hasWorked = false
   /** The agent has worked since the newest usage was reported. */
   #isBehind = false
@@ -93,7 +93,7 @@ export class Budget {
   }
 
   get run(): UsageFigures {
-    return this.#lacksSome ? {} : this.#told
+    return this.#lacksUsage ? {} : this.#reported
   }
 
   get session(): UsageFigures {
@@ -104,8 +104,8 @@ export class Budget {
   findExceededLimit(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
     const tokens = this.#minTokens ?? -1
-    const { cost } = this.#told
-    const atLeast = this.#lacksSome || this.#told.tokens?.totalTokens === null ? 'at least ' : ''
+    const { cost } = this.#reported
+    const atLeast = this.#lacksUsage || this.#reported.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
       return `the run took ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency)) return undefined
@@ -125,16 +125,16 @@ export class Budget {
 
   /** Minimum number of tokens that the run has used. */
   get #minTokens(): number | undefined {
-    const { tokens } = this.#told
-    return this.hasSessionUsage ? tokens && readable(tokens) : this.#readTokens
+    const { tokens } = this.#reported
+    return this.hasSessionUsage ? tokens && sumReadable(tokens) : this.#readTokens
   }
 
   /** A request has reported no usage, and no total contains the request. */
-  get #lacksSome(): boolean {
+  get #lacksUsage(): boolean {
     return !this.hasSessionUsage && this.#lacksRequest
   }
 
-  get #told(): UsageFigures {
+  get #reported(): UsageFigures {
     if (!this.hasSessionUsage) return this.#inFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
     return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
@@ -147,7 +147,7 @@ export class Budget {
     }
     this.#noteCurrency(usage)
     this.#requests = this.#requests ? combine(this.#requests, usage, 1) : usage
-    this.#readTokens = (this.#readTokens ?? 0) + readable(usage.tokens)
+    this.#readTokens = (this.#readTokens ?? 0) + sumReadable(usage.tokens)
   }
 
   #noteCurrency({ cost }: SessionUsage): void {
@@ -167,15 +167,15 @@ export class Budget {
   }
 }
 
-const names = [
+const tokenNames = [
   'inputTokens',
   'outputTokens',
   'cacheReadInputTokens',
   'cacheCreationInputTokens',
 ] as const satisfies (keyof TokenCounts)[]
 
-const readable = (tokens: TokenCounts): number =>
-  names.reduce((total, name) => total + (tokens[name] ?? 0), 0)
+const sumReadable = (tokens: TokenCounts): number =>
+  tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
  * Returns the sum or difference of the counts that both usages have; null if one of the counts cannot be
@@ -183,7 +183,7 @@ const readable = (tokens: TokenCounts): number =>
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}
-  for (const name of names) {
+  for (const name of tokenNames) {
     const [count, more] = [one.tokens[name], other.tokens[name]]
     if (count === null || more === null) tokens[name] = null
     else {
@@ -197,7 +197,7 @@ function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionU
 }
 
 function isOlder(usage: SessionUsage, last: SessionUsage): boolean {
-  const isLess = names.some((name) => (usage.tokens[name] ?? Infinity) < (last.tokens[name] ?? 0))
-  const isMore = names.some((name) => (usage.tokens[name] ?? 0) > (last.tokens[name] ?? Infinity))
+  const isLess = tokenNames.some((name) => (usage.tokens[name] ?? Infinity) < (last.tokens[name] ?? 0))
+  const isMore = tokenNames.some((name) => (usage.tokens[name] ?? 0) > (last.tokens[name] ?? Infinity))
   return isLess && !isMore
 }

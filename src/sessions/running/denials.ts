@@ -57,10 +57,10 @@ export class Denials {
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return []
     const uses = readToolUseIds(turn)
-    const unasked = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
+    const unapproved = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
-    for (const judgement of unasked) this.#unapproved.set(judgement.use.id, describeJudgement(judgement))
-    return unasked
+    for (const judgement of unapproved) this.#unapproved.set(judgement.use.id, describeJudgement(judgement))
+    return unapproved
   }
 
   addDenied(judgement: Judgement): void {
@@ -82,16 +82,16 @@ export class Denials {
     const uses = readToolUseIds(turn)
     const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || turn.hasOwnTask)
     const denied = new Map([...this.#readByOthers(turn), ...byThisRun])
-    const unasked = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
-    if (denied.size + unasked.size === 0) return undefined
+    const unapproved = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
+    if (denied.size + unapproved.size === 0) return undefined
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
     const what = [
       ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
-      ...(unasked.size > 0 ? [`${count(unasked)} that ran unasked although denied`] : []),
+      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran without a question although denied`] : []),
     ]
     return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
       sent: 'yes',
-      problems: [...denied.values(), ...unasked.values()],
+      problems: [...denied.values(), ...unapproved.values()],
     })
   }
 

@@ -340,10 +340,10 @@ export class Replies {
     }
     // If only a child thread lists a tool use, an idle event of the session proves nothing about that tool
     // use.
-    const isUnsaid = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
+    const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,
-      isListed: isUnsaid ? undefined : seen.asked.includes(use.id),
+      isListed: isUnknown ? undefined : seen.asked.includes(use.id),
       showsClients: this.#follower.turn.showsClients,
       idleEvents: seen.stops,
       idleAt: parseTimestamp(seen.stoppedAt),

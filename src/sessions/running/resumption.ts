@@ -189,9 +189,9 @@ export class Resumption implements Ending {
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })
     // With an audit, the same command resumes, so a transient failure can be retried.
-    const isWorthIt = this.#audit.hasFile && retry !== 'never'
+    const canRetryLater = this.#audit.hasFile && retry !== 'never'
     return explainUnfollowed(error, {
-      retry: isWorthIt ? 'later' : 'look-first',
+      retry: canRetryLater ? 'later' : 'look-first',
       consequence: acceptedText,
       resume,
     })

@@ -68,7 +68,8 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const shown = await findSentTask(run, plan)
   const task = shown ? undefined : plan.task
   if (!task) resumption.begin('taken-up')
-  const own = plan.task || plan.after !== undefined ? shown : undefined
+  // A run without a task continues the last turn of the session, whoever began it.
+  const ownTaskIds = plan.task || plan.after !== undefined ? shown : undefined
   const budget = new Budget(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
@@ -77,18 +78,18 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const showPast = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
-    if (!task) incidents.addPast(items, own)
+    if (!task) incidents.addPast(items, ownTaskIds)
     for (const item of items) before.add(item)
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { showPast })
-    : await resumption.addResume(openFollower(run, { showPast, needsPast: true, ownTaskIds: own }))
+    : await resumption.addResume(openFollower(run, { showPast, needsPast: true, ownTaskIds }))
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const bounds = new Bounds(run, follower, budget)
   const actor = new Actor(run, follower, { plan, prompt, denials })
   try {
     await bounds.begin(task !== undefined)
-    if (!task && !own?.size) await follower.doubtStop()
+    if (!task && !ownTaskIds?.size) await follower.doubtStop()
     if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
     const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
     resumption.follow(follower, sent)
@@ -156,8 +157,9 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
         context.messages.note(`${describeOtherTask(turn.foreign)}: later messages are not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
-      const isMarked = !wanted.isAlone && !wanted.file
-      if (turn.answer && isRedacted(turn.answer) && !isMarked)
+      // The transcript marks a redacted part itself.
+      const isInTranscript = !wanted.isAlone && !wanted.file
+      if (turn.answer && isRedacted(turn.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
       await resumption.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined

@@ -73,7 +73,7 @@ export function addSchemaInstructions(
 const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-/** Returns whether the answer has its own destination, where another text would pass for it. */
+/** Returns whether the answer is the only text on stdout or in a file, where readers take any text for the answer. */
 export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isAlone
 
@@ -103,8 +103,8 @@ export async function checkAnswer(
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = textOf(answer)
   if (text.trim() === '' && hasOwnDestination(wanted)) {
-    const lack = answer ? 'the answer has no text' : 'the agent gave no answer'
-    return { failure: createResponseError(lack).with({ sent: 'yes' }) }
+    const problem = answer ? 'the answer has no text' : 'the agent gave no answer'
+    return { failure: createResponseError(problem).with({ sent: 'yes' }) }
   }
   const checked = await wanted.schema?.check(text, undefined)
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
