@@ -145,14 +145,6 @@ describe('events follow', () => {
     },
   )
 
-  test('events follow prints events from the list if the open stream delivers none', async () => {
-    const service = createScripted([[], [], [say('a', 'one'), done('b')]], [[[], 'stay']])
-    expect(await service.events('follow')).toMatchObject({
-      code: 0,
-      out: 'one\nb\tsession.status_idle\t\tend_turn\n',
-    })
-  })
-
   test('events follow reads the list before the stream, and again once the stream is open', async () => {
     const service = createScripted([[done('a')]], [[[], 'stay']])
     await service.events('follow')
@@ -161,15 +153,6 @@ describe('events follow', () => {
       'stream ',
       'list order=asc',
     ])
-  })
-
-  test('events send --follow does not end at an older idle event', async () => {
-    const old = [say('a', 'old'), done('b')]
-    const service = createScripted([old, [...old, sent, say('c', 'new')]], [[[done('d')], 'stay']])
-    expect(await service.events('send', 'go on', '--follow')).toMatchObject({
-      code: 0,
-      out: 'new\nd\tsession.status_idle\t\tend_turn\n',
-    })
   })
 
   test('events follow continues although the stream of a quiet agent is cut seven times', async () => {
@@ -304,12 +287,6 @@ describe('events follow after failures', () => {
     const { code, err } = await service.run(['events', 'follow'])
     expect(code).toBe(8)
     expect(err).toContain('no more')
-  })
-
-  test('events follow exits with 15 if the deadline passes while the session works', async () => {
-    const { code, err } = await createScripted([[]], [[[], 'stay']]).events('follow', '--deadline', '60')
-    expect(code).toBe(15)
-    expect(err).toContain('the deadline passed')
   })
 
   test.each([
@@ -448,17 +425,6 @@ describe('failures with --raw', () => {
     expect(err).toMatch(
       /404.*\n {2}'parley sessions list' lists the sessions; .*\n {2}the service says: gone\n/,
     )
-  })
-
-  test('events list --raw prints its final failure only on stderr', async () => {
-    const service = createScripted([], [], {
-      lists: [{ events: [say('a', 'one'), say('b', 'two')] }, { page: 2, fault: html }],
-      list: { pageSize: 1, ignores: ['limit'] },
-    })
-    const argv = ['list', '--order', 'asc', '--raw', '--retries', '0']
-    const { code, out, err } = await service.events(...argv)
-    expect({ code, out }).toEqual({ code: 7, out: rawLines(say('a', 'one')) })
-    expect(err).toContain('502')
   })
 
   test('events list --raw prints no body of a refused larger page', async () => {
