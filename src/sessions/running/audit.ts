@@ -165,6 +165,11 @@ export class Audit {
     this.#step({ ...entry, time })
   }
 
+  /** Marks the task as done. */
+  endTask(): void {
+    if (this.task?.is === 'accepted') this.add({ toolUse: null, task: this.task.hash, event: 'done' })
+  }
+
   /** Throws a `CliError` of kind `file` if another run may have taken over the session. */
   requireLocks(): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)

@@ -12,7 +12,7 @@ import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { Budget } from './budget.ts'
 import { postOnce, resolve } from './posting.ts'
-import type { SessionRun } from './resumption.ts'
+import type { InterruptState, SessionRun } from './resumption.ts'
 
 /** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
 const queryIntervalMs = 10_000
@@ -30,13 +30,13 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Reads the usage of a run for the report, and interrupts the session at a limit: once, if it does not become
- * idle by itself. `Resumption.interrupt` has the state. The deadline of the run passes when an interrupted
- * session had enough time.
+ * idle by itself. The deadline of the run passes when an interrupted session had enough time.
  */
 export class Bounds {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #budget: Budget
+  interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
   /** The exceeded limit, as a text. */
   #excess = ''
@@ -83,9 +83,8 @@ export class Bounds {
     await this.#attempt
     if (this.#isStopped && this.#isShown && !this.#budget.hasSessionUsage) await this.#queryAndCheck()
     const { unenforceable } = this.#budget
-    if (!this.#run.resumption.isBounded && unenforceable !== undefined)
-      this.#run.context.messages.warn(unenforceable)
-    if (this.#run.resumption.isBounded) this.#warnOfOpenRuns()
+    if (!this.#isExceeded && unenforceable !== undefined) this.#run.context.messages.warn(unenforceable)
+    if (this.#isExceeded) this.#warnOfOpenRuns()
     return this.#findStop(error)
   }
 
@@ -105,7 +104,7 @@ export class Bounds {
 
   /** Warns about the limit after a turn that ended by itself. */
   warnOfExcess(): void {
-    if (this.#run.resumption.isBounded)
+    if (this.#isExceeded)
       this.#run.context.messages.warn(`${this.#updateExcess()}; the turn has ended by itself`)
   }
 
@@ -117,6 +116,10 @@ export class Bounds {
   close(): void {
     this.#cancelQuery()
     this.#cancelInterrupt()
+  }
+
+  get #isExceeded(): boolean {
+    return this.interrupt !== 'unwanted'
   }
 
   get #isStopped(): boolean {
@@ -132,7 +135,7 @@ export class Bounds {
   #scheduleQuery(): void {
     this.#cancelQuery = schedule(this.#run.context.host.timers, queryIntervalMs, async () => {
       this.#scheduleQuery()
-      if (!this.#isStopped && !this.#run.resumption.isBounded) await this.#queryAndCheck()
+      if (!this.#isStopped && !this.#isExceeded) await this.#queryAndCheck()
     })
   }
 
@@ -165,10 +168,9 @@ export class Bounds {
   }
 
   #interruptAtLimit(): void {
-    const { resumption } = this.#run
-    if (resumption.interrupt === 'sent') return
+    if (this.interrupt === 'sent') return
     if (this.#updateExcess() === '') return
-    if (resumption.interrupt === 'unwanted') resumption.interrupt = 'wanted'
+    if (this.interrupt === 'unwanted') this.interrupt = 'wanted'
     if (this.#isStopped) this.#cancelInterrupt()
     else this.#end ??= this.#startInterrupt()
   }
@@ -193,23 +195,23 @@ export class Bounds {
    * run, or while such an interrupt may still arrive.
    */
   async #interrupt(end: Deadline): Promise<void> {
-    const { audit, context, parts, resumption } = this.#run
+    const { audit, context, parts } = this.#run
     await end.wait(graceMs)
     const isKnown = audit.interrupt !== undefined && (await this.#findEarlier(audit.interrupt, end))
-    if (end.hasPassed || resumption.interrupt === 'sent') return
+    if (end.hasPassed || this.interrupt === 'sent') return
     if (this.#isStopped) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
     if (isKnown) {
       context.messages.note(`${this.#excess}: an earlier run has interrupted the session`)
-      resumption.interrupt = 'sent'
+      this.interrupt = 'sent'
       return
     }
     try {
       await this.#post(end)
-      resumption.interrupt = 'sent'
+      this.interrupt = 'sent'
     } catch (error) {
       const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
-      resumption.interrupt = 'wanted'
+      this.interrupt = 'wanted'
       // The session became idle meanwhile.
       if (refusal && this.#end !== end) return this.#run.parts.deadline.moveTo(Infinity)
       this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
@@ -244,7 +246,7 @@ export class Bounds {
    * not accept it, or if the session is idle before.
    */
   async #post(end: Deadline): Promise<void> {
-    const { audit, context, resumption } = this.#run
+    const { audit, context } = this.#run
     const access = { ...this.#run, parts: { ...this.#run.parts, deadline: end } }
     const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
     await retry(end, new ReconnectPolicy(access), async () => {
@@ -253,9 +255,9 @@ export class Bounds {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
           if (event !== 'sent') return
           audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
-          if (resumption.interrupt === 'wanted')
+          if (this.interrupt === 'wanted')
             context.messages.note(`${this.#excess}: the session is interrupted`)
-          resumption.interrupt = 'posting'
+          this.interrupt = 'posting'
         },
       })
       if (is === 'refused') throw failure
@@ -269,7 +271,7 @@ export class Bounds {
 
   #findStop(error: unknown): unknown {
     if (this.#failure) return this.#failure
-    const { interrupt } = this.#run.resumption
+    const { interrupt } = this
     if (interrupt === 'unwanted') return error
     if (error === undefined) {
       if (interrupt !== 'sent') return undefined
@@ -302,7 +304,7 @@ export class Bounds {
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
     const { resumption } = this.#run
     // A message would be another task for a session that was not interrupted.
-    const isInterrupted = resumption.interrupt === 'sent'
+    const isInterrupted = this.interrupt === 'sent'
     const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
     // A program that resumed at once would exceed the limit again, so the failure is not retryable.
     // The usage may have grown since.

@@ -26,6 +26,25 @@ export interface SessionRun extends SessionAccess {
   resumption: Resumption
 }
 
+/**
+ * State of the interrupt at a limit.
+ *
+ * - `unwanted`: the run is within its limits
+ * - `wanted`: a limit is exceeded, and nothing new is started. A working session has a moment to become idle by
+ *   itself
+ * - `posting`: the session is still working. The interrupt is in the audit, and is posted until the service may
+ *   have accepted it. If the session becomes idle before, posting ends, and the interrupt is `wanted` again
+ * - `sent`: the service may have accepted the interrupt
+ */
+export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'
+
+interface Followed {
+  follower: Follower
+  bounds: { readonly interrupt: InterruptState }
+  /** Events of the task, if this run sent one. */
+  sent?: readonly SessionEvent[] | undefined
+}
+
 /** Creates the command that resumes a run, for each failure and for a signal. */
 export class Resumption implements Ending {
   readonly #context: Context
@@ -36,20 +55,7 @@ export class Resumption implements Ending {
    * `taken-up`: the run has no task, or an earlier run sent the task.
    */
   #task: 'unsent' | 'accepted' | 'taken-up' = 'unsent'
-  /**
-   * State of the interrupt at a limit.
-   *
-   * - `unwanted`: the run is within its limits
-   * - `wanted`: a limit is exceeded, and nothing new is started. A working session has a moment to become
-   *   idle by itself
-   * - `posting`: the session is still working. The interrupt is in the audit, and is posted until the
-   *   service may have accepted it. If the session becomes idle before, posting ends, and the interrupt is
-   *   `wanted` again
-   * - `sent`: the service may have accepted the interrupt
-   */
-  interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
-  /** The followed session, and the events of the task that this run sent. */
-  #followed: { follower: Follower; sent: readonly SessionEvent[] } | undefined
+  #followed: Followed | undefined
 
   constructor(context: Context, plan: Plan, audit: Audit) {
     this.#context = context
@@ -62,9 +68,9 @@ export class Resumption implements Ending {
     this.#task = task
   }
 
-  /** The run follows the session from now on. `sent` are the events of the task, if this run sent one. */
-  follow(follower: Follower, sent: readonly SessionEvent[] = []): void {
-    this.#followed = { follower, sent }
+  /** Records that the run follows the session from now on. */
+  follow(followed: Followed): void {
+    this.#followed = followed
   }
 
   get isAccepted(): boolean {
@@ -73,12 +79,16 @@ export class Resumption implements Ending {
 
   /** A limit is exceeded, so the run may not start anything new. */
   get isBounded(): boolean {
-    return this.interrupt !== 'unwanted'
+    return this.#interrupt !== 'unwanted'
+  }
+
+  get #interrupt(): InterruptState {
+    return this.#followed?.bounds.interrupt ?? 'unwanted'
   }
 
   /** Returns the command that resumes the run in its current state. */
   getCommand(): string[] {
-    const isInterrupted = this.interrupt === 'posting' || this.interrupt === 'sent'
+    const isInterrupted = this.#interrupt === 'posting' || this.#interrupt === 'sent'
     return isInterrupted ? this.getCommandWithMessage() : this.getCommandWithoutMessage()
   }
 
@@ -90,7 +100,7 @@ export class Resumption implements Ending {
 
   /** The list may lag, so a run that is resumed without an audit has to wait until the list shows this id. */
   #findTaskId(): string | undefined {
-    return this.#followed?.follower.turn.taskId ?? this.#followed?.sent.findLast(isTask)?.id
+    return this.#followed?.follower.turn.taskId ?? this.#followed?.sent?.findLast(isTask)?.id
   }
 
   /**
@@ -120,7 +130,7 @@ export class Resumption implements Ending {
     const state = this.#followed?.follower.state
     const waits = (state?.asked.length ?? 0) > 0
     const what =
-      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
+      this.#interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     const resume = formatResumeCommand(this.getCommand()).join('\n  ')
     return this.#task === 'taken-up' && !state ? resume : `the session ${what}; ${resume}`
   }

@@ -22,7 +22,7 @@ import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { Plan } from './plan.ts'
 import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
-import { endTask, findSentTask, sendTask } from './sent-task.ts'
+import { findSentTask, sendTask } from './sent-task.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
 import {
   checkAnswer,
@@ -92,13 +92,15 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     if (!task && !ownTaskIds?.size) await follower.doubtStop()
     if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
     const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
-    resumption.follow(follower, sent)
+    resumption.follow({ follower, bounds, sent })
     bounds.follow()
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
     // An interrupted task stays open, but a run that sent only an interrupt is done.
-    const isOpen = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
-    return { failure, lastStep: isOpen ? undefined : () => endTask(audit, follower) }
+    const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
+    // If the service has not shown that it works on the task, an answer may come later.
+    const isOpen = isInterrupted || follower.isUndone
+    return { failure, lastStep: isOpen ? undefined : () => audit.endTask() }
   } finally {
     prompt.close()
     bounds.close()

@@ -1,10 +1,8 @@
 import { CliError } from '../../errors.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createSentEvents } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
-import type { Audit } from './audit.ts'
 import type { Plan } from './plan.ts'
 import { postOnce, resolve } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
@@ -102,10 +100,4 @@ export async function sendTask(
     if (!(error instanceof CliError) || resumption.isAccepted || !isInDoubt) throw error
     throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
   }
-}
-
-/** Marks the task as done, unless the service has not shown that it works on it. */
-export function endTask(audit: Audit, follower: Follower): void {
-  if (audit.task?.is === 'accepted' && !follower.isUndone)
-    audit.add({ toolUse: null, task: audit.task.hash, event: 'done' })
 }
