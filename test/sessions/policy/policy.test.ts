@@ -135,7 +135,7 @@ describe('allow rules that do not match', () => {
   })
 })
 
-describe('a policy with the default allow does not allow an unclear input', () => {
+describe('deny rules that match', () => {
   test.each([
     [
       'with a star matches every character',
@@ -195,16 +195,13 @@ describe('a policy with the default allow does not allow an unclear input', () =
       call('x', {}, { isMcp: true, server: 'b' }),
       false,
     ],
-  ])(
-    'a policy with the default deny denies an unclear input and gives the reason',
-    async (_, rule, about, isDenied) => {
-      const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
-      expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
-    },
-  )
+  ])('a deny rule %s', async (_, rule, about, isDenied) => {
+    const policy = await read({ rules: [{ ...rule, decision: 'deny' }], default: { decision: 'allow' } })
+    expect((await decideByPolicy(policy, about)).decision === 'deny').toBe(isDenied)
+  })
 })
 
-test("a decision of a policy names its rule and the rule's reason", async () => {
+test('a policy with the default allow does not allow an unclear input', async () => {
   const policy = await read({ rules: [], default: { decision: 'allow' } })
   expect(await decideByPolicy(policy, call('x'))).toEqual({ decision: 'allow' })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
@@ -214,7 +211,7 @@ test("a decision of a policy names its rule and the rule's reason", async () => 
   })
 })
 
-test('a policy without a default decides "ask"', async () => {
+test('a policy with the default deny denies an unclear input and gives the reason', async () => {
   const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'deny',
@@ -222,7 +219,7 @@ test('a policy without a default decides "ask"', async () => {
   })
 })
 
-test('a pattern with %s stars matches the same texts as a regular expression', async () => {
+test("a decision of a policy names its rule and the rule's reason", async () => {
   const rules = [
     { tool: 'y', decision: 'deny' },
     { tool: 'x', decision: 'deny', reason: 'no' },
@@ -234,7 +231,7 @@ test('a pattern with %s stars matches the same texts as a regular expression', a
   })
 })
 
-test('a pattern searches a text only once for each part between stars', async () => {
+test('a policy without a default decides "ask"', async () => {
   expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
 })
 
@@ -267,7 +264,7 @@ const nearly = fc
   })
 
 test.each(['any', 'narrow'] as const)(
-  'the strictest matching rule of a policy decides, in any order of the rules',
+  'a pattern with %s stars matches the same texts as a regular expression',
   (reach) => {
     fc.assert(
       fc.property(nearly, ({ pattern, text }) => {
@@ -278,7 +275,7 @@ test.each(['any', 'narrow'] as const)(
   },
 )
 
-test('a * of an allow rule never matches an operator, a control character or a .. segment', () => {
+test('a pattern searches a text only once for each part between stars', () => {
   const matches = createMatcher('**a;*b*x', 'narrow')
   const { exec } = RegExp.prototype
   const countRead = (size: number) => {
@@ -307,7 +304,7 @@ const rules = fc.record({
   decision: fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const),
 })
 
-test('an allow rule matches an input only if it names every field of the input', async () => {
+test('the strictest matching rule of a policy decides, in any order of the rules', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(rules, { maxLength: 6 }),
@@ -345,7 +342,7 @@ const anything = fc.string({
   maxLength: 12,
 })
 
-test('parley refuses a policy with %s', async () => {
+test('a * of an allow rule never matches an operator, a control character or a .. segment', async () => {
   const policy = await read({ rules: [{ tool: 'x', input: { t: 'git *' }, decision: 'allow' }] })
   await fc.assert(
     fc.asyncProperty(anything, async (text) => {
@@ -378,7 +375,7 @@ const leaves = (value: unknown, place: string): string[] => {
 
 const names = fc.constantFrom('o', '__proto__')
 
-test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
+test('an allow rule matches an input only if it names every field of the input', async () => {
   await fc.assert(
     fc.asyncProperty(values, names, fc.nat(), async (value, name, which) => {
       const input = Object.fromEntries([[name, value]])
@@ -463,13 +460,13 @@ test.each([
     '{"rules":[{"tool":"x*","decision":"allow","examples":{"miss":[{"name":"xy"}]}}]}',
     'rules[0].examples.miss[0]: the rule matches it',
   ],
-])('refuses %s in a policy', async (_, text, problem) => {
+])('parley refuses a policy with %s', async (_, text, problem) => {
   await expect(readPolicy(text, 'policy.json')).rejects.toMatchObject({ kind: 'usage' })
   const failure = await readPolicy(text, 'policy.json').catch((error) => error)
   expect([failure.message, ...(failure.details.problems ?? [])].join('\n')).toContain(problem)
 })
 
-test('accepts a pattern with the maximum length and number of stars, where ** counts as one', async () => {
+test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {
   const stars = 'a**'.repeat(maxStars)
   const tool = stars + 'x'.repeat(maxPatternLength - stars.length)
   expect(await isAllowed({ tool, server: tool }, call(tool, {}, { isMcp: true, server: tool }))).toBe(true)
