@@ -508,7 +508,7 @@ test('each value of a run is in its field of the report', async () => {
   })
 })
 
-test('kind, request id and resume command of a report are from the failure or from the signal', async () => {
+test('the report of a failure, or of a signal, has its kind, request id and resume command', async () => {
   const details = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] } as const
   const failure = new CliError('refused', 'x', { ...details, resume: [...details.resume] })
   const known = { requestId: 'req_failed', sent: 'no', resume: ['events', 'follow'] }

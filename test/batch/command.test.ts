@@ -1112,7 +1112,7 @@ describe('answers of a batch that were paid for', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('a result redacts secrets in the body of a refused request', async () => {
+  test('a result redacts secrets in the body of a 400', async () => {
     const exchange = answering('{"error":{"message":"canary-token-0123456789"}}', { status: 400 })
     const ended = await run(batch, { cwd: folderWith(1), exchange })
     expect(parse(ended.out)[0]?.error).toMatchObject({ body: { error: { message: '[redacted]' } } })

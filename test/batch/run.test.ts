@@ -238,7 +238,7 @@ describe('B13: outage during a batch', () => {
   const reset = (line: TestLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
 
   test.each([8, 4, 16])(
-    'B13: an outage of 30 s with bad gateways fails no line, %i at a time',
+    'B13: an outage of 30 s with 502s fails no line of a batch, %i at a time',
     async (concurrency) => {
       const {
         tally,
@@ -419,7 +419,7 @@ describe('batch that starts no further request', () => {
     expect([stop, tally.ok]).toEqual([undefined, 12])
   })
 
-  test('a batch starts nothing if it was interrupted, or the deadline passed, before', async () => {
+  test('a batch starts nothing if an interrupt or the deadline precedes its start', async () => {
     expect((await runWithTenthLine(() => undefined, { interrupted: AbortSignal.abort() })).asked).toEqual([])
     const late = await runWithTenthLine(() => undefined, { deadline: 1 })
     expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])

@@ -284,9 +284,10 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     expect(err).toContain(`is not run: others can write ${place}; check that`)
   }
 
-  test.each([0o666, 0o664, 0o602])(
-    'parley does not run a secret command from a profile file of mode %o',
-    async (mode) => {
+  test.each(['666', '664', '602'])(
+    'parley does not run a secret command from a profile file of mode 0%s',
+    async (digits) => {
+      const mode = Number.parseInt(digits, 8)
       const { cwd, path } = home(mode)
       await expectNoRun(cwd, path)
     },

@@ -137,7 +137,7 @@ describe('message of an interrupted run', () => {
     expect(endings.interrupt().consequence).toBe('nothing was accepted')
   })
 
-  test('the message of an interrupted run names what was accepted before the state of running calls', () => {
+  test('the message of an interrupted run starts with what was accepted, and then describes the running calls', () => {
     const { endings, begin, end } = startRun()
     open(endings, { words: () => 'the session continues' })
     endings.begin(event).confirm('the task was accepted')

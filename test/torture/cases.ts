@@ -29,7 +29,7 @@ export interface Seen {
   service: Service
 }
 
-/** A run that writes files, and the promises that it keeps even if it fails. */
+/** A run that writes files, and the guarantees that hold even if it fails. */
 export interface Case {
   name: string
   argv: string[]
@@ -43,11 +43,11 @@ export interface Case {
   isOver?(seen: Seen): boolean
   /** Expected exit codes of the next run. Default: 0. */
   nextCodes?: number[]
-  /** Throws if the run broke a promise. */
+  /** Throws if the run broke a guarantee. */
   check(seen: Seen): void
   /** Returns the recorded answers. Their prompts must not be sent again. */
   recordedIn?(seen: Seen): string[]
-  /** Throws if the next run, which has no fault, breaks a promise. */
+  /** Throws if the next run, which has no fault, breaks a guarantee. */
   checkNext(seen: Seen, recorded: readonly string[]): void
 }
 
@@ -107,7 +107,7 @@ const isJson = (text: string) => {
   }
 }
 
-/** Returns the lines of a file. The last line may be torn. */
+/** Returns the lines of a file. The last line may be incomplete. */
 function parseLines(text: string): Record<string, unknown>[] {
   const lines = text.split('\n')
   const torn = lines.pop() ?? ''

@@ -171,7 +171,7 @@ test.each([
     '"heartbeat"',
   ],
   ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
-])('the event data %j only keeps the connection open', (data) => {
+])('the event data %j is a keep-alive', (data) => {
   expect(isKeepAlive(data, '')).toBe(true)
   expect(isStreamEnd(data)).toBe(false)
 })
@@ -180,7 +180,7 @@ test.each([
   ...['{}', '{"a":1}', '[]', '[DONE', '[DONE]x', 'x[DONE]', '"[DONE]x"', '{[DONE]'],
   ...['a1', '1a', '"1"', '1-', 'nullx', 'xnull', 'pingx', 'xping', '"pingx"', 'keep  alive', 'words'],
   ...[blanks('[DONE]', 100), '1'.repeat(100)],
-])('the event data %j neither ends a stream nor only keeps the connection open', (data) => {
+])('the event data %j is neither the end of a stream nor a keep-alive', (data) => {
   expect(isStreamEnd(data)).toBe(false)
   expect(isKeepAlive(data, '')).toBe(false)
 })
@@ -195,7 +195,7 @@ test.each([
   ['pings', false],
   ['xping', false],
   ['', false],
-])('an event named %j with text only keeps the connection open: %j', (event, isKept) => {
+])('an event named %j with text is a keep-alive: %j', (event, isKept) => {
   expect(isKeepAlive('words', event)).toBe(isKept)
   expect(isKeepAlive('{}', event)).toBe(false)
 })

@@ -124,7 +124,7 @@ test.each([
   ['022', 0o644],
   ['077', 0o600],
   ['002', 0o664],
-])('I12: with umask %s an image has the mode %o (needs POSIX files)', async (umask, mode) => {
+])('I12: the umask %s limits the mode of an image (needs POSIX files)', async (umask, mode) => {
   expect((await image(['x'], { before: `umask ${umask}` })).code).toBe(0)
   expect(statSync(join(cwd, 'x.png')).mode & 0o777).toBe(mode)
 })

@@ -128,9 +128,12 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['i1 r1', true],
   ['t1 [t1 i1]', true],
   ['t1 c1 [t1 i1 c1]', false],
-])('after the events "%s", the turn of the task was interrupted: %s', (script, isInterrupted) => {
-  expect(read(script).isInterrupted).toBe(isInterrupted)
-})
+])(
+  'after the events "%s" (t task, a message, i interrupt), the turn was interrupted: %s',
+  (script, isInterrupted) => {
+    expect(read(script).isInterrupted).toBe(isInterrupted)
+  },
+)
 
 test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['', false],
@@ -153,10 +156,13 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['a1 t1*', false, 't1'],
   ['t1 a1 [t1 a1 u1]', false],
   ['t1 a1 [t1 u1 a1]', true],
-])('after the events "%s", the turn of the task may have ended: %s', (script, mayHaveEnded, sent) => {
-  const turn = read(script, sent)
-  expect(turn.mayHaveEnded).toBe(mayHaveEnded)
-})
+])(
+  'after the events "%s" (t task, a message, i interrupt), the turn may have ended: %s',
+  (script, mayHaveEnded, sent) => {
+    const turn = read(script, sent)
+    expect(turn.mayHaveEnded).toBe(mayHaveEnded)
+  },
+)
 
 test.each([undefined, null, '', 'th1'])(
   'a message with the thread %j is the answer only if this is the main thread',

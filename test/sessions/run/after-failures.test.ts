@@ -19,13 +19,13 @@ import {
 
 const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
 
-/** Runs a task. Removes its lock file while the first request of this type waits for its retry. */
+/** Removes all lock files in a folder and its subfolders. */
 function removeLocks(cwd: string): void {
   for (const file of readdirSync(cwd, { recursive: true, encoding: 'utf8' }))
     if (file.endsWith('.parley-lock')) rmSync(join(cwd, file))
 }
 
-/** Creates a session that waits for a reply to t1 after its task, or has the given events. */
+/** Runs a task. Removes its lock file while the first request of this type waits for its retry. */
 async function loseLockDuring(type: string) {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
@@ -124,7 +124,7 @@ test('events run finds the reply that a reset made unknown after 10 s of lists t
 
 const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a.jsonl', '--deadline', '1h']
 
-/** Creates a session that waits for an answer to t1, or has the given work, after its task. */
+/** Creates a session that waits for a reply to t1 after its task, or has the given events. */
 function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ...script }: WaitingScript) {
   const posts = [{ of: 'user.message', next: work }, ...(script.posts ?? [])]
   const service = createSessionService({ ...script, posts })

@@ -106,7 +106,7 @@ test(
       // The delivery of a task may stay unknown.
       expect(ended.code === 10 ? [0, 1] : [1], ended.err).toContain(tasks.length)
       expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
-      // The kill may precede the command's first action.
+      // The kill may come before the command's first action.
       if (existsSync(join(cwd, 'runs'))) expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('c1\n')
       // The delivery of a reply may stay unknown if the kill preceded its response.
       if (ended.code === 10) {

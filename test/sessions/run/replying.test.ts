@@ -120,7 +120,7 @@ describe('states of a reply after a line of the audit file', () => {
         settled: 'in-doubt',
       },
     ],
-  ])('the audit line "%s" leads from each state of a reply to the next state', (line, after) => {
+  ])('each state of a reply changes as documented after the audit line "%s"', (line, after) => {
     expect(
       Object.fromEntries(names.map((name) => [name, describeReply(stepReply(states[name], lines[line]))])),
     ).toEqual(after)
@@ -131,7 +131,7 @@ function all(name: string) {
   return Object.fromEntries(names.map((each) => [each, name])) as Record<Named, string>
 }
 
-test('a resumed run leads from each state of a reply to the next state', () => {
+test('each state of a reply changes as documented if the run resumes', () => {
   const idleEvents = new Set(['r1', 'r2'])
   expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], idleEvents)]))).toEqual({
     deciding: { is: 'deciding' },

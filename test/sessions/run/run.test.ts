@@ -986,7 +986,7 @@ describe('audit file', () => {
     },
   )
 
-  test('Y57: events run ignores an audit line of another session or an incomplete line, and ends that line', async () => {
+  test('Y57: events run ignores audit lines of other sessions, and ends an incomplete line', async () => {
     const torn = sentAt(0).slice(0, -10)
     const cwd = createFolder(line('sent', 't1', 'other') + torn)
     const service = waiting()

@@ -368,7 +368,7 @@ describe('Y138: accepted task that the list does not show yet', () => {
       }
     }
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted'])
-    // The printed commands resume with and without the audit file.
+    // The printed command resumes the run, with its --audit and without.
     const failed = await again({}, ['--no-stdin', '--last', '--errors', 'json'])
     const { resume } = JSON.parse(failed.err).error as { resume: string[] }
     const paste = async (words: string[]) => {
