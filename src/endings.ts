@@ -15,7 +15,7 @@ export interface Ending {
   /** The work may change something, so only requests that change something count. */
   isChange?: boolean
   /** Saves received data at an interrupt, before `words` is called. */
-  save?(): { words: string; file: string | undefined } | undefined
+  save?(): { words: string; file: string | undefined }[]
   /** Returns the consequence of an interrupt. */
   words?(): string | undefined
   /** Returns the command that resumes the work, without `parley`. */
@@ -104,9 +104,9 @@ export class Endings {
     let kept: SavedFiles
     const words: (string | undefined)[] = []
     for (const ending of this.#open.toReversed()) {
-      const saved = ending.save?.()
-      kept = joinSavedFiles(kept, saved?.file)
-      words.push(saved?.words, ending.words?.())
+      const saved = ending.save?.() ?? []
+      kept = joinSavedFiles(kept, ...saved.map(({ file }) => file))
+      words.push(...saved.map((each) => each.words), ending.words?.())
     }
     const after = this.#confirmed !== undefined && running !== undefined ? `after that ${running}` : running
     return { consequence: joinTexts([this.#confirmed, after, ...words]) ?? this.#describeCalls(), kept }

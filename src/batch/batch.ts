@@ -4,7 +4,7 @@ import type { Sent } from '../delivery-state.ts'
 import type { Ending } from '../endings.ts'
 import { asFailure, CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { describeSavedPart, type SavedPart, withSavedPart } from '../io/file-output.ts'
+import { type SavedPart, savePart, withSavedPart } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
 import {
@@ -97,10 +97,12 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   }
   const run = new BatchRun(input, { limits, timers: host.timers, report, results, save })
   const ending: Ending = {
-    save() {
-      run.saveReceived()
-      return saved.part && { words: describeSavedPart(saved.part), file: saved.part.name }
-    },
+    save: savePart({
+      savePart() {
+        run.saveReceived()
+        return saved.part
+      },
+    }).save,
     words: () => report.describeSummary(),
     rerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
   }

@@ -143,17 +143,17 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 /** Saves an answer when a run ends early. Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-/** Saves the received part of an answer if the work on the answer fails or is interrupted. */
-export const savePart = (saver: PartSaver | undefined) => ({
-  save() {
-    const part = saver?.savePart()
-    return part && { words: describeSavedPart(part), file: part.name }
-  },
-  explain: (failure: CliError) => withSavedPart(failure, saver?.savePart()),
+/** Saves the received parts of answers if the work on the answers fails or is interrupted. */
+export const savePart = (...savers: (PartSaver | undefined)[]) => ({
+  save: () =>
+    savers
+      .flatMap((saver) => saver?.savePart() ?? [])
+      .map((part) => ({ words: describeSavedPart(part), file: part.name })),
+  explain: (failure: CliError) =>
+    savers.reduce((explained, saver) => withSavedPart(explained, saver?.savePart()), failure),
 })
 
-export const describeSavedPart = ({ outcome }: SavedPart): string =>
-  oneLine(`the received data ${outcome}`, 2000)
+const describeSavedPart = ({ outcome }: SavedPart): string => oneLine(`the received data ${outcome}`, 2000)
 
 /** Adds the place of the saved part to a failure. */
 export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>

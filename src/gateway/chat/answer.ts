@@ -3,6 +3,7 @@ import {
   type AnswerRequirement,
   describeCut,
   findMissingPart,
+  printEnd,
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
@@ -13,7 +14,6 @@ import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput, SavedPart } from '../../io/file-output.ts'
 import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -25,7 +25,6 @@ import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
 export interface PrintedAnswer {
-  end: AnswerEnd
   /** The text if the caller asked for it; with a schema the JSON that matches. */
   text: string
 }
@@ -65,7 +64,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const output = file ?? waiting.over(context.output)
   const raw = createRawPrinter(output)
   const layout = { isMarkdown, waiting }
-  const printer = schema ? undefined : await createPrinter({ ...context, output }, layout)
+  const printer = await createPrinter({ ...context, output }, layout)
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   let unread: () => Uint8Array = () => new Uint8Array()
@@ -77,14 +76,14 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   let hasOutput = false
   const rawBody = new UnprintedBody(context, 'txt')
   const attempts = new OutputAttempts(() => rawBody.reject())
-  const breakLine = () => shown?.breakLine()
+  const breakLine = () => shown.breakLine()
   cleanups.add(breakLine)
 
   const sink = {
     text(piece: string) {
       if (piece === '') return
       text.add(piece)
-      if (!isRaw && printer) unprinted.push(piece)
+      if (!isRaw && !schema) unprinted.push(piece)
     },
     raw: isRaw
       ? (data: Uint8Array | string) => {
@@ -98,9 +97,9 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     const pieces = unprinted
     unprinted = []
     return attempts.run(async () => {
-      for (const piece of pieces) printer?.add(piece)
+      for (const piece of pieces) printer.add(piece)
       hasOutput ||= pieces.length > 0
-      await shown?.write()
+      await shown.write()
       if (!isRaw) return
       await output.flush()
       rawBody.accept()
@@ -179,22 +178,10 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
     /** Ends the text. Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<PrintedAnswer | Mismatch> {
-      const answer = { end, text: returnsText || schema ? text.read() : '' }
-      try {
-        await print()
-        await attempts.run(() => shown?.end())
-        requirePrinted()
-      } catch (error) {
-        throw withSavedPath(error)
-      }
       const isLenient = isRaw && requirement === 'text'
       const missing = findMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
-      if (missing !== undefined) {
-        printUsage(context, end.summary, showsUsage)
-        // A complete answer without text and other content needs no file.
-        throw withSavedPath(createResponseError(missing), end.otherContent.size > 0)
-      }
-      if (schema) {
+      const answer = { text: returnsText || schema ? text.read() : '' }
+      if (schema && missing === undefined) {
         response.accept()
         const checked = await schema.check(answer.text, describeCut(end))
         if ('failure' in checked) {
@@ -202,11 +189,22 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
           return { ...checked, failure: response.complete(checked.failure) }
         }
         answer.text = checked.json
-        const jsonPrinter = createAnswerPrinter(file ?? context.output)
-        jsonPrinter.add(answer.text)
-        await jsonPrinter.end()
+        unprinted.push(checked.json)
+      }
+      try {
+        await print()
+        await attempts.run(() => shown.end())
+        requirePrinted()
+      } catch (error) {
+        throw withSavedPath(error)
+      }
+      if (missing !== undefined) {
+        printUsage(context, end.summary, showsUsage)
+        // A complete answer without text and other content needs no file.
+        throw withSavedPath(createResponseError(missing), end.otherContent.size > 0)
       }
       await file?.commit()
+      printEnd(context, end, showsUsage)
       return answer
     },
 

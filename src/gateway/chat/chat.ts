@@ -1,12 +1,11 @@
 import { type BodyParts, buildBody } from '../../content/body.ts'
-import { printEnd } from '../../content/footer.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { type NamedInputs, readInputs } from '../../content/prompt.ts'
 import { saveText } from '../../content/saved-answer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import type { Ending } from '../../endings.ts'
-import { CliError, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { savePart } from '../../io/file-output.ts'
@@ -24,7 +23,6 @@ import {
   type SendPart,
 } from '../long-answer.ts'
 import type { AnswerPrinting, PrintedAnswer, PrintOptions } from './answer.ts'
-import type { Conversation } from './conversation.ts'
 
 export interface ChatOptions extends BodyFlags {
   schemaRetries?: number
@@ -65,12 +63,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     context.messages.note(`the conversation in ${options.thread} uses ${model}`)
   const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
 
-  let isAnswered = false
-  /** The last answer that does not match the schema. */
-  let mismatch: Mismatch | undefined
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
-  const printing: PrintOptions = {
+  const printOptions: PrintOptions = {
     file,
     isMarkdown,
     returnsText: conversation !== undefined,
@@ -84,21 +79,31 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
-  const askOnce = async (first: Uint8Array) => {
-    let opened: AnswerPrinting | undefined
-    const send: SendPart = (body, read) =>
-      caller.call(endpoint, { ...parts, requireLock, body, meanwhile, hasOutput: opened?.hasOutput() }, read)
+  /** The answer in progress. */
+  let printing: AnswerPrinting | undefined
+  /** The last answer that does not match the schema. */
+  let mismatch: Mismatch | undefined
+  let isAnswered = false
+  async function ask(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
     const answer = new LongAnswer(first)
+    const send: SendPart = (body, read) =>
+      caller.call(
+        endpoint,
+        { ...parts, requireLock, body, meanwhile, hasOutput: printing?.hasOutput() },
+        read,
+      )
     const reader: PartReader<PrintedAnswer | Mismatch> = {
       async read(response) {
         const { openAnswerPrinting } = await loadAnswer()
-        opened ??= await openAnswerPrinting({ ...context, output }, printing)
-        return opened.read(response)
+        printing ??= await openAnswerPrinting({ ...context, output }, printOptions)
+        return printing.read(response)
       },
       async finish(response) {
-        const printed = await (opened as AnswerPrinting).finish(response, answer.end)
+        const printed = await (printing as AnswerPrinting).finish(response, answer.end)
         if ('failure' in printed) {
           mismatch = printed
+          printing?.close()
+          printing = undefined
           return printed
         }
         isAnswered = true
@@ -114,49 +119,38 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         return printed
       },
     }
-    const saving = savePart({ savePart: () => opened?.savePart() })
-    return context.endings
-      .during(saving, () => answer.receive(send, reader, { requireNext: createDeadlineCheck(context) }))
-      .finally(() => opened?.close())
+    return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
-  const ask = async () => {
-    const answer = await (schema ? schema.retryUntilMatching(parts.body, askOnce) : askOnce(parts.body))
-    if ('failure' in answer) throw answer.failure
-    return answer
-  }
-  const savingMismatch = savePart({
-    savePart() {
-      if (!mismatch || isAnswered) return undefined
-      return file ? file.savePart(mismatch.text) : saveText(context, mismatch.text)
+  const saving = savePart(
+    { savePart: () => printing?.savePart() },
+    {
+      savePart() {
+        if (!mismatch || isAnswered) return undefined
+        return file ? file.savePart(mismatch.text) : saveText(context, mismatch.text)
+      },
     },
-  })
+  )
   const ending: Ending = {
-    ...savingMismatch,
+    save: saving.save,
     words: () => (isAnswered ? undefined : conversation?.unchangedNote),
     explain(failure) {
-      const explained = mismatch ? explainAfterMismatch(failure, mismatch, context) : failure
-      return isAnswered ? explained : withUnchangedNote(savingMismatch.explain(explained), conversation)
+      const { kind, message } = failure
+      const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
+      const { attempts } = context.summary
+      const saved = saving.explain(mismatch ? explainAfterAnswer(failure.with({ attempts }, why)) : failure)
+      const { sent = 'no' } = saved.details
+      if (!conversation || isAnswered || sent === 'no') return saved
+      return saved.with({}, `${saved.message}; ${conversation.unchangedNote}`)
     },
   }
-  const answer = await context.endings.during(ending, ask)
+  await context.endings
+    .during(ending, async () => {
+      const answer = await (schema ? schema.retryUntilMatching(parts.body, ask) : ask(parts.body))
+      if ('failure' in answer) throw answer.failure
+    })
+    .finally(() => printing?.close())
   if (fileName !== undefined) addFile(context.summary, fileName)
   if (file?.described) context.messages.note(file.described)
-  printEnd(context, answer.end, options.usage)
-}
-
-/** Returns the failure of a run that has received an answer that does not match. */
-function explainAfterMismatch(error: CliError, mismatch: Mismatch, { summary }: Context): CliError {
-  const { attempts } = summary
-  if (error === mismatch.failure) return error.with({ attempts })
-  const message = error.kind === 'not-sent' ? `${mismatch.failure.message}; ${error.message}` : error.message
-  return explainAfterAnswer(error.with({ attempts }, message))
-}
-
-/** Adds the state of the conversation to the failure of a sent request. */
-function withUnchangedNote(error: CliError, conversation: Conversation | undefined): CliError {
-  const { sent = 'no' } = error.details
-  if (sent === 'no' || !conversation) return error
-  return new CliError(error.kind, `${error.message}; ${conversation.unchangedNote}`, error.details)
 }
 
 const loadAnswerFile = () => import('../../content/answer-file.ts')
