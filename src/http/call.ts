@@ -3,19 +3,20 @@ import type { Deadline } from '../deadline.ts'
 import type { Call } from '../endings.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
-import { isSecretHeader } from '../secrets.ts'
 import { demoName } from '../settings/profiles.ts'
-import {
-  addressSettings,
-  describeSecretSource,
-  formatProfileFlag,
-  type ResolvedSettings,
-} from '../settings/resolve.ts'
+import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
-import { buildRequest, type Request, type RequestParts, type RunHeaders, readHeaders } from './request.ts'
+import {
+  buildRequest,
+  findSettingFix,
+  type Request,
+  type RequestParts,
+  type RunHeaders,
+  readHeaders,
+} from './request.ts'
 import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
 import {
   decideRetry,
@@ -23,7 +24,6 @@ import {
   getRetryAdvice,
   type RetryPolicy,
   type RetryRules,
-  refusesSecret,
   retry,
 } from './retry.ts'
 import { chooseExchange } from './transport.ts'
@@ -52,11 +52,16 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
-  let choosing: Promise<Exchange> | undefined
   /**
    * Id of the last recorded session. A run requests many lists of one session, and records the session once.
    */
   let kept: string | undefined
+
+  let choosing: Promise<Exchange> | undefined
+  function openExchange(): Promise<Exchange> {
+    choosing ??= chooseExchange(context, settings, isOneOfMany)
+    return choosing
+  }
 
   // Read once for all requests, because `@-` is stdin.
   let headers: Promise<RunHeaders> | undefined
@@ -79,8 +84,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
-    choosing ??= chooseExchange(context, settings, isOneOfMany)
-    const exchange = await choosing
+    const exchange = await openExchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
     const call = endings.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isOneOfMany)
@@ -272,33 +276,3 @@ function completeReadFailure(failure: CliError, { status, attempts, head }: Resp
 /** `wait` in milliseconds. */
 export const describeRetry = ({ message }: CliError, wait: number): string =>
   `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
-
-/**
- * Names the setting that caused the failure and how to change it. Returns `undefined` if no setting caused
- * the failure.
- */
-function findSettingFix(
-  { details: { status } }: CliError,
-  { endpoint, credential, headers, url }: Request,
-  params: RequestParts['params'],
-  settings: ResolvedSettings,
-): string | undefined {
-  const { values, origins } = settings
-  const { service, path } = endpoint
-  if (refusesSecret(status)) {
-    if (credential) return describeSecretSource(settings, service)
-    const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
-    return isGiven ? 'the refused secret is from --header' : undefined
-  }
-  if (status !== 404 && status !== 405) return undefined
-  const name = addressSettings[service]
-  const address = `${name} (${origins[name]?.name})`
-  if (path.includes('{model}')) {
-    const { source, name: place } = origins.family ?? {}
-    const from = source === 'default' ? "the default, which may not be this gateway's" : place
-    return `check the model '${params.model}', ${address} and family '${values.family}' (${from}); the URL was ${url}`
-  }
-  const isSession = path.includes('{session}') && status === 404
-  const list = isSession ? `'parley sessions list${formatProfileFlag(settings)}' lists the sessions; ` : ''
-  return `${list}the URL was ${url}, from ${address}`
-}

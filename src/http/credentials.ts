@@ -70,15 +70,16 @@ function requireUsable(
   const { values, origins } = settings
   const name = addressSettings[service]
   const address = values[name]
-  const secret = findSecretOrigin(settings, service)
-  if (address === undefined)
-    throw missing(service, !credential || secret ? [name] : [name, secretSettings[service][0]], settings)
+  const [plain, command] = secretSettings[service]
+  const hasSecret = !credential || (values[plain] ?? values[command]) !== undefined
+  if (address === undefined) throw missing(service, hasSecret ? [name] : [name, plain], settings)
   refusePlainHttp(settings, service)
   if (!credential) return
   const origin = origins[name]
+  const secret = findSecretOrigin(settings, service)
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
-    const way = `set ${getVariable(secretSettings[service][0])} too, or choose a profile with --profile`
+    const way = `set ${getVariable(plain)} too, or choose a profile with --profile`
     throw unusable(`the secret of ${secret.name} does not go to the address in ${origin.name}: ${way}`)
   }
   if (origin?.source === 'flag')

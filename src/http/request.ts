@@ -1,11 +1,18 @@
 import { version } from '../../package.json'
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
-import { usageError } from '../errors.ts'
+import { type CliError, usageError } from '../errors.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { addressSettings, secretSettings } from '../settings/resolve.ts'
+import {
+  addressSettings,
+  describeSecretSource,
+  formatProfileFlag,
+  type ResolvedSettings,
+  secretSettings,
+} from '../settings/resolve.ts'
 import { headerValueForm, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
+import { refusesSecret } from './retry.ts'
 
 /** The parts that differ between requests of a run. */
 export interface RequestParts {
@@ -155,3 +162,33 @@ export const createAgentHeaders = (
   ...(betas.length > 0 ? { [`${vendor}-beta`]: betas.join(',') } : {}),
   ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
 })
+
+/**
+ * Names the setting that caused the failure and how to change it. Returns `undefined` if no setting caused
+ * the failure.
+ */
+export function findSettingFix(
+  { details: { status } }: CliError,
+  { endpoint, credential, headers, url }: Request,
+  params: RequestParts['params'],
+  settings: ResolvedSettings,
+): string | undefined {
+  const { values, origins } = settings
+  const { service, path } = endpoint
+  if (refusesSecret(status)) {
+    if (credential) return describeSecretSource(settings, service)
+    const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
+    return isGiven ? 'the refused secret is from --header' : undefined
+  }
+  if (status !== 404 && status !== 405) return undefined
+  const name = addressSettings[service]
+  const address = `${name} (${origins[name]?.name})`
+  if (path.includes('{model}')) {
+    const { source, name: place } = origins.family ?? {}
+    const from = source === 'default' ? "the default, which may not be this gateway's" : place
+    return `check the model '${params.model}', ${address} and family '${values.family}' (${from}); the URL was ${url}`
+  }
+  const isSession = path.includes('{session}') && status === 404
+  const list = isSession ? `'parley sessions list${formatProfileFlag(settings)}' lists the sessions; ` : ''
+  return `${list}the URL was ${url}, from ${address}`
+}

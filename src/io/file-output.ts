@@ -47,9 +47,10 @@ export async function openFileOutput(
   { host, deadline }: FileOutputOptions,
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
+  const mode = isDirect ? undefined : findModeToKeep(target, host.uid)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
-    : createFileSink(target, name, findModeToKeep(target, host.uid))
+    : createFileSink(target, name, mode)
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileError(error, name)

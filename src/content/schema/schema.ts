@@ -31,16 +31,10 @@ export async function openSchema(
   retries?: number,
 ): Promise<AnswerSchema> {
   parseGivenJson(text, `--schema ${name}`)
-  const checker = new SchemaChecker(context, text)
-  const problems = await checker.checkSchema()
+  const schema = new AnswerSchema(context, settings, { name, text }, retries)
+  const problems = await schema.checker.checkSchema()
   if (problems.length > 0) throw createUsageErrorFromProblems(`--schema ${name}`, problems)
-  return new AnswerSchema(context, settings, checker, { name, source: text.trim(), retries })
-}
-
-interface SchemaUse {
-  name: string
-  source: string
-  retries: number | undefined
+  return schema
 }
 
 /** The schema that the answers of a run must match. */
@@ -50,23 +44,31 @@ export class AnswerSchema {
   readonly assignments: Assignment[] = []
   /** Instructions to the model that describe the form of the answer. */
   readonly instructions: string
+  readonly checker: SchemaChecker
   readonly #context: Context
   readonly #settings: ResolvedSettings['values']
-  readonly #checker: SchemaChecker
-  readonly #use: SchemaUse
+  readonly #name: string
+  readonly #retries: number | undefined
 
-  constructor(context: Context, { values }: ResolvedSettings, checker: SchemaChecker, use: SchemaUse) {
-    this.instructions = `Answer with nothing but JSON that fits this JSON Schema:\n${use.source}`
+  constructor(
+    context: Context,
+    { values }: ResolvedSettings,
+    { name, text }: SchemaSource,
+    retries?: number,
+  ) {
+    const source = text.trim()
+    this.instructions = `Answer with nothing but JSON that fits this JSON Schema:\n${source}`
     if (values.schemaVia === 'prompt') this.parts.push({ text: this.instructions })
     else
       this.assignments.push(
         createAssignment(['generationConfig', 'responseMimeType'], '"application/json"'),
-        createAssignment(['generationConfig', 'responseJsonSchema'], use.source),
+        createAssignment(['generationConfig', 'responseJsonSchema'], source),
       )
+    this.checker = new SchemaChecker(context, text)
     this.#context = context
     this.#settings = values
-    this.#checker = checker
-    this.#use = use
+    this.#name = name
+    this.#retries = retries
   }
 
   /**
@@ -77,22 +79,21 @@ export class AnswerSchema {
     const json = unwrapJson(text)
     if (tryParseJson(json) === undefined)
       return this.#mismatch(text, cut, `the answer is not JSON: ${describeJsonError(json)}`)
-    const mismatches = await this.#checker.check(json).catch((error: unknown) => {
+    const mismatches = await this.checker.check(json).catch((error: unknown) => {
       throw error instanceof CliError ? error.with({ answer: text }) : error
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
-    const why = `the answer does not fit ${this.#use.name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
+    const why = `the answer does not fit ${this.#name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
     return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
   }
 
   #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): Mismatch {
-    const { retries } = this.#use
     const fields =
       this.#settings.schemaVia === 'prompt'
         ? '; --schema-via native sends the schema as a field of the request, if the model supports it'
         : ''
-    const hint = retries === 0 ? [`--schema-retries N requests another answer${fields}`] : []
+    const hint = this.#retries === 0 ? [`--schema-retries N requests another answer${fields}`] : []
     const begins = text.trim() === '' ? [] : [`the answer begins: ${oneLine(text, 200)}`]
     const failure = new CliError('response', cut === undefined ? why : `${cut}; ${why}`, {
       sent: 'yes',
@@ -112,7 +113,7 @@ export class AnswerSchema {
     request: (body: Uint8Array) => Promise<T | Mismatch>,
   ): Promise<T | Mismatch> {
     let sent = body
-    for (let left = this.#use.retries ?? 0; ; left--) {
+    for (let left = this.#retries ?? 0; ; left--) {
       const answer = await request(sent)
       if (!('failure' in answer) || left === 0) return answer
       const { message, details } = answer.failure

@@ -115,12 +115,23 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     if (attempts.refusal) throw attempts.refusal
   }
 
-  /** Saves an unreadable answer, and adds its path to the failure. `saveAfter` saves text. */
+  /**
+   * Saves an unreadable answer, or an answer without text, because it was paid for, and adds its path to the
+   * failure. An error response or a web page is not saved. `savePart` saves text.
+   */
   function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
     if (attempts.refusal && !file) return joinFailures(attempts.refusal, error)
     breakLine()
-    return isRaw || !isUnread ? error : saveUnread(context, error, unread())
+    if (isRaw || !isUnread) return error
+    const failure = asFailure(error)
+    const bytes = unread()
+    const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
+    const { isCutOff, body } = failure.details
+    // Of all errors, only an error inside of a stream has both `isCutOff` and `body`.
+    const isError = isErrorEnvelope(body) || (isCutOff !== undefined && body !== undefined)
+    if (isError || start === '' || start[0] === '<') return error
+    return withSavedAnswer(context, failure, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
   }
 
   return {
@@ -221,20 +232,6 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       cleanups.delete(breakLine)
     },
   }
-}
-
-/**
- * Saves an unreadable answer, or an answer without text, because it was paid for. An error response or a web
- * page is not saved.
- */
-function saveUnread(context: Context, error: unknown, bytes: Uint8Array): unknown {
-  const failure = asFailure(error)
-  const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
-  const { isCutOff, body } = failure.details
-  // Of all errors, only an error inside of a stream has both `isCutOff` and `body`.
-  const isError = isErrorEnvelope(body) || (isCutOff !== undefined && body !== undefined)
-  if (isError || start === '' || start[0] === '<') return error
-  return withSavedAnswer(context, failure, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
 }
 
 /**

@@ -1,8 +1,8 @@
 import { type BodyParts, buildBody } from '../../content/body.ts'
 import { loadMarkdown } from '../../content/layout.ts'
-import { type NamedInputs, readInputs } from '../../content/prompt.ts'
+import { readInputs } from '../../content/prompt.ts'
 import { saveText } from '../../content/saved-answer.ts'
-import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
+import type { Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import type { Ending } from '../../endings.ts'
 import { usageError } from '../../errors.ts'
@@ -10,7 +10,7 @@ import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { savePart } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
-import { type ResolvedSettings, readSettings } from '../../settings/resolve.ts'
+import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { addFile } from '../../summary.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
@@ -39,7 +39,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const settings = await readSettings(context)
   const { values } = settings
   const { given, turn, ...inputs } = await readInputs(context, options, words)
-  const schema = await openSchema(context, settings, inputs, options)
+  const { schemaRetries = 0 } = options
+  const schema =
+    inputs.schema && (await (await loadSchema()).openSchema(context, settings, inputs.schema, schemaRetries))
   const fileName = options.output === '-' ? undefined : options.output
   const { markdown = values.markdown && context.output.isTerminal } = options
   if (options.markdown && fileName !== undefined)
@@ -159,17 +161,8 @@ const loadConversation = () => import('./conversation.ts')
 /** Loads this module while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
-/** Checks the schema of answers. Loads the checker only if a schema is given. */
-export async function openSchema(
-  context: Context,
-  settings: ResolvedSettings,
-  { schema }: Pick<NamedInputs, 'schema'>,
-  { schemaRetries = 0 }: ChatOptions,
-): Promise<AnswerSchema | undefined> {
-  if (!schema) return undefined
-  const { openSchema: open } = await import('../../content/schema/schema.ts')
-  return open(context, settings, schema, schemaRetries)
-}
+/** Loads the checker of schemas, which only a run with a schema needs. */
+export const loadSchema = () => import('../../content/schema/schema.ts')
 
 export async function buildChatRequest(
   body: Omit<BodyParts, 'isStream'>,

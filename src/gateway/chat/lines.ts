@@ -23,7 +23,7 @@ import {
   type RequireContinuation,
 } from '../line-body.ts'
 import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
-import { type ChatOptions, chooseModel, openSchema } from './chat.ts'
+import { type ChatOptions, chooseModel, loadSchema } from './chat.ts'
 
 /** Prepares to send a chat request for each line of a batch. Throws a usage error. */
 export async function prepareChatLines(
@@ -34,12 +34,10 @@ export async function prepareChatLines(
   const { values } = settings
   const { host, flags } = context
   const inputs = await readNamedInputs(context.input, options, words)
-  const schema = await openSchema(
-    { ...context, messages: { ...context.messages, note() {} } },
-    settings,
-    inputs,
-    options,
-  )
+  const silent = { ...context, messages: { ...context.messages, note() {} } }
+  const { schemaRetries = 0 } = options
+  const schema =
+    inputs.schema && (await (await loadSchema()).openSchema(silent, settings, inputs.schema, schemaRetries))
   const model = () => chooseModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
