@@ -13,8 +13,8 @@ const timeWidth = '00:00:00'.length
 /** Maximum width of a type, in columns. Longer types are cut. */
 const maxTypeColumns = 'agent.thread_context_compacted'.length
 
-/** Minimum width of a text, in columns. A text with less space gets its own line. */
-const minTextColumns = 10
+/** Minimum width of a longer text, in columns. With less space, texts get their own lines. */
+const minTextColumns = 35
 
 /** Maximum width of an id, in columns. Ids are cut only if they are absurdly long. */
 const maxIdColumns = 1024
@@ -59,15 +59,27 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const idWidth = Math.max('ID'.length, widest(rows.map(([id]) => id)))
   const typeWidth = Math.min(maxTypeColumns, widest(rows.map(([, type]) => type)))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
-  const requiredTextColumns = Math.max(minTextColumns, widest(rows.map(([, , , , begin = '']) => begin)))
-  if (used + requiredTextColumns > width) return (page) => page.map((row) => stack(row, width, idWidth))
+  const longestText = widest(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
+  const required = Math.max(
+    Math.min(minTextColumns, longestText),
+    widest(rows.map(([, , , , begin = '']) => begin)),
+  )
+  if (used + required > width)
+    return (page) => page.map((row) => stack(row, { width, idWidth, isShort: used <= width }))
   const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
-/** Puts id and time on one line if both fit, and all other cells below. */
-function stack([id, type, time, text]: EventRow, width: number, idWidth: number): string {
+/** Puts id, time and type on one line if all fit, otherwise id and time, and the other cells below. */
+function stack(
+  [id, type, time, text]: EventRow,
+  { width, idWidth, isShort }: { width: number; idWidth: number; isShort: boolean },
+): string {
   const moment = clip(time, timeWidth)
+  if (isShort) {
+    const head = [pad(id, idWidth), pad(moment, timeWidth), clip(type, maxTypeColumns)].join(columnGap)
+    return text === '' ? head.trimEnd() : `${head}\n${indent}${clip(text, width - indent.length)}`
+  }
   const fitsOneLine = idWidth + columnGap.length + timeWidth <= width
   const head = fitsOneLine ? `${pad(id, idWidth)}${columnGap}${moment}` : id
   const lead = fitsOneLine || moment === '' ? indent : `${indent}${moment}${columnGap}`
