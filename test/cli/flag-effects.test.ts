@@ -84,6 +84,7 @@ const files: Record<string, string> = {
   'session.json': '{"agent":"b","environment_id":"f","title":"T"}',
   'events.json': '[{"type":"user.interrupt"}]',
   'recorded.json': [bash('t2'), waitsFor('t2')].map((event) => JSON.stringify(event)).join('\n'),
+  'custom.json': '{"id":"c1","type":"agent.custom_tool_use","name":"count","input":{}}',
   'policy.json': '{"rules":[{"tool":"bash","decision":"deny"}]}',
   'schema.json': '{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}}',
   'lines.ndjson': '"one"\n"two"\n',
@@ -255,6 +256,7 @@ const rows: Record<string, Row | string> = {
   'policy check --beta': { more: '-s s1', value: beta },
   'policy check --no-beta': { more: '-s s1' },
   'policy check --no-validate': { more: '-s s1 --beta odd-1' },
+  'policy check --tool': { more: 'custom.json', value: 'count=echo done' },
   'policy check --fail-on-deny': { more: 'recorded.json' },
 
   // Flags of the other commands.

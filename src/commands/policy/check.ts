@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { FileArgument } from '../../argv/flags.ts'
+import { appendValue, FileArgument } from '../../argv/flags.ts'
 import { checkPolicy } from '../../sessions/checking/policy-check.ts'
 import { sessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
@@ -11,6 +11,9 @@ export default {
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
     ...sessionFlags({ session: 'read this session instead of EVENTS' }),
+    new Option('--tool <name=command>', 'as for events run; executes nothing, repeatable').argParser(
+      appendValue,
+    ),
     new Option('--fail-on-deny', 'exit 14 unless the policy allows every tool use'),
   ],
 

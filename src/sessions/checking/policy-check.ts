@@ -10,7 +10,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
-import { createPauser, type Decision, type Policy } from '../policy/policy.ts'
+import { createPauser, type Decision } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import {
   describeDecider,
@@ -18,6 +18,8 @@ import {
   type Judgement,
   judge,
   type KnownToolUse,
+  type Rules,
+  readToolFlags,
   readToolUse,
 } from '../running/judgement.ts'
 import { listRecordedEvents, readGiven } from '../sending/given-events.ts'
@@ -25,6 +27,7 @@ import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 
 export interface PolicyCheckOptions extends SessionOptions {
+  tool?: string[]
   failOnDeny?: boolean
 }
 
@@ -38,14 +41,15 @@ export async function checkPolicy(
   [file = '', events]: string[],
 ): Promise<void> {
   const { input, messages, flags, host } = context
-  const { session, failOnDeny } = options
+  const { session, tool, failOnDeny } = options
+  const tools = readToolFlags(tool)
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
   // Reading the settings sets the deadline, which limits the check, too.
   const settings = await readSettings(context)
   const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
-    const unused = failOnDeny ? '--fail-on-deny' : flags.raw ? '--raw' : undefined
+    const unused = failOnDeny ? '--fail-on-deny' : tool ? '--tool' : flags.raw ? '--raw' : undefined
     if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
     messages.note(`${file}: ${rules}, and every example holds`)
@@ -59,7 +63,7 @@ export async function checkPolicy(
   } else if (!(await addListed(uses, context, settings, options))) return
   // Without events, the check would always pass.
   if (uses.isEmpty) throw usageError('no event to check the policy on')
-  const { counts, problems } = await judgeAndPrint(context, policy, uses)
+  const { counts, problems } = await judgeAndPrint(context, { policy, tools }, uses)
   const stopped = counts.ask + counts.deny
   const count = counts.allow + stopped
   if (count === 0) messages.note('no tool use')
@@ -122,7 +126,7 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
 const pageSize = 100
 
 /** Judges and prints each tool use. Keeps counts only. */
-async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<KnownToolUse>) {
+async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
   const pace = createPauser(async () => {
     await yieldToSignals()
@@ -137,7 +141,7 @@ async function judgeAndPrint(context: Context, policy: Policy, uses: Iterable<Kn
   const problems: string[] = []
   let group: Judgement[] = []
   for (const use of uses) {
-    const judgement = await judge(use, { policy, tools: new Map(), pace })
+    const judgement = await judge(use, { ...rules, pace })
     const { decision } = judgement
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)

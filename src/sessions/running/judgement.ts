@@ -1,3 +1,4 @@
+import { usageError } from '../../errors.ts'
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readStopReason, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
@@ -62,6 +63,19 @@ export interface Rules {
   /** Commands that execute tool uses, by tool name. */
   tools: ReadonlyMap<string, string>
   pace?: Pauser
+}
+
+/** Parses the values of `--tool`. Returns the commands by tool name. Throws a usage error. */
+export function readToolFlags(given: readonly string[] = []): Map<string, string> {
+  const tools = new Map<string, string>()
+  for (const text of given) {
+    const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+    if (name === '' || command.trim() === '')
+      throw usageError(`--tool ${text}: must have the form NAME=COMMAND`)
+    if (tools.has(name)) throw usageError(`--tool: there are two commands for ${name}`)
+    tools.set(name, command)
+  }
+  return tools
 }
 
 /** A decision about a tool use, and its author. */

@@ -11,6 +11,7 @@ import { readEventsOfBody } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
+import { readToolFlags } from './judgement.ts'
 import { hashTask } from './task.ts'
 import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
@@ -82,19 +83,6 @@ export function createMessageBody(context: Context, { wanted: { schema } }: Plan
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)
-}
-
-/** Returns the commands by tool name. Throws a usage error. */
-function readToolFlags(given: readonly string[] = []): Map<string, string> {
-  const tools = new Map<string, string>()
-  for (const text of given) {
-    const [, name = '', command = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-    if (name === '' || command.trim() === '')
-      throw usageError(`--tool ${text}: must have the form NAME=COMMAND`)
-    if (tools.has(name)) throw usageError(`--tool: there are two commands for ${name}`)
-    tools.set(name, command)
-  }
-  return tools
 }
 
 /** Returns the timeout in milliseconds. Throws a usage error. */

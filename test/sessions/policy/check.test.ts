@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
@@ -97,6 +97,32 @@ describe('policy check of recorded events', () => {
     expect(out.split('\n')[7]).toContain('\t{"n":1,"title":"a\\\\tb"}\t')
     const piped = await check(['p.json', '-'], { stdin: text })
     expect(piped.out).toBe(out)
+  })
+
+  test('policy check --tool allows the tool uses that events run would execute, unless a rule is stricter', async () => {
+    const files = {
+      'p.json': '{"rules":[{"tool":"bash","decision":"deny"}],"default":{"decision":"ask"}}',
+      'e.ndjson': lines([
+        { id: 'c1', type: 'agent.custom_tool_use', name: 'deploy', input: {} },
+        { id: 'c2', type: 'agent.custom_tool_use', name: 'other', input: {} },
+        { id: 't1', type: 'agent.tool_use', name: 'deploy', input: {}, evaluated_permission: 'ask' },
+        bash('t2', 'ls'),
+      ]),
+    }
+    const cwd = temporaryFolder()
+    const tools = ['--tool', 'deploy=touch ran', '--tool', 'bash=touch ran']
+    const { out, requests } = await check(['p.json', 'e.ndjson', ...tools], { cwd, files })
+    expect(inPipe(out)).toEqual([
+      ['allow', '--tool', 'c1'],
+      ['ask', 'default', 'c2'],
+      ['ask', 'default', 't1'],
+      ['deny', 'rules[0]', 't2'],
+    ])
+    expect([requests, existsSync(join(cwd, 'ran'))]).toEqual([[], false])
+    expect((await check(['p.json', ...tools], { files })).err).toBe(
+      'parley: --tool works only with EVENTS or --session\n',
+    )
+    expect((await check(['p.json', 'e.ndjson', '--tool', 'deploy'], { files })).code).toBe(2)
   })
 
   test('policy check --raw prints a JSON line per tool use, with the input as the event contains it', async () => {
