@@ -130,7 +130,7 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
 }
 
 /** Parts of a run that follows the session. */
-interface Followed extends SessionRun {
+interface FollowingRun extends SessionRun {
   plan: Plan
   follower: Follower
   actor: Actor
@@ -145,14 +145,14 @@ interface Followed extends SessionRun {
  * Follows the session until it is idle, and delivers the answer. Returns why a turn that ended well is not a
  * success. Throws a `CliError` if the turn did not end well.
  */
-async function finish(followed: Followed): Promise<CliError | undefined> {
-  const { context, resumption, follower, bounds, denials } = followed
+async function finish(run: FollowingRun): Promise<CliError | undefined> {
+  const { context, resumption, follower, bounds, denials } = run
   const { turn } = follower
-  const { wanted } = followed.plan
-  const keeper = createAnswerSaver(context, wanted, follower)
+  const { wanted } = run.plan
+  const saver = createAnswerSaver(context, wanted, follower)
   try {
-    const failure = await context.endings.during(savePart(keeper), async () => {
-      const interrupted = await resumption.addResume(followUntilIdle(followed))
+    const failure = await context.endings.during(savePart(saver), async () => {
+      const interrupted = await resumption.addResume(followUntilIdle(run))
       if (interrupted) return interrupted
       if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
       if (turn.foreign)
@@ -166,8 +166,8 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
       await resumption.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    if (failure) return withSavedPart(failure, keeper.savePart())
-    return denials.createFailure(followed.parts.params.session, turn) ?? createToolErrorFailure(followed)
+    if (failure) return withSavedPart(failure, saver.savePart())
+    return denials.createFailure(run.parts.params.session, turn) ?? createToolErrorFailure(run)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)
@@ -175,7 +175,7 @@ async function finish(followed: Followed): Promise<CliError | undefined> {
 }
 
 /** Returns why --fail-on-tool-error makes the run fail. */
-function createToolErrorFailure({ audit, parts, plan }: Followed): CliError | undefined {
+function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError | undefined {
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
   const count = `${problems.length} --tool command${problems.length === 1 ? '' : 's'}`
@@ -187,10 +187,10 @@ function createToolErrorFailure({ audit, parts, plan }: Followed): CliError | un
  * Follows the session until it is idle with nothing left to reply to. Returns a failure if the turn ended by
  * an interrupt. Throws a `CliError` if the work was not done for another reason.
  */
-async function followUntilIdle(followed: Followed): Promise<CliError | undefined> {
-  const { context, audit, resumption, follower, actor, denials, bounds, incidents } = followed
-  const { session } = followed.parts.params
-  const { ids, markdown, isAlone: isAside } = followed.plan.wanted
+async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined> {
+  const { context, audit, resumption, follower, actor, denials, bounds, incidents } = run
+  const { session } = run.parts.params
+  const { ids, markdown, isAlone: isAside } = run.plan.wanted
   const reportUnapproved = (isListed: boolean) => {
     for (const judgement of denials.drainUnapproved(follower.state, follower.turn, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
@@ -198,7 +198,7 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
       context.messages.warn(`the policy denies a tool use that the service ran without a question: ${what}`)
     }
   }
-  let { sent } = followed
+  let { sent } = run
   let failure: unknown
   do {
     try {
@@ -233,14 +233,14 @@ async function followUntilIdle(followed: Followed): Promise<CliError | undefined
   } while (failure === undefined && !follower.state.stop)
   failure = await bounds.end(failure)
   if (failure !== undefined) throw failure
-  return checkEnd(followed)
+  return checkEnd(run)
 }
 
 /**
  * Checks the end of the turn of an idle session. Returns a failure if an interrupt ended the turn. Throws a
  * `CliError` if the turn has no answer that can be trusted.
  */
-function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followed): CliError | undefined {
+function checkEnd({ audit, resumption, follower, bounds, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
   if (follower.unreadEnd && hasOwnDestination(plan.wanted))
     throw createUnprovedAnswerError(follower.unreadEnd, resumption.getCommand())
