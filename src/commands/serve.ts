@@ -108,7 +108,12 @@ export default {
     })
     if (!isLoopback(options.host)) messages.note(`listening on ${options.host}: other machines may reach it`)
     const address = addressToCall(options.host, server.port)
-    await output.write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
+    await output
+      .write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
+      .catch((error: unknown) => {
+        server.close()
+        throw error
+      })
     await endings.during(
       { words: () => 'no longer listening' },
       () => new Promise((resolve) => server.once('close', resolve)),

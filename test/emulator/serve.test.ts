@@ -50,6 +50,14 @@ const chat = ({ baseUrl, accessToken }: Served, ...argv: string[]) =>
     env: { PARLEY_BASE_URL: baseUrl, PARLEY_ACCESS_TOKEN: accessToken },
   })
 
+test('serve ends with 11 if it cannot print its address', async () => {
+  const child = spawn('sh', ['-c', 'exec "$0" "$1" serve >&-', process.execPath, parley], {
+    env: { ...childEnvironment, HOME: temporaryFolder() },
+  })
+  running = child
+  expect(await once(child, 'exit')).toEqual([11, null])
+})
+
 test('curl and parley get the same answer from serve, byte for byte except for its id', async () => {
   const served = await serve()
   const plain = await (await call(served)).text()
