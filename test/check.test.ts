@@ -6,7 +6,7 @@ import { createEmulator } from '../src/emulator/emulator.ts'
 import { makeCertificate } from './faults/certificates.ts'
 import { answering, credentials, message, run, temporaryFolder } from './harness/run.ts'
 import { pointedAt, response, type Script, serve } from './harness/server.ts'
-import { type } from './harness/typing.ts'
+import { typeAtTerminal } from './harness/typing.ts'
 
 const check = ['config', 'check']
 const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
@@ -399,7 +399,7 @@ test('config check prompts on a terminal before a paid request, and wraps the li
 
 test('config check ignores keys typed before its prompt (needs script)', async () => {
   const command = `printf 'first? '; read -r first; NO_COLOR=1 "$NODE" "$PARLEY" config check --profile demo`
-  const { code, screen } = await type(command, temporaryFolder(), [
+  const { code, screen } = await typeAtTerminal(command, temporaryFolder(), [
     ['first? ', 'go\ny\n'],
     ['[y/N] ', 'n\n'],
   ])

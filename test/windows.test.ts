@@ -138,7 +138,7 @@ describe('signals on Windows', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
-  ] as const)('on Windows %s ends the run with %i instead of 1', async (name, code) => {
+  ] as const)('on Windows %s makes parley exit with %i, not with 1', async (name, code) => {
     const { cwd, env } = createWindows(sendSignal(name))
     const ended = await execute(['chat', 'x', '-o', 'a.txt'], {
       cwd,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { credentials } from '../harness/run.ts'
-import { type } from '../harness/typing.ts'
+import { typeAtTerminal } from '../harness/typing.ts'
 import { answer, prepare } from './served.ts'
 
 /** Types Ctrl-C while the second of three lines waits for its answer. `react` gets the socket of that line. */
@@ -16,7 +16,7 @@ async function interruptBatch(react: (second: Promise<Socket>) => string | (() =
     else holdRequest(socket)
   })
   const command = '"$NODE" "$PARLEY" chat --batch in.ndjson --concurrency 1'
-  const { screen } = await type(
+  const { screen } = await typeAtTerminal(
     command,
     cwd,
     [

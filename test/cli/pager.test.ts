@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Host, Interrupt } from '../../src/context.ts'
 import { runOnTerminal } from '../../src/io/command.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
-import { type } from '../harness/typing.ts'
+import { typeAtTerminal } from '../harness/typing.ts'
 import { helpOnCommand } from './pages.ts'
 
 type Shown = Parameters<NonNullable<Host['runPager']>>[0]
@@ -143,7 +143,7 @@ describe('pager on a real terminal (needs script)', () => {
       '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
     writeFileSync(join(folder, 'bin', name), script, { mode: 0o755 })
     const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" ${pager} "$NODE" "$PARLEY" help ci; echo "exit $?"`
-    return type(command, folder, keys, { TERM: 'xterm' })
+    return typeAtTerminal(command, folder, keys, { TERM: 'xterm' })
   }
 
   test('the pager has the terminal and reads the whole text (needs script)', async () => {

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { has } from '../harness/needs.ts'
+import { meetsRequirement } from '../harness/needs.ts'
 import { configFolder } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
@@ -53,7 +53,7 @@ afterAll(() => {
 /** A service at the second address of a name whose first address is blocked. */
 const secondService = await serve(
   answering(ok),
-  has('Linux') ? { host: '127.0.0.2', port: blocked.port } : {},
+  meetsRequirement('Linux') ? { host: '127.0.0.2', port: blocked.port } : {},
 )
 afterAll(() => secondService.close())
 const plainHttp = [...chat, '--allow-http', ...noRetry]

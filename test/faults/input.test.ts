@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { programAsNobody } from '../harness/process.ts'
+import { copyProgramForNobody } from '../harness/process.ts'
 import { answering, ok, okText, receipt, receiptText } from './answers.ts'
 import { chat, events, faults, faultsInside, type Row } from './rows.ts'
 import { onTerminal, quote } from './terminal.ts'
@@ -173,7 +173,7 @@ faults('P: stdin and event input', [
   },
   {
     name: 'P15: exits with 11 if @FILE cannot be read (needs another user)',
-    shell: `chmod 0 secret; ${programAsNobody().map(quote).join(' ')} events send --message @secret
+    shell: `chmod 0 secret; ${copyProgramForNobody().map(quote).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
     prepare: (folder) => {

@@ -1,4 +1,4 @@
-import { answeringWell } from '../harness/well.ts'
+import { answerWithoutFault } from '../harness/well.ts'
 import type { Row } from './rows.ts'
 
 /** A part of a row that may be its fault. */
@@ -24,7 +24,7 @@ export function listFaults(row: Row): Fault[] {
  * signal is sent.
  */
 export function removeFault(row: Row, fault: Fault, text = 'ok'): Row {
-  const well = { script: answeringWell(text) }
+  const well = { script: answerWithoutFault(text) }
   switch (fault) {
     // The signal interrupted a wait, mostly for a service that never answers. Without it the service must
     // answer.

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { has } from '../harness/needs.ts'
+import { meetsRequirement } from '../harness/needs.ts'
 import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import { isInShare } from '../harness/share.ts'
 import type { Certificate } from './certificates.ts'
@@ -108,7 +108,7 @@ export function faultsOnce(group: string, rows: readonly Row[], how?: typeof run
   describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of rows) {
-      const missing = listNeeds(row).find((need) => !has(need))
+      const missing = listNeeds(row).find((need) => !meetsRequirement(need))
       const act = how ?? (needsProcess(row) ? run : runWithin)
       test(missing ? `${row.name} (needs ${missing})` : row.name, () => act(row))
     }
@@ -120,7 +120,7 @@ function proveRows(group: string, rows: readonly Row[]): void {
   describe.concurrent(group, () => {
     afterAll(unmapNames)
     for (const row of inShare(rows)) {
-      const missing = listNeeds(row).find((need) => !has(need))
+      const missing = listNeeds(row).find((need) => !meetsRequirement(need))
       test(missing ? `${row.name} (needs ${missing})` : row.name, async ({ task }) => {
         const proof = await prove(row)
         task.meta.proof = proof

@@ -100,7 +100,7 @@ describe('unexpected error after an answer arrived', () => {
 })
 
 test.each(['an uncaught error', 'an empty event loop'])(
-  '%s saves the received text and names its file',
+  'parley saves the received text and names its file after %s',
   async (cause) => {
     const cwd = temporaryFolder()
     let crash = async (_: unknown) => 0

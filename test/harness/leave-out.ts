@@ -10,7 +10,7 @@ beforeEach(async ({ task, skip }) => {
   for (let { suite } = task; suite; { suite } = suite) titles.unshift(suite.name)
   const needs = titles.flatMap(needsIn)
   if (needs.length === 0) return
-  const { has } = await import('./needs.ts')
-  const missing = needs.find((need) => !has(need))
+  const { meetsRequirement } = await import('./needs.ts')
+  const missing = needs.find((need) => !meetsRequirement(need))
   if (missing) skip(`no ${missing}`)
 })

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { canBeNobody, canRun, isRoot } from './process.ts'
+import { canRun, canRunAsNobody, isRoot } from './process.ts'
 
 const isPosix = process.platform !== 'win32'
 
@@ -34,7 +34,7 @@ const needs: Record<string, () => boolean> = {
   '/dev/full': () => existsSync('/dev/full'),
   '/proc': () => isPosix && existsSync('/proc/self/status'),
   root: () => isRoot,
-  'another user': canBeNobody,
+  'another user': canRunAsNobody,
   'a name on loopback': () => canRun('sh', '-c', 'getent ahostsv4 "$(hostname)" | grep -q ^127'),
   sh: () => isPosix,
   'GNU split': () => canRun('split', '--version'),
@@ -49,7 +49,7 @@ const needs: Record<string, () => boolean> = {
 const known = new Map<string, boolean>()
 
 /** Returns whether this system meets a requirement. */
-export function has(need: string): boolean {
+export function meetsRequirement(need: string): boolean {
   let isThere = known.get(need)
   if (isThere === undefined) {
     isThere = needs[need]?.() ?? hasCommand(need)

@@ -36,18 +36,18 @@ export interface Started {
 export const binary = join(import.meta.dirname, '../../bin/parley.cjs')
 
 export const isRoot = process.getuid?.() === 0
-export const nobody = 65534
-const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobody}`, `--regid=${nobody}`]
+export const nobodyId = 65534
+const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobodyId}`, `--regid=${nobodyId}`]
 
 /** Returns whether a system command exists and works. */
 export const canRun = (command: string, ...words: string[]): boolean =>
   spawnSync(command, words, { stdio: 'ignore' }).status === 0
 
 /** Creates a home folder that an unprivileged user can use. */
-export function home(): string {
+export function createHome(): string {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755)
-  if (isRoot) chownSync(folder, nobody, nobody)
+  if (isRoot) chownSync(folder, nobodyId, nobodyId)
   return folder
 }
 
@@ -57,7 +57,7 @@ const cache = temporaryFolder()
 let copy = ''
 
 /** Runs a copy of the program as the user nobody, because only root may be able to read the built folder. */
-export function programAsNobody(): string[] {
+export function copyProgramForNobody(): string[] {
   if (!isRoot) return [process.execPath, binary]
   if (copy === '') {
     copy = temporaryFolder()
@@ -71,15 +71,15 @@ export function programAsNobody(): string[] {
  * Returns whether the user nobody can run the program. Node and the temporary folder must be readable, and a
  * container must allow to switch the user.
  */
-export function canBeNobody(): boolean {
-  const [command = '', ...words] = programAsNobody()
+export function canRunAsNobody(): boolean {
+  const [command = '', ...words] = copyProgramForNobody()
   return canRun(command, ...words, '--version')
 }
 
 /** Starts the built program. */
 export function start(argv: string[], world: World = {}): Started {
   const cwd = world.cwd ?? temporaryFolder()
-  const parley = world.program ?? (world.isNobody ? programAsNobody() : [process.execPath, binary])
+  const parley = world.program ?? (world.isNobody ? copyProgramForNobody() : [process.execPath, binary])
   const program = [...(world.within ?? []), ...parley, ...argv]
   const [command = '', ...words] = world.before
     ? ['sh', '-c', `${world.before}; exec "$@"`, 'sh', ...program]

@@ -30,7 +30,7 @@ export interface ServeOptions {
 /** Starts a server on loopback that answers each request by the script, byte for byte. */
 export async function serve(odd: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
   const isWell = process.env.TEST_PROOF === 'answers'
-  const script = isWell ? (await import('./well.ts')).answeringWell('ok') : odd
+  const script = isWell ? (await import('./well.ts')).answerWithoutFault('ok') : odd
   const {
     host = '127.0.0.1',
     port = 0,

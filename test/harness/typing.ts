@@ -11,7 +11,7 @@ const program = { NODE: process.execPath, PARLEY: binary }
  * Types at a terminal. Each answer waits until its prompt is on the screen. Returns the text of the screen
  * and the exit code.
  */
-export async function type(
+export async function typeAtTerminal(
   command: string,
   cwd: string,
   answers: [question: string, reaction: Reaction][],

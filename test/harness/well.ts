@@ -7,7 +7,7 @@ import { response, type Script } from './server.ts'
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTjS9wAAAABJRU5ErkJggg=='
 
 /** Returns the script of a server that is both services without any fault. */
-export function answeringWell(text: string): Script {
+export function answerWithoutFault(text: string): Script {
   const done = { id: 'sevt_3', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
   const said = { id: 'sevt_2', type: 'agent.message', content: [{ type: 'text', text }] }
   const asked = { id: 'sevt_1', type: 'user.message', content: [{ type: 'text', text: 'hi' }] }

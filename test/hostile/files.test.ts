@@ -18,7 +18,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { execute, home as processHome } from '../harness/process.ts'
+import { execute, createHome as processHome } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, getLockPath } from '../sessions/run/agent-service.ts'
 

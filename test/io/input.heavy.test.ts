@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { credentials, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, serve } from '../harness/server.ts'
-import { type } from '../harness/typing.ts'
+import { typeAtTerminal } from '../harness/typing.ts'
 
 const sendsEvent = '"$NODE" "$PARLEY" events send -s sesn_1'
 
-test.each<[string, string, Parameters<typeof type>[2]]>([
+test.each<[string, string, Parameters<typeof typeAtTerminal>[2]]>([
   ['', `sleep 60 | ${sendsEvent} "Delete it"`, [['waiting for stdin', '\x03']]],
   [
     ' that is named as a file',
@@ -21,7 +21,7 @@ test.each<[string, string, Parameters<typeof type>[2]]>([
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
   const env = { ...credentials, ...pointedAt(server), EVENT: event }
   // The signal and the end of the input arrive in random order.
-  const runs = Array.from({ length: 8 }, () => type(command, temporaryFolder(), [...answers], env))
+  const runs = Array.from({ length: 8 }, () => typeAtTerminal(command, temporaryFolder(), [...answers], env))
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
   expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))
   expect(server.requests).toEqual([])
@@ -37,7 +37,7 @@ test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs scri
     ['written', '\x03'],
   ]
   const command = `${before} | "$NODE" "$PARLEY" chat --batch /dev/stdin`
-  const runs = Array.from({ length: 48 }, () => type(command, temporaryFolder(), [...typed], env))
+  const runs = Array.from({ length: 48 }, () => typeAtTerminal(command, temporaryFolder(), [...typed], env))
   for (const { screen } of await Promise.all(runs))
     expect(screen).toMatch(/\^C.*parley: interrupted: 0 ok · 0 failed/s)
   expect(server.requests).toEqual([])
@@ -46,7 +46,12 @@ test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs scri
 
 test('P05: parley prints how to end the text if - reads from a terminal (needs script)', async () => {
   const typed: [string, string][] = [['waiting for stdin', 'Say hello\n\x04']]
-  const { screen } = await type('"$NODE" "$PARLEY" chat - --dry-run', temporaryFolder(), typed, credentials)
+  const { screen } = await typeAtTerminal(
+    '"$NODE" "$PARLEY" chat - --dry-run',
+    temporaryFolder(),
+    typed,
+    credentials,
+  )
   expect(screen).toContain('parley: waiting for stdin; Ctrl-D ends it\r\n')
   expect(screen).toContain('Say hello')
   expect(screen).not.toContain('--no-stdin')

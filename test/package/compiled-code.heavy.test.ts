@@ -18,7 +18,7 @@ import {
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, nobody } from '../harness/process.ts'
+import { binary, nobodyId } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 /** Copy of the program whose source can be changed. */
@@ -208,13 +208,13 @@ test.each([
 test('K35: root runs no compiled code from the home folder of a user (needs root)', () => {
   const plant = (folder: string) => {
     plantForgery(folder)
-    chownSync(folder, nobody, nobody)
+    chownSync(folder, nobodyId, nobodyId)
   }
   expect(help(plant).text).toBe(original)
   // Replaces the folder between its check and the read.
   const exchange = (folder: string) => {
     plantForgery(folder)
-    for (const name of forgery.keys()) chownSync(join(folder, name), nobody, nobody)
+    for (const name of forgery.keys()) chownSync(join(folder, name), nobodyId, nobodyId)
   }
   expect(help(exchange).text).toBe(original)
 })
@@ -222,7 +222,7 @@ test('K35: root runs no compiled code from the home folder of a user (needs root
 test('K35: root creates no folder in the home folder of a user (needs root)', () => {
   const { home, text } = help((folder, home) => {
     rmdirSync(join(folder, '..'))
-    chownSync(home, nobody, nobody)
+    chownSync(home, nobodyId, nobodyId)
   })
   expect(text).toBe(original)
   expect(readdirSync(home)).toEqual([])
@@ -235,7 +235,7 @@ test("K35: root creates and changes nothing behind a user's link (needs root)", 
     const { text } = help((folder, home) => {
       rmdirSync(join(folder, '..'))
       symlinkSync(elsewhere, join(home, '.cache'))
-      lchownSync(join(home, '.cache'), nobody, nobody)
+      lchownSync(join(home, '.cache'), nobodyId, nobodyId)
     })
     expect(text).toBe(original)
     expect(readdirSync(elsewhere, { recursive: true })).toEqual(isThere ? ['parley'] : [])

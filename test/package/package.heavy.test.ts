@@ -7,13 +7,13 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { topics } from '../../src/cli/topics.ts'
 import { sentTypes } from '../../src/wire/sessions/event-types.ts'
-import { has } from '../harness/needs.ts'
+import { meetsRequirement } from '../harness/needs.ts'
 import { findNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { execute, start } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
-import { type } from '../harness/typing.ts'
+import { typeAtTerminal } from '../harness/typing.ts'
 
 /** Versions of Node to test. `npm run test:compat` sets all supported versions and some that are too old. */
 const versions = process.env.TEST_NODES?.split(' ') ?? [process.versions.node]
@@ -132,7 +132,11 @@ test.each(tooOld)('parley on Node %s prints that this Node is too old', async (o
 })
 
 /** Chunks that save no compiled code. Without `script`, also the chunks for terminals. */
-const notCompiled = ['schema-worker', 'scripts', ...(has('script') ? [] : ['init', 'ora', 'setup'])]
+const notCompiled = [
+  'schema-worker',
+  'scripts',
+  ...(meetsRequirement('script') ? [] : ['init', 'ora', 'setup']),
+]
 
 describe.each(versions)('packed package on Node %s', (version) => {
   const cwd = temporaryFolder()
@@ -274,7 +278,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
   test('the packed program works on a terminal (needs script)', async () => {
     const shown = async (words: string, answers: [string, string][] = [], also = {}) => {
       const command = `stty cols 80 rows 24; ${program.map((word) => `'${word}'`).join(' ')} ${words}`
-      const { code, screen } = await type(command, cwd, answers, { ...env, ...also })
+      const { code, screen } = await typeAtTerminal(command, cwd, answers, { ...env, ...also })
       expect(code, screen).toBe(0)
       return screen
     }

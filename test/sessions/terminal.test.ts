@@ -3,7 +3,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 import { asks, createSessionService, endTurn, running } from '../harness/session-service.ts'
-import { type } from '../harness/typing.ts'
+import { typeAtTerminal } from '../harness/typing.ts'
 
 const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
 const message = { id: 'm', type: 'user.message', content: 'go on' }
@@ -175,7 +175,7 @@ test('G20: Ctrl-C at a prompt prints that nothing was sent (needs script)', asyn
   try {
     const env = { ...pointedAt(server), PARLEY_API_KEY: 'k' }
     const command = `"$NODE" "$PARLEY" events confirm --pending -s s1`
-    const { screen } = await type(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
+    const { screen } = await typeAtTerminal(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
     expect(screen).toContain('parley: interrupted: nothing was sent')
     expect(server.requests).toHaveLength(1)
   } finally {

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, execute, home, nobody } from '../harness/process.ts'
+import { binary, createHome, execute, nobodyId } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { pointedAt, response, serve } from '../harness/server.ts'
 import { bare, content, settled, token } from './settled.ts'
@@ -231,7 +231,7 @@ describe('location of the profile file', () => {
 
   test('C10: a read-only home folder makes only commands that write exit with 3 (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
-    const cwd = home()
+    const cwd = createHome()
     chmodSync(cwd, 0o555)
     const world = { cwd, env: pointedAt(server), isNobody: true }
     expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
@@ -317,7 +317,7 @@ describe('location of the profile file', () => {
   })
 
   test('C13: commands that need an unreadable profile file exit with 3 (needs another user)', async () => {
-    const cwd = home()
+    const cwd = createHome()
     const world = { cwd, isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
     chmodSync(join(cwd, configFolder, 'config.json'), 0)
@@ -346,7 +346,7 @@ describe('location of the profile file', () => {
 
   test('C28: without a named profile, commands ignore an unreadable profile file (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
-    const cwd = home()
+    const cwd = createHome()
     const world = { cwd, env: pointedAt(server), isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
     const path = join(cwd, configFolder, 'config.json')
@@ -380,7 +380,7 @@ describe('location of the profile file', () => {
   })
 
   test('C17: parley reads a profile file of root, but does not write it (needs root and another user)', async () => {
-    const cwd = home()
+    const cwd = createHome()
     const world = { cwd, isNobody: true, env: bare }
     await execute(['config', 'set', 'timeout', '5'], world)
     const path = join(cwd, configFolder, 'config.json')
@@ -391,7 +391,7 @@ describe('location of the profile file', () => {
     expect(read.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
     expect(await execute(['config', 'set', 'timeout', '6'], world)).toMatchObject({ code: 3, out: '' })
     expect(lstatSync(path).uid).toBe(0)
-    expect(nobody).not.toBe(0)
+    expect(nobodyId).not.toBe(0)
   })
 })
 

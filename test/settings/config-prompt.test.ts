@@ -2,14 +2,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { configFolder, temporaryFolder } from '../harness/run.ts'
-import { type } from '../harness/typing.ts'
+import { typeAtTerminal } from '../harness/typing.ts'
 
 const set = '"$NODE" "$PARLEY" config set accessToken'
 const saved = (cwd: string) => join(cwd, configFolder, 'config.json')
 
 test('config set hides a typed secret and then restores the echo of the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await type(`${set}; stty -a`, cwd, [['(not shown): ', 'canaryy\x7f-1\r']])
+  const { code, screen } = await typeAtTerminal(`${set}; stty -a`, cwd, [
+    ['(not shown): ', 'canaryy\x7f-1\r'],
+  ])
   expect(code).toBe(0)
   expect(screen).toMatch(/ echo /)
   expect(screen).toMatch(/ icanon /)
@@ -19,7 +21,7 @@ test('config set hides a typed secret and then restores the echo of the terminal
 
 test('config set prints a prompt without control codes if stderr is not a terminal (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await type(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
+  const { code, screen } = await typeAtTerminal(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
   expect({ code, screen }).toEqual({ code: 0, screen: 'accessToken (not shown): \r\n' })
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
@@ -28,7 +30,7 @@ const after = `echo "code $?"; stty -a`
 
 test('Ctrl-C during the prompt for a secret restores the terminal and saves nothing (needs script)', async () => {
   const cwd = temporaryFolder()
-  const ended = await type(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
+  const ended = await typeAtTerminal(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
   expectRestored(ended.screen, 'code 130')
   expect(existsSync(saved(cwd))).toBe(false)
 })
@@ -37,7 +39,7 @@ test('a signal during the prompt for a secret restores the terminal (needs scrip
   const cwd = temporaryFolder()
   const kill = () => process.kill(Number(readFileSync(join(cwd, 'pid'), 'utf8')), 'SIGTERM')
   const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
-  const ended = await type(command, cwd, [['(not shown): ', kill]])
+  const ended = await typeAtTerminal(command, cwd, [['(not shown): ', kill]])
   expectRestored(ended.screen, 'code 143')
 })
 
@@ -51,7 +53,7 @@ function expectRestored(screen: string, code: string): void {
 
 test('V40: parley ignores Ctrl-Z during the prompt for a secret (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await type(set, cwd, [['(not shown): ', 'canary\x1a-1\r']])
+  const { code, screen } = await typeAtTerminal(set, cwd, [['(not shown): ', 'canary\x1a-1\r']])
   expect(code).toBe(0)
   expect(screen).not.toContain('canary')
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
@@ -59,7 +61,7 @@ test('V40: parley ignores Ctrl-Z during the prompt for a secret (needs script)',
 
 test('config init asks its questions one after the other on a terminal (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await type('"$NODE" "$PARLEY" config init', cwd, [
+  const { code, screen } = await typeAtTerminal('"$NODE" "$PARLEY" config init', cwd, [
     ['  baseUrl: ', 'https://a.test\n'],
     ['  accessToken (not shown): ', 'canary-1\r'],
     ['  family [alpha]: ', '\n'],
@@ -79,7 +81,7 @@ test('config init asks its questions one after the other on a terminal (needs sc
 
 test('Q12: lines that are pasted together answer only the current question of config init (needs script)', async () => {
   const cwd = temporaryFolder()
-  const { code } = await type('"$NODE" "$PARLEY" config init', cwd, [
+  const { code } = await typeAtTerminal('"$NODE" "$PARLEY" config init', cwd, [
     ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\rm-2\r\x1b[201~'],
     ['  accessToken (not shown): ', 'canary-2\r'],
     ['  family [alpha]: ', '\r'],

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { delta, event, sseHead, stop } from '../../faults/answers.ts'
 import { credentials, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, type ScriptedServer, serve } from '../../harness/server.ts'
-import { type } from '../../harness/typing.ts'
+import { typeAtTerminal } from '../../harness/typing.ts'
 
 let server: ScriptedServer | undefined
 afterEach(() => server?.close())
@@ -20,7 +20,7 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
   })
   const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
   const command = `stty cols 60 rows 24; "$NODE" "$PARLEY" chat hi ${argv}`
-  return type(
+  return typeAtTerminal(
     command,
     temporaryFolder(),
     steps.map(([shown, then]) => [shown, typeof then === 'string' ? () => send(then) : then.key]),
@@ -69,7 +69,7 @@ describe('spinner (needs script)', () => {
       let send = (_: string) => {}
       const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
       const command = `stty cols 60; ${schema} "$NODE" "$PARLEY" chat hi --stream ${flags}`
-      const { screen, code } = await type(
+      const { screen, code } = await typeAtTerminal(
         command,
         temporaryFolder(),
         [['waiting for the answer ·', () => send(delta('1}') + ended)]],

@@ -7,7 +7,7 @@ import { createPatientClock } from '../../harness/clock.ts'
 import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
 import { pointedAt, response, serve } from '../../harness/server.ts'
 import { bash } from '../../harness/session-service.ts'
-import { type } from '../../harness/typing.ts'
+import { typeAtTerminal } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
 
 const idleFor = (ids: string[]) => ({
@@ -259,7 +259,7 @@ test('keys that are typed before a prompt do not answer it (needs script)', asyn
 /** Prompts a person about two tool uses. Returns the sent events. */
 async function confirmTwo(
   command: string,
-  answers: (cwd: string) => Parameters<typeof type>[2],
+  answers: (cwd: string) => Parameters<typeof typeAtTerminal>[2],
 ): Promise<{ code: unknown; screen: string; events: { result: string; deny_message?: string }[] }> {
   const cwd = temporaryFolder()
   const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
@@ -274,7 +274,10 @@ async function confirmTwo(
     join(cwd, 'confirm'),
     'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out',
   )
-  const { code, screen } = await type(command, cwd, answers(cwd), { ...credentials, ...pointedAt(server) })
+  const { code, screen } = await typeAtTerminal(command, cwd, answers(cwd), {
+    ...credentials,
+    ...pointedAt(server),
+  })
   await server.close()
   return { code, screen, events: JSON.parse(posted).events }
 }

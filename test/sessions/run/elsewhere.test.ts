@@ -234,9 +234,9 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
     ['another type', { type: 'agent.tool_use', evaluated_permission: 'allow' }],
   ]
   const ends: [when: string, event: string | undefined][] = [
-    ['a refusal', undefined],
-    ['a kill after its command', 'end'],
-    ['a kill during its command', 'start'],
+    ['a refused result', undefined],
+    ['a kill that followed the command', 'end'],
+    ['a kill that ended the command', 'start'],
   ]
   const count = { ...custom('c1'), input: { env: 'test', n: 1 } }
 
@@ -263,7 +263,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
   test.each(
     ends.flatMap(([when, event]) => others.map(([what, change]) => [when, what, event, change] as const)),
   )(
-    'events run after %s leaves a tool use with %s open, and so does a rerun',
+    'a rerun after %s leaves a tool use with %s open, and so does the next one',
     async (_when, _what, event, fields) => {
       const { service, cwd, change, again, readAudit } = await openAfter(event)
       change(fields)
@@ -285,7 +285,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
   )
 
   test.each(ends)(
-    'events run after %s sends the result of a tool use whose input has another key order',
+    'a rerun after %s sends the result of a tool use whose input has another key order',
     async (_, event) => {
       const { service, cwd, change, again } = await openAfter(event)
       change({ input: { n: 1, env: 'test' } })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
 import { bash, custom } from '../../harness/session-service.ts'
-import { type } from '../../harness/typing.ts'
+import { typeAtTerminal } from '../../harness/typing.ts'
 import { argv, countReplies, removeLocks, serve } from './served-agent.ts'
 
 const readState = (pid: string) =>
@@ -122,7 +122,7 @@ test('Y66: a closed stdout ends the output of events run, but not the run', asyn
 test('each prompt of events run waits for a separate answer in two turns (needs script)', async () => {
   const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [bash('t2')]] })
   const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events run go -s s1'
-  const { screen, code } = await type(
+  const { screen, code } = await typeAtTerminal(
     command,
     cwd,
     [
