@@ -29,14 +29,14 @@ export function layOutTable(
   isHeaderPrinted = false,
 ): StyledLine[] {
   const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
+  const delimiters = splitCells(delimiter)
   const readRow = (line: string, sgr: string) =>
-    splitCells(line).map((cell) =>
+    splitRow(line, delimiters.length).map((cell) =>
       cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr, links),
     )
   const rows = [readRow(header, styles.bold), ...lines.map((line) => readRow(line, ''))]
   const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)
   if (!widths) return layOutCells(rows, columns)
-  const delimiters = splitCells(delimiter)
   const rule: StyledLine = [{ text: widths.map((width) => '─'.repeat(width)).join('─┼─'), sgr: styles.frame }]
   return rows.flatMap((row, index) => {
     const cells = row.map((each, column) => each.flatMap((line) => wrapLine(line, widths[column] as number)))
@@ -52,14 +52,19 @@ export function layOutTable(
   })
 }
 
-/** Returns the texts of a row's cells. A backslash escapes a pipe. */
-function splitCells(line: string): string[] {
-  const cells = [
-    ...line
-      .trim()
-      .replace(/^\|/, '')
-      .matchAll(/((?:\\.|[^|])*)(?:\||$)/g),
-  ]
+/**
+ * Returns the texts of a row's cells. In GFM a pipe in a code span ends a cell, too, but models write such code
+ * unescaped. So if only pipes outside of code result in `count` cells, the others are text.
+ */
+function splitRow(line: string, count: number): string[] {
+  const cells = splitCells(line)
+  const whole = cells.length > count ? splitCells(line, /((?:\\.|`[^`]*`|[^|])*)(?:\||$)/g) : cells
+  return whole.length === count ? whole : cells
+}
+
+/** Returns the texts between the pipes of a line. A backslash escapes a pipe. */
+function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
+  const cells = [...line.trim().replace(/^\|/, '').matchAll(cell)]
   // The last match is the empty text after the last cell.
   const last = Math.max(1, cells.length - 1)
   return cells.slice(0, last).map(([, text = '']) => text.trim().replaceAll('\\|', '|'))

@@ -148,6 +148,9 @@ describe('layout of tables', () => {
       undefined,
       '   a     │ b\n─────────┼──\n  1|2    │ x\nlong one\n',
     ],
+    // A pipe in code is text if the row has too many cells otherwise.
+    ['|a|b|\n|-|-|\n|`x || y`|`\\|`|', undefined, 'a      │ b\n───────┼──\nx || y │ |\n'],
+    ['|a|b|\n|-|-|\n|`x|y`|', undefined, 'a  │ b\n───┼───\n`x │ y`\n'],
     ['a | b\n-|-\n1 | 2', undefined, 'a │ b\n──┼──\n1 │ 2\n'],
     ['| a | b |\nno table', undefined, '| a | b |\nno table\n'],
     ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼──\nx    │ y\n'],
