@@ -47,8 +47,8 @@ interface ServiceAnswer {
   requestId?: string
   /** The service's message, unescaped. */
   serviceMessage?: string
-  /** The error was the body of a successful response. */
-  isErrorInSuccess?: boolean
+  /** A response with status 2xx reported the error: as its body, or inside of a stream. */
+  errorIn?: 'body' | 'stream'
   /** The error body: parsed JSON, or text. */
   body?: unknown
   /** The response with that body, for `--raw` and `api`. */

@@ -267,9 +267,9 @@ const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
 
 /** Adds the details of the response to a failure of reading the response, or of writing the received data. */
 function completeReadFailure(failure: CliError, { status, attempts, head }: ResponseFacts): CliError {
-  const { isErrorInSuccess, retryAfter, requestId } = failure.details
+  const { errorIn, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
-  const message = isErrorInSuccess ? `the service answered ${status} with an error` : failure.message
+  const message = errorIn === 'body' ? `the service answered ${status} with an error` : failure.message
   return failure.with({ ...known, status, attempts }, message)
 }
 

@@ -26,9 +26,7 @@ function failureOfText(text: string, message: string): CliError {
     ? createResponseError(message).with({ body })
     : unexpectedBodyFailure(body, message)
   // An error in the body has its own retry advice.
-  return failure.kind === 'response' && !failure.details.isErrorInSuccess
-    ? failure.with({ retry: 'later' })
-    : failure
+  return failure.kind === 'response' && !failure.details.errorIn ? failure.with({ retry: 'later' }) : failure
 }
 
 /**

@@ -111,7 +111,7 @@ describe('consequences of a status', () => {
     'an error of kind "%s" in a %i is not retried, does not pause a batch, and may hide an accepted event',
     (...row) => {
       const [kind, status, chat, send, others] = row
-      const error = new CliError(kind, 'x', { status, isErrorInSuccess: true })
+      const error = new CliError(kind, 'x', { status, errorIn: 'body' })
       const state = getDeliveryState(error)
       expect(state).toBe('answered')
       expect(describeDelivery(state, event)).toMatchObject({ sent: 'unknown', isRepeatable: false })
@@ -206,7 +206,7 @@ test.each<[FailureKind, FailureDetails, boolean]>([
   ['not-sent', { isPermanent: true }, true],
   ['rate-limited', { status: 429 }, true],
   ['rate-limited', { status: 429, isPermanent: true }, false],
-  ['rate-limited', { status: 200, isErrorInSuccess: true }, true],
+  ['rate-limited', { status: 200, errorIn: 'body' }, true],
   ['unknown', {}, true],
   ['response', { isCutOff: true }, true],
   ['service', { status: 408 }, true],

@@ -262,15 +262,13 @@ test('a failure in a body with status 200 has every detail of the body', () => {
   expect(readFailureInBody(body)).toMatchObject({
     kind: 'service',
     message: 'the service answered with an error',
-    details: { isErrorInSuccess: true, body, serviceMessage: 'm', requestId: 'r' },
+    details: { errorIn: 'body', body, serviceMessage: 'm', requestId: 'r' },
   })
 })
 
 const stream = 'data: {"a":1}\n\ndata: {"error":{"type":"billing_error","message":"m"}}\n\n'
 
-test.each<
-  [body: unknown, kind: string, isErrorInSuccess: true | undefined, says: string | undefined, id?: string]
->([
+test.each<[body: unknown, kind: string, isError: true | undefined, says: string | undefined, id?: string]>([
   [{ error: { type: 'billing_error', message: 'm' } }, 'payment', true, 'm'],
   [{ choices: [1], message: 'm', request_id: 'r' }, 'response', undefined, 'm', 'r'],
   ['words', 'response', undefined, 'words'],
@@ -287,11 +285,11 @@ test.each<
   ['<Error><Message>m</Message></Error>', 'response', undefined, 'm'],
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
-])('the body %j is a failure of kind %s', (body, kind, isErrorInSuccess, serviceMessage, requestId) => {
+])('the body %j is a failure of kind %s', (body, kind, isError, serviceMessage, requestId) => {
   const failure = unexpectedBodyFailure(body, 'no answer')
-  const message = isErrorInSuccess ? 'the service answered with an error' : 'no answer'
+  const message = isError ? 'the service answered with an error' : 'no answer'
   expect([failure.kind, failure.message]).toEqual([kind, message])
-  expect(failure.details).toEqual({ body, isErrorInSuccess, serviceMessage, requestId })
+  expect(failure.details).toEqual({ body, errorIn: isError && 'body', serviceMessage, requestId })
 })
 
 const failureOf = (read: () => unknown) => {

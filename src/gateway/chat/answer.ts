@@ -127,9 +127,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     const failure = asFailure(error)
     const bytes = unread()
     const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
-    const { isCutOff, body } = failure.details
-    // Of all errors, only an error inside of a stream has both `isCutOff` and `body`.
-    const isError = isErrorEnvelope(body) || (isCutOff !== undefined && body !== undefined)
+    const { errorIn, body } = failure.details
+    const isError = isErrorEnvelope(body) || errorIn === 'stream'
     if (isError || start === '' || start[0] === '<') return error
     return withSavedAnswer(context, failure, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
   }

@@ -150,6 +150,7 @@ function failureInStream(value: unknown) {
   // succeed.
   const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
   return createResponseError('the stream ended with an error', message).with({
+    errorIn: 'stream',
     body: value,
     isCutOff,
   })

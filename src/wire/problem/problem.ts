@@ -104,7 +104,7 @@ export function readFailureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
   const names = listNames(Array.isArray(value) ? value[0] : value)
   return new CliError(findFailureKind(names), 'the service answered with an error', {
-    isErrorInSuccess: true,
+    errorIn: 'body',
     body: value,
     serviceMessage: message,
     requestId,

@@ -65,8 +65,7 @@ function streamFailure(value: unknown): CliError {
   const message = 'the stream of events ended with an error'
   return new CliError(isPermanent ? kind : 'response', message, {
     ...details,
-    // The message already says that the stream ended with an error.
-    isErrorInSuccess: false,
+    errorIn: 'stream',
     sent: 'yes',
     isPermanent,
   })
