@@ -1,30 +1,29 @@
 import { expect, test } from 'vitest'
-import { createClock } from '../harness/clock.ts'
-import { binary, execute } from '../harness/process.ts'
-import { answering, run } from '../harness/run.ts'
-import { serve } from '../harness/server.ts'
-
-/** Makes the wall clock run backwards. */
-const backwards = 'const read = Date.now; const start = read(); Date.now = () => 2 * start - read()'
-const program = [process.execPath, '--import', `data:text/javascript,${backwards}`, binary]
-
-const refusal = 'HTTP/1.1 429 No\r\nretry-after: 1\r\ncontent-length: 2\r\n\r\n{}'
-const answer = '{"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}'
-const answered = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`
+import type { Exchange } from '../../src/wire/exchange.ts'
+import { createClock, createPatientClock } from '../harness/clock.ts'
+import { answering, message, run } from '../harness/run.ts'
 
 test('a wall clock that runs backwards extends neither the pause of a batch nor its deadline', async () => {
-  const server = await serve((socket, _, count) => {
-    if (count === 1) socket.write(refusal)
+  const clock = createPatientClock()
+  const start = clock.now()
+  const timers = { ...clock, wallTime: () => 2 * start - clock.wallTime() }
+  const sentAtMs: number[] = []
+  const responses = [
+    answering('{}', { status: 429, headers: { 'retry-after': '1' } }),
+    answering(message('hi')),
     // The second line gets no answer.
-    if (count === 2) socket.write(answered)
-  })
-  const env = { PARLEY_BASE_URL: server.url }
+    () => new Promise<never>(() => {}),
+  ]
+  const exchange: Exchange = (request) => {
+    sentAtMs.push(clock.now() - start)
+    return (responses[sentAtMs.length - 1] as Exchange)(request)
+  }
   const argv = ['chat', '-m', 'm', '--batch', '-', '--concurrency', '1', '--deadline', '3']
-  const { code, out } = await execute(argv, { program, env, stdin: '"one"\n"two"\n' })
-  await server.close()
+  const { code, out } = await run(argv, { timers, exchange, stdin: '"one"\n"two"\n' })
   expect(code).toBe(15)
   expect(out.match(/"ok":true/g)).toHaveLength(1)
-  expect(server.requests).toHaveLength(3)
+  expect(sentAtMs).toEqual([0, 1000, 1000])
+  expect(clock.now() - start).toBe(3000)
 })
 
 test('a wall clock that is set back does not extend the deadline of a call', async () => {
