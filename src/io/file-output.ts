@@ -4,7 +4,7 @@ import type { Deadline } from '../deadline.ts'
 import { asFileError, CliError, describeFileError, hasCode, joinSavedFiles } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { type Output, writeTimedOut } from './output.ts'
-import { findModeToKeep, findTarget } from './paths.ts'
+import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
@@ -117,8 +117,14 @@ async function openPipe(path: string, name: string): Promise<Writable> {
   }
 }
 
-/** Other programs may have written to the file of a descriptor, so parley appends. */
-const openDevice = (path: string): Writable => createWriteStream(path, { flags: 'a' })
+/**
+ * Opens a device or the file of a descriptor. A descriptor of this process is used itself: a second one would
+ * have another offset, so parley and the other writers of the file would overwrite each other's text.
+ */
+function openDevice(path: string): Writable {
+  const fd = findOwnDescriptor(path)
+  return createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })
+}
 
 function createDirectSink(stream: Writable, name: string, deadline: Deadline): Sink {
   let isBegun = false

@@ -42,9 +42,19 @@ export const resolveRealPath = (path: string): string =>
 
 const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
-/** Returns whether a path names an open descriptor, such as `/dev/stdout`. */
-export const isOpenDescriptor = (path: string): boolean =>
-  followLinks(path).some((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(inRealFolder(place)))
+/** Returns the path in /proc of an open descriptor, such as `/dev/stdout`, or `undefined` for another path. */
+const findDescriptorPath = (path: string): string | undefined =>
+  followLinks(path)
+    .map(inRealFolder)
+    .find((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(place))
+
+export const isOpenDescriptor = (path: string): boolean => findDescriptorPath(path) !== undefined
+
+/** Returns the number of a descriptor of this process, or `undefined` for any other path. */
+export function findOwnDescriptor(path: string): number | undefined {
+  const place = findDescriptorPath(path)
+  return place && dirname(place) === realPath('/proc/self/fd') ? Number(basename(place)) : undefined
+}
 
 /**
  * Finds where a file of this name is written. Links are refused unless they lead to a device, a pipe or an

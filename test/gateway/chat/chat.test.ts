@@ -346,6 +346,16 @@ describe('chat with files', () => {
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('You said: “x”'), err: '' })
   })
 
+  test('chat -o /dev/stdout and stderr in one file do not overwrite each other (needs sh)', async () => {
+    const cwd = temporaryFolder()
+    const argv = ['chat', 'x', '--profile', 'demo', '--usage', '-o', '/dev/stdout']
+    const script = 'exec > out 2>&1; echo before; "$@"; echo after'
+    await execute(argv, { cwd, within: ['sh', '-c', script, 'sh'] })
+    expect(readFileSync(join(cwd, 'out'), 'utf8')).toMatch(
+      /^before\n(.*\n)*.*You said: “x”(.*\n)+— .*\nafter\n$/,
+    )
+  })
+
   test('--thread keeps the conversation, its number formats and its unknown fields', async () => {
     const cwd = temporaryFolder()
     const first = await run(['chat', 'One', '--thread', 't.json'], {
