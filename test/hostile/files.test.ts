@@ -9,6 +9,7 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -230,6 +231,24 @@ describe('lock file that another run takes (needs files replaced while open)', (
     const { code, requests } = await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })
     expect([code, requests.length]).toEqual([11, 1])
     expect(existsSync(path)).toBe(true)
+  })
+
+  test('chat --thread saves its answer and adds nothing if another run has added a turn meanwhile', async () => {
+    const cwd = temporaryFolder()
+    const thread = '{"contents":[{"role":"user","parts":[{"text":"theirs"}]}]}'
+    const exchange: Exchange = async (request) => {
+      rmSync(join(cwd, 'notes.parley-lock'))
+      writeFileSync(join(cwd, 'notes'), thread)
+      return answering(message('Hi'))(request)
+    }
+    const argv = ['chat', 'hi', '--thread', 'notes', '--errors', 'json']
+    const { code, out, err } = await run(argv, { cwd, exchange, env: { TMPDIR: cwd } })
+    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+    expect([code, out, readFileSync(join(cwd, 'notes'), 'utf8')]).toEqual([11, 'Hi\n', thread])
+    expect(readFileSync(error.kept, 'utf8')).toBe('Hi')
+    expect(error.message).toBe(
+      `notes: another parley process has taken it over; the received data is saved as ${error.kept}`,
+    )
   })
 
   test('a chat without an answer exits with 10 if it loses the lock of its thread before the next attempt', async () => {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { buildBody, createInstruction, type Part } from '../../content/body.ts'
+import { withSavedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { asFileError, CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
@@ -48,26 +49,24 @@ export async function openConversation(context: Context, name: string): Promise<
     const text = decodeUtf8(await input.readFile(target), name)
     return text.trim() === '' ? undefined : { ...splitModel(text), name }
   }
-  const takeLock = async () => {
-    const taken = await lockForRun(target, { name, deadline, messages })
-    cleanups.add(taken.release)
-    return taken
-  }
 
   let lock: Lock | undefined
   if (!flags.dryRun && !flags.curl) {
-    lock = await takeLock().catch((error: unknown) => {
+    lock = await lockForRun(target, { name, deadline, messages }).catch((error: unknown) => {
       throw asFileError(error, name)
     })
+    cleanups.add(lock.release)
   }
+  function requireLock() {
+    if (lock?.isHeld() === false)
+      throw new CliError('file', `${name}: another parley process has taken it over`)
+  }
+
   const given = await read()
   return {
     stored: given,
     model: given?.model,
-    requireLock() {
-      if (lock?.isHeld() === false)
-        throw new CliError('file', `${name}: another parley process has taken it over`)
-    },
+    requireLock,
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system, model }) {
       let isAdded = false
@@ -75,14 +74,14 @@ export async function openConversation(context: Context, name: string): Promise<
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
-        // A suspended process may have lost its lock. The answer was paid for, so the process locks the file
-        // again and adds the answer.
-        if (!lock?.isHeld()) lock = await takeLock()
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         const start = model === undefined ? '{' : `{"model":${JSON.stringify(model)},`
         const thread = Buffer.concat([Buffer.from(start), whole.subarray(1)])
+        // A suspended process may have lost its lock. The question did not include the turns that another
+        // process has added since.
+        requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true
         if (hasOtherInstruction(before.text, system))
@@ -91,10 +90,11 @@ export async function openConversation(context: Context, name: string): Promise<
       try {
         await context.endings.during(ending, add)
       } catch (error) {
-        throw new CliError('file', asFileError(error, name).message, {
+        const failure = new CliError('file', asFileError(error, name).message, {
           sent: 'yes',
           consequence: 'the answer is not in the thread',
         })
+        throw withSavedAnswer(context, failure, Buffer.from(answer), 'txt')
       } finally {
         lock?.release()
       }
