@@ -36,7 +36,7 @@ const streamed = response(
   ['content-type: text/event-stream'],
 )
 
-/** Receipts of different length for accepted events. */
+/** Responses of different length to accepted events. */
 const receipts = [
   response('{"data":[{"id":"e1","type":"user.message"}]}'),
   response('{"data":[]}'),

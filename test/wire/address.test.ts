@@ -53,7 +53,7 @@ test.each<[address: string, problem: string | undefined]>([
   ['https://h.test/a\\b', 'must not contain a backslash'],
   ['https://h.test"', 'must not contain quotes or angle brackets'],
   ['“https://h.test”', 'must not contain quotes or angle brackets'],
-])('the base URL %j has the problem: %s', (address, problem) =>
+])('the check of the base URL %j returns: %s', (address, problem) =>
   expect(findAddressProblem(address)).toBe(problem),
 )
 

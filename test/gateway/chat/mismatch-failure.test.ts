@@ -65,17 +65,20 @@ describe('a failure after an answer that does not match the schema', () => {
       ['no JSON'],
     ],
     ['is cut', broken, { exit: 8, sent: 'yes', attempts: 2 }, ['half', 'no JSON']],
-  ])('chat saves the earlier answer if the next request %s', async (_, next, known, saved) => {
-    const cwd = openSchema()
-    const exchange = answeringOnce(next)
-    const { out, err } = await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd } })
-    const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
-    expect([out, error]).toEqual(['', expect.objectContaining(known)])
-    expect([error.kept].flat().map((name) => readFileSync(name, 'utf8'))).toEqual(saved)
-    for (const name of [error.kept].flat()) expect(error.message).toContain(`is saved as ${name}`)
-  })
+  ])(
+    'chat --schema-retries saves the earlier answer if the next request %s',
+    async (_, next, known, saved) => {
+      const cwd = openSchema()
+      const exchange = answeringOnce(next)
+      const { out, err } = await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd } })
+      const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
+      expect([out, error]).toEqual(['', expect.objectContaining(known)])
+      expect([error.kept].flat().map((name) => readFileSync(name, 'utf8'))).toEqual(saved)
+      for (const name of [error.kept].flat()) expect(error.message).toContain(`is saved as ${name}`)
+    },
+  )
 
-  test('chat -o saves the earlier answer as FILE.part', async () => {
+  test('chat -o saves the answer before a failed retry for the schema as FILE.part', async () => {
     const cwd = openSchema()
     const exchange = answeringOnce(unanswered)
     const { err } = await run([...argv, '-o', 'a'], { cwd, exchange, timers: realTimers })
@@ -83,7 +86,7 @@ describe('a failure after an answer that does not match the schema', () => {
     expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('no JSON')
   })
 
-  test('a signal during the next request saves the earlier answer', async () => {
+  test('a signal during a retry for the schema saves the earlier answer', async () => {
     const cwd = openSchema()
     let clean: (exit: number) => string = () => ''
     let line = ''
@@ -100,7 +103,7 @@ describe('a failure after an answer that does not match the schema', () => {
     expect(readFileSync(error.kept, 'utf8')).toBe('no JSON')
   })
 
-  test('chat --batch has the earlier answer in the result of the line', async () => {
+  test('chat --batch has the answer before a failed retry for the schema in the result of the line', async () => {
     const cwd = openSchema()
     const batch = ['chat', '--batch', '-', ...argv.slice(2)]
     const exchange = answeringOnce(unanswered)

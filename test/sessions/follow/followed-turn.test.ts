@@ -33,6 +33,10 @@ const toEvent = (id: string): SessionEvent => ({
   processed_at: undefined,
   ...(/^[bj]/.test(id) ? { session_thread_id: 'th1' } : {}),
 })
+/** Replaces the ids of a script by the types of the events, for a title. */
+const nameTypes = (script: string): string =>
+  script.replace(/([a-z])\d/g, (id, kind) => `${types[kind]}${/[bj]/.test(id) ? ' (thread)' : ''}`) ||
+  'no event'
 const toItem = (id: string, event = toEvent(id)): KeyedItem => ({ key: id, event, text: id })
 
 function send(log: SessionLog, words: string): void {
@@ -116,7 +120,7 @@ test('only the last sent task has an answer', () => {
   expect(log.turn.answer?.id).toBe('a2')
 })
 
-test.each<[script: string, isInterrupted: boolean]>([
+const interrupts: [script: string, isInterrupted: boolean][] = [
   ['a1 r1', false],
   ['t1 a1 r1', false],
   ['t1 a1 i1 r1', true],
@@ -128,14 +132,15 @@ test.each<[script: string, isInterrupted: boolean]>([
   ['i1 r1', true],
   ['t1 [t1 i1]', true],
   ['t1 c1 [t1 i1 c1]', false],
-])(
-  'after the events "%s" (t task, a message, i interrupt), the turn was interrupted: %s',
-  (script, isInterrupted) => {
+]
+test.each(interrupts.map(([script, isInterrupted]) => [nameTypes(script), isInterrupted, script] as const))(
+  'after %s, the turn was interrupted: %s',
+  (_, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },
 )
 
-test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
+const ends: [script: string, mayHaveEnded: boolean, sent?: string][] = [
   ['', false],
   ['t1', false],
   ['t1 n1', false],
@@ -156,13 +161,13 @@ test.each<[script: string, mayHaveEnded: boolean, sent?: string]>([
   ['a1 t1*', false, 't1'],
   ['t1 a1 [t1 a1 u1]', false],
   ['t1 a1 [t1 u1 a1]', true],
-])(
-  'after the events "%s" (t task, a message, i interrupt), the turn may have ended: %s',
-  (script, mayHaveEnded, sent) => {
-    const turn = read(script, sent)
-    expect(turn.mayHaveEnded).toBe(mayHaveEnded)
-  },
-)
+]
+test.each(
+  ends.map(([script, mayHaveEnded, sent]) => [nameTypes(script), mayHaveEnded, script, sent] as const),
+)('after %s, the turn may have ended: %s', (_, mayHaveEnded, script, sent) => {
+  const turn = read(script, sent)
+  expect(turn.mayHaveEnded).toBe(mayHaveEnded)
+})
 
 test.each([undefined, null, '', 'th1'])(
   'a message with the thread %j is the answer only if this is the main thread',

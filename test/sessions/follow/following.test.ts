@@ -594,11 +594,14 @@ test.each<[string, object, object]>([
   ['another thread', { session_thread_id: 'a' }, { session_thread_id: 'b' }],
   ['another description', { description: 'a' }, { description: 'b' }],
   ['another text', { content: 'a' }, { content: 'b' }],
-])('two events with %s differ in content, but not if the service added a field', (_, one, other) => {
-  const of = (more: object) => getContent({ ...toEvent('ask1'), ...more })
-  expect(of(one)).not.toBe(of(other))
-  expect(of({ ...one, by: 'service' })).toBe(of(one))
-})
+])(
+  '%s makes the content of an event different, but a field that the service adds does not',
+  (_, one, other) => {
+    const of = (more: object) => getContent({ ...toEvent('ask1'), ...more })
+    expect(of(one)).not.toBe(of(other))
+    expect(of({ ...one, by: 'service' })).toBe(of(one))
+  },
+)
 
 describe('follower of a session that works', () => {
   const table: Record<State, Record<Kind, string>> = {

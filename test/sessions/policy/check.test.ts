@@ -173,7 +173,7 @@ describe('policy check of recorded events', () => {
     expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
   })
 
-  test('reports if there is no tool use', async () => {
+  test('policy check prints a note if there is no tool use', async () => {
     const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([createIdle()]) } })
     expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: no tool use\n' })
     const [empty, none] = ['no events: e.ndjson is empty', 'no event to check the policy on']

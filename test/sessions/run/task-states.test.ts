@@ -69,7 +69,7 @@ describe('search for a task in a list', () => {
     ['accepted', undefined, 0, [other], false],
     ['accepted', undefined, 0, [says2], true],
   ])(
-    'a list shows or does not show a task (%s, after the event %s, %i equal earlier tasks): %j',
+    'a task is found only if the list proves it (state %s, after event %s, %i equal earlier tasks): %j',
     async (is, last, alike, events, isShown) => {
       const known = { alike, last, marks: getFingerprints([task]) }
       for (const given of [[task], undefined]) {
