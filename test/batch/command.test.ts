@@ -326,6 +326,12 @@ describe('results of a batch', () => {
     expect(shownAtLast(ended.err)).toMatch(/^parley: line 2: .*500.*; trying again in .* s\nparley: 3 ok/)
   })
 
+  test('the progress line of a batch has room for ^C, so the next row stays empty', async () => {
+    const world = { exchange: answering(message('a')), tty: ['stderr'] as 'stderr'[], columns: 12 }
+    const { err } = await run(batch, { cwd: folderWith(3), ...world })
+    expect(err.startsWith('\r\x1b[2K0 of 3 do\r\x1b[2K')).toBe(true)
+  })
+
   test('the progress line of a batch does not collide with results on the same terminal', async () => {
     let screen = ''
     const open = () =>
