@@ -22,8 +22,8 @@ const maxIdColumns = 1024
 /**
  * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local,
  * under a line with the day and the time zone; that line is never cut, because half an offset names another
- * zone. Ids are never cut, because a person copies them. If there is not enough room, the text is cut. If no
- * room is left for the text, each event has two lines.
+ * zone. Ids are never cut, because a person copies them. Texts are cut. If a text would have less than 35
+ * columns, each event has two lines.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
@@ -65,28 +65,21 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
     widest(rows.map(([, , , , begin = '']) => begin)),
   )
   if (used + required > width)
-    return (page) => page.map((row) => stack(row, { width, idWidth, isShort: used <= width }))
+    return (page) => page.map((row) => stack(row, { width, idWidth, isNarrow: used > width }))
   const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
-/** Puts id, time and type on one line if all fit, otherwise id and time, and the other cells below. */
+/** Puts the text below id, time and type, or everything below the id on a terminal that is too narrow for them. */
 function stack(
   [id, type, time, text]: EventRow,
-  { width, idWidth, isShort }: { width: number; idWidth: number; isShort: boolean },
+  { width, idWidth, isNarrow }: { width: number; idWidth: number; isNarrow: boolean },
 ): string {
-  const moment = clip(time, timeWidth)
-  if (isShort) {
-    const head = [pad(id, idWidth), pad(moment, timeWidth), clip(type, maxTypeColumns)].join(columnGap)
-    return text === '' ? head.trimEnd() : `${head}\n${indent}${clip(text, width - indent.length)}`
-  }
-  const fitsOneLine = idWidth + columnGap.length + timeWidth <= width
-  const head = fitsOneLine ? `${pad(id, idWidth)}${columnGap}${moment}` : id
-  const lead = fitsOneLine || moment === '' ? indent : `${indent}${moment}${columnGap}`
-  const shownType = clip(type, Math.max(width - lead.length, 1))
-  const left = width - lead.length - measureColumns(shownType) - columnGap.length
-  const rest = text === '' || left < 1 ? '' : `${columnGap}${clip(text, left)}`
-  return `${head.trimEnd()}\n${lead}${shownType}${rest}`
+  const cells = [pad(clip(time, timeWidth), timeWidth), clip(type, maxTypeColumns)]
+  if (!isNarrow) cells.unshift(pad(id, idWidth))
+  const head = cells.join(columnGap).trimEnd()
+  if (isNarrow) return `${id}\n${indent}${clip(`${head} ${text}`, width - indent.length)}`
+  return text === '' ? head : `${head}\n${indent}${clip(text, width - indent.length)}`
 }
 
 const indent = '  '
