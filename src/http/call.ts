@@ -104,13 +104,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       })
     }
     const { deadline = context.deadline, isSingle, requireLock } = parts
-    const rules = createCallRules(context, call, {
-      repeat: endpoint.repeat,
-      retries: isSingle ? 0 : retries,
-      retryUnknown,
-      deadline,
-      requireLock,
-    })
+    const policy = { repeat: endpoint.repeat, retries: isSingle ? 0 : retries, retryUnknown }
+    const rules = createCallRules(context, call, policy, { deadline, requireLock })
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       summary.attempts++
       call.attempt()
@@ -219,15 +214,13 @@ interface ResponseFacts {
   attempts: number
 }
 
-interface CallPolicy extends Omit<RetryPolicy, 'deadline'> {
-  deadline: Deadline
-  /** Throws a `CliError` if another run has taken the lock of this run. */
-  requireLock: RequestParts['requireLock']
-}
-
 /** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
-function createCallRules({ host, messages }: Context, call: Call, policy: CallPolicy): RetryRules {
-  const { deadline } = policy
+function createCallRules(
+  { host, messages }: Context,
+  call: Call,
+  policy: Omit<RetryPolicy, 'deadline'>,
+  { deadline, requireLock }: { deadline: Deadline } & Pick<RequestParts, 'requireLock'>,
+): RetryRules {
   let furthest: CliError | undefined
   let last: CliError | undefined
   return {
@@ -250,7 +243,7 @@ function createCallRules({ host, messages }: Context, call: Call, policy: CallPo
     whenLate: (failure) => (last ?? failure).with({ deadline: true }),
     beforeNext() {
       try {
-        policy.requireLock?.()
+        requireLock?.()
       } catch (error) {
         if (!(error instanceof CliError) || !last) throw error
         const { attempts } = last.details
