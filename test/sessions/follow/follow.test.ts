@@ -566,10 +566,10 @@ describe('events list', () => {
     const shown = await run(['events', 'list'], { ...world, exchange, tty: ['stdout'], columns: 0 })
     expect(shown.requests.length).toBeGreaterThan(2)
     const [head = '', ...lines] = shown.out.split('\n')
-    expect(head).toMatch(/^ID +TYPE +TIME +TEXT$/)
-    expect(lines.join('\n')).not.toMatch(/TYPE|TIME|TEXT/)
+    expect(head).toMatch(/^ID +TIME +TYPE$/)
+    expect(lines.join('\n')).not.toMatch(/TYPE|TIME/)
     expect(lines.filter((line) => line.indexOf('user.message') === head.indexOf('TYPE'))).toHaveLength(12)
-    expect(Math.max(...lines.map(({ length }) => length))).toBe(80)
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80)
   })
 
   test('events list escapes control characters in an id on a terminal', async () => {
