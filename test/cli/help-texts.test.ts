@@ -69,6 +69,13 @@ test.each(topics)('the topic %s is short and at most 80 columns wide', async (to
   expect(lines.length).toBeLessThanOrEqual(maxLines[topic] ?? 110)
 })
 
+test.each(['', ...groups, ...names, ...topics])(
+  'the help on "%s" is ASCII, which every terminal shows',
+  async (name) => {
+    expect(await helpOn(name)).toMatch(/^[\n\x20-\x7e]*$/)
+  },
+)
+
 test.each(names)('help on "%s" shows flags, then examples, then where the shared flags are', async (name) => {
   const text = await helpOn(name)
   const [flags, examples, shared] = ['\nFlags:', '\nExamples:', '\nShared flags: '].map((heading) =>

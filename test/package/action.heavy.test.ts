@@ -118,6 +118,13 @@ describe('composite action of GitHub (needs bash and jq)', () => {
     expect(ended.requests[0]).toContain('{"text":"a b.txt:\\n"},{"text":"text of a file"}')
   })
 
+  test('the action retries more than two responses of an overloaded service', async () => {
+    const ended = await runAction({ prompt: 'Say hello' }, (socket, _, count) =>
+      socket.end(count < 5 ? response('{}', '503 No', ['retry-after: 0']) : response(message('Hi'))),
+    )
+    expect(ended).toMatchObject({ code: 0, requests: { length: 5 } })
+  })
+
   test('a failure of the action is an annotation, and later steps can read its outputs', async () => {
     const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
