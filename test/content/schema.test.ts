@@ -288,6 +288,7 @@ test('--thread with --schema stores only the question and the matching answer', 
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
   await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
   expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toEqual({
+    model: 'alpha-2.5-pro',
     contents: [
       { role: 'user', parts: [{ text: 'Who?' }] },
       { role: 'model', parts: [{ text: fitting }] },

@@ -60,9 +60,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     given: given ?? conversation?.stored,
     turn: [...turn, ...(schema?.parts ?? [])],
   }
-  const model = options.model ?? conversation?.model
-  if (options.model === undefined && model !== undefined && model !== chooseModel(undefined, values))
-    context.messages.note(`the conversation in ${options.thread} uses ${model}`)
+  const model = chooseModel(options.model ?? conversation?.model, values)
+  if (options.model === undefined && model !== chooseModel(undefined, values))
+    context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
   const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
 
   const caller = createCaller(context, settings)
@@ -111,13 +111,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         isAnswered = true
         response.accept()
         const { system } = inputs
-        await conversation?.addTurn({
-          question: turn,
-          answer: printed.text,
-          role: values.answerRole,
-          system,
-          model: model ?? values.chatModel,
-        })
+        const role = values.answerRole
+        await conversation?.addTurn({ question: turn, answer: printed.text, role, system, model })
         return printed
       },
     }

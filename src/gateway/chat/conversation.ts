@@ -32,8 +32,7 @@ interface Turn {
   role: string
   /** Instruction that replaces the one of the conversation. */
   system: string | undefined
-  /** `undefined` for the built-in default, which needs no field in the file. */
-  model: string | undefined
+  model: string
 }
 
 /**
@@ -77,8 +76,7 @@ export async function openConversation(context: Context, name: string): Promise<
         const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        const start = model === undefined ? '{' : `{"model":${JSON.stringify(model)},`
-        const thread = Buffer.concat([Buffer.from(start), whole.subarray(1)])
+        const thread = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
         // A suspended process may have lost its lock. The question did not include the turns that another
         // process has added since.
         requireLock()

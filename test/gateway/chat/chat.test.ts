@@ -449,7 +449,7 @@ describe('chat with files', () => {
     expect(other.err).toBe('parley: t.json: --system has replaced its instruction\n')
     expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
     const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(saved)).toEqual(['contents', 'systemInstruction'])
+    expect(Object.keys(saved)).toEqual(['model', 'contents', 'systemInstruction'])
     expect(saved.contents).toHaveLength(10)
   })
 
@@ -465,7 +465,7 @@ describe('chat with files', () => {
     const cwd = temporaryFolder()
     await run(['chat', 'x', '--thread', 't.json', '-m', 'alpha-9'], { cwd })
     const next = await run(['chat', 'y', '--thread', 't.json'], { cwd })
-    expect(next.err).toBe('parley: the conversation in t.json uses alpha-9\n')
+    expect(next.err).toBe("parley: t.json: using alpha-9, the thread's model. -m changes it\n")
     const [request] = next.requests
     expect([request?.url, Object.keys(JSON.parse(request?.text ?? ''))]).toEqual([
       expect.stringContaining('/alpha-9:'),
@@ -474,6 +474,23 @@ describe('chat with files', () => {
     const last = await run(['chat', 'z', '--thread', 't.json', '-m', 'alpha-8'], { cwd })
     expect([last.requests[0]?.url, last.err]).toEqual([expect.stringContaining('/alpha-8:'), ''])
     expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toMatchObject({ model: 'alpha-8' })
+  })
+
+  test.each([
+    ['chatModel', { PARLEY_CHAT_MODEL: 'alpha-9' }, 'alpha-9'],
+    ['the built-in default', { PARLEY_CHAT_MODEL: '' }, 'alpha-2.5-pro'],
+  ])('--thread keeps the model of %s if the profile changes', async (_, env, model) => {
+    const cwd = temporaryFolder()
+    const ask = (env: Record<string, string>, ...flags: string[]) =>
+      run(['chat', 'x', '--thread', 't.json', ...flags], { cwd, env })
+    expect((await ask(env)).err).toBe('')
+    const next = await ask({ PARLEY_CHAT_MODEL: 'alpha-8' })
+    expect(next.err).toBe(`parley: t.json: using ${model}, the thread's model. -m changes it\n`)
+    expect(next.requests[0]?.url).toContain(`/${model}:`)
+    expect((await ask({ PARLEY_CHAT_MODEL: 'alpha-8' }, '-m', 'alpha-7')).requests[0]?.url).toContain(
+      '/alpha-7:',
+    )
+    expect((await ask(env)).requests[0]?.url).toContain('/alpha-7:')
   })
 
   test.each([

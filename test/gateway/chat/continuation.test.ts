@@ -122,6 +122,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
     expect(ended.code).toBe(0)
     expect(JSON.parse(ended.read('t'))).toEqual({
+      model: 'alpha-2.5-pro',
       contents: [
         { role: 'user', parts: [{ text: 'x' }] },
         { role: 'model', parts: [{ text: 'One, two.' }] },
