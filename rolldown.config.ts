@@ -14,8 +14,8 @@ import { validatorOptions } from './src/content/schema/validator-options.ts'
 const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/constants.js')
 
 /**
- * Files of undici that parley does not need, with their replacements. Without the first, a chat takes 11 %
- * less time; without the other four, 6 % less.
+ * Files of undici that parley does not need, with their replacements. A chat takes 11 % less time without the
+ * first file, and 6 % less without the other four.
  */
 const leftOut: Record<string, string> = {
   // Only HTTP/1.1 is negotiated.
@@ -26,11 +26,14 @@ const leftOut: Record<string, string> = {
   'web/fetch/body.js': 'throw new Error("a body is always bytes")',
   // A lookup of common header names. Without it, undici lowercases each name.
   'core/tree.js': 'module.exports = { tree: { lookup: () => null } }',
-  // The computed values instead of the many tables that produce them.
+  // Replaces the tables by the two values that undici computes from them.
   'llhttp/constants.js': `module.exports = ${JSON.stringify({ ERROR, TYPE })}`,
 }
 
-/** Fails the build if another version of undici no longer has one of these files. */
+/**
+ * Replacements that the build has not used yet. The build fails if one is never used, because undici has then
+ * renamed or removed the file.
+ */
 const unused = new Set(Object.keys(leftOut))
 
 const withLessOfUndici: Plugin = {
@@ -49,8 +52,8 @@ const withLessOfUndici: Plugin = {
 }
 
 /**
- * commander loads a module for separate executables, which parley does not have. Without it, a usage error
- * takes 7 % less time.
+ * Leaves out `node:child_process`, which commander needs only for separate executables. A usage error takes 7
+ * % less time.
  */
 const withoutExecutables: Plugin = {
   name: 'without-executables',
@@ -61,8 +64,8 @@ const withoutExecutables: Plugin = {
 }
 
 /**
- * The bundle would copy each property of an imported `process`. On Windows, Node ends if one of them, the
- * title, is read without a title of the console (nodejs/node#58695).
+ * Removes imports of `process`, because the bundle would read every property of the imported object. On
+ * Windows, Node ends if `process.title` is read in a console without a title (nodejs/node#58695).
  */
 const withGlobalProcess: Plugin = {
   name: 'with-global-process',
@@ -134,15 +137,15 @@ const withTopics: Plugin = {
 const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
 const withThirdParties = declareThirdParties({
-  // Other licences may demand more than their text: Apache-2.0 demands the NOTICE file.
+  // Other licences may require more than their text: Apache-2.0 requires the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),
-  // According to their repositories.
+  // The notices are from the repositories of the packages.
   notices: new Map([['sugar-high', '(No file of the package names who holds the copyright.)']]),
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
     ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhus]],
-    // undici does not say which version.
+    // undici does not document the version.
     ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
   ]),
 })
@@ -155,10 +158,10 @@ const isOneOf = (files: string) => {
 
 const config = {
   input: { main: 'src/main.ts', 'schema-worker': 'src/content/schema/worker.ts' },
-  // Every run loads one file, from which the others import shared code.
+  // Every run loads `main.cjs`. The other files import shared code from it.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  // An importer of one part of a chunk has already loaded another part.
+  // No warning about a dynamic import from a chunk that is already loaded.
   checks: { ineffectiveDynamicImport: false },
   plugins: [
     withLessOfUndici,
@@ -170,7 +173,7 @@ const config = {
     withTopics,
     withThirdParties,
   ],
-  // In a snap's terminal, conf would write in place instead of replacing the file.
+  // In the terminal of a snap package, conf would overwrite the file instead of replacing it.
   transform: { define: { 'process.env.SNAP': 'undefined' } },
   output: {
     dir: 'dist',
@@ -178,9 +181,9 @@ const config = {
     entryFileNames: '[name].cjs',
     chunkFileNames: '[name].cjs',
     minify: true,
-    // Node's own modules are loaded with `require` too: `import` would load Node's ESM loader.
+    // `require` loads Node's own modules, too: `import` would load Node's ESM loader.
     dynamicImportInCjs: false,
-    // Files whose importers need all of their imports. Bundled together, a chat and --help take 6 % less
+    // Groups of files that are always loaded together. As one chunk each, a chat and --help take 6 % less
     // time.
     codeSplitting: {
       groups: [

@@ -15,9 +15,9 @@ export class ActiveSet<T> {
 
   /** Returns whether the set contained the member. */
   delete(one: T): boolean {
-    const place = this.#all.indexOf(one)
-    if (place >= 0) this.#all.splice(place, 1)
-    return place >= 0
+    const index = this.#all.indexOf(one)
+    if (index >= 0) this.#all.splice(index, 1)
+    return index >= 0
   }
 
   *[Symbol.iterator](): Generator<T> {

@@ -27,7 +27,8 @@ import { createResponseError } from './wire/problem/problem.ts'
 
 export interface CheckOptions {
   /**
-   * Also sends two short prompts, which cost a few tokens. If omitted, a person at a terminal is prompted.
+   * Also sends two short prompts, which cost a few tokens. If `undefined`, parley asks a person at a
+   * terminal.
    */
   ask?: boolean | undefined
   session?: string | undefined
@@ -49,13 +50,13 @@ export async function checkProfile(
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
     const ways = `'parley config init${formatProfileFlag(settings)}' asks for an address, or try '--profile demo'`
-    const what = 'no address is set, of the gateway or of the session service'
+    const what = 'neither the gateway nor the session service has an address'
     throw new CliError('credentials', `${what}: ${ways}`)
   }
   const mayCost = ask ?? (await mayAsk(context, settings, questioner))
   // The time that a person takes to answer must not reduce the time for the check.
   context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
-  // The check uses `--timeout` but not the setting, because the setting is meant for long answers.
+  // A `--timeout` flag is used as given. Any other timeout is limited, because it is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
   const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, maxSilenceSeconds)
   const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
@@ -111,10 +112,10 @@ function buildTrial({ values }: ResolvedSettings, stream: boolean) {
 }
 
 /**
- * Requests the model's path, which costs nothing. Returns the status of the answer. Throws a `CliError` if the
- * gateway refuses the token, or if the answer does not show whether it does: a redirect, a web page and a 5xx often
- * come from a server in front of the gateway. Any other 4xx counts as an answer, because the gateway need not have
- * this path.
+ * Requests the model's path, which costs nothing, and returns the status. Throws a `CliError` if the gateway
+ * refuses the token, or if the answer does not prove that it checked the token: redirects, web pages and 5xx
+ * often come from a server in front of the gateway. Any other 4xx counts as an accepted token, because a
+ * gateway may not implement this path.
  */
 async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<number> {
   const params = { family: values.family, model: chooseModel(undefined, values) }
@@ -160,8 +161,8 @@ async function tryChat(
 }
 
 /**
- * Requests one event of a session, or one session if no session is named. Throws a `CliError`, also for an
- * answer that is not a list.
+ * Lists one event of the session, or one session if `session` is `undefined`. Throws a `CliError`, also if
+ * the answer is not a list.
  */
 async function tryList(
   context: Context,
@@ -184,16 +185,16 @@ function describeStreaming(settings: ResolvedSettings, streams: boolean): string
   const { streamVia, stream } = settings.values
   const how = `${streams ? 'streams' : 'does not stream'} with streamVia=${streamVia}`
   const isOffered = streams && !stream && settings.profile.name !== demoName
-  const way = `; 'parley config set${formatProfileFlag(settings)} stream true' has every chat stream`
+  const way = `; 'parley config set${formatProfileFlag(settings)} stream true' makes every chat stream`
   return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
 /**
- * Describes a failure of the session service that shows that the key was accepted. Throws any other failure.
+ * Returns the result of the check for a failure that does not mean a refused key. Throws any other failure.
  */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  // A web server without this service has its own page for unknown paths.
+  // A web server without this service answers an unknown path with a page, not with JSON.
   if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
   if (session || (status !== 404 && status !== 405)) throw error
   return `not tried: the service does not list sessions (${status}): -s or PARLEY_SESSION names one`
@@ -210,7 +211,8 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
 }
 
 /**
- * Prompts a person at a terminal whether to send paid requests, if the gateway has an address and a token.
+ * Asks a person at a terminal whether parley may send paid requests. Returns false without a question if the
+ * gateway has no address or no token.
  */
 async function mayAsk(
   { host, flags, input, cleanups, messages }: Context,

@@ -11,7 +11,7 @@ import type { Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 
-/** Facts about the process that locate the profile file and its owner. */
+/** Facts about the process that parley needs to find the profile file and to check its owner. */
 export interface ProcessInfo {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
@@ -20,7 +20,7 @@ export interface ProcessInfo {
   uid?: number
 }
 
-/** Settings from flags, by name, unchecked. */
+/** Unchecked settings from flags, by the name of the setting. */
 export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 
 /** The outside world of the program. */
@@ -28,7 +28,7 @@ export interface Host extends ProcessInfo {
   stdin: Stdin
   stdout: StdStream
   stderr: StdStream
-  /** Used instead of the network. */
+  /** Replaces the network. */
   exchange?: Exchange
   /** Throws a usage error if Node could not decode the arguments. */
   checkArguments?(argv: string[]): void
@@ -38,20 +38,22 @@ export interface Host extends ProcessInfo {
    * result on stderr and lets the signal end the process.
    */
   onSignal?(clean: (exit: number) => string): void
-  /** Calls `act` instead of ending the process at the first SIGINT. Later ones end the process. */
+  /** At the first SIGINT, calls `act` instead of ending the process. A later SIGINT ends the process. */
   interceptInterrupt?(act: () => void): Interrupt
   /**
    * Sets the exit code to 1 and calls `report` if the event loop becomes empty, until the returned function
    * is called.
    */
   detectEarlyExit?(report: () => void): () => void
-  /** Ends the process after this time, even if stdout and stderr are not drained. Infinity: never. */
+  /**
+   * Ends the process after this time, even if stdout and stderr are not drained. `Infinity` has no effect.
+   */
   exitAfter?(milliseconds: number): void
   /** Calls `report` for an uncaught error, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
-   * Runs a shell command that has the terminal, with a text as its stdin. Returns its exit code; none if a
-   * signal ended it. While it runs, one of `cleanups` ends it.
+   * Runs a shell command in the foreground of the terminal. Returns its exit code, or `undefined` if a signal
+   * ended the command. While the command runs, a member of `cleanups` ends it.
    */
   runPager?(
     command: Pick<Command, 'text' | 'env' | 'input'>,
@@ -65,11 +67,11 @@ export interface Host extends ProcessInfo {
 export interface Interrupt {
   /** Lets the first SIGINT end the process again. */
   release(): void
-  /** Ends the process like the SIGINT. Does not resolve. */
+  /** Ends the process as the intercepted SIGINT would have done. The promise never resolves. */
   raise(): Promise<never>
 }
 
-/** A flag by its long name. `value` is absent for a flag without one. */
+/** A flag of the command line, by its long name. `value` is `undefined` if the flag takes no value. */
 export interface TypedFlag {
   flag: string
   value?: string | undefined
@@ -85,7 +87,7 @@ interface RequestFlags {
   settings: FlagSettings
 }
 
-/** Flags that choose the output besides the result. */
+/** Flags that control all output except the result. */
 interface MessageFlags {
   quiet?: boolean
   verbose?: boolean
@@ -101,7 +103,7 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
   given: readonly TypedFlag[]
   profile?: string
   stdin?: boolean
-  /** For commands that send text: stdin must not be empty if it is read. */
+  /** For commands that send text: if stdin is read, it must not be empty. */
   failOnEmpty?: boolean
 }
 
@@ -110,8 +112,8 @@ export interface RunContext {
   /** Infinite until the settings are read. */
   deadline: Deadline
   /**
-   * Functions that run at every end of a run: to stop a spinner, end a line, remove a temporary file.
-   * Synchronous. A function returns true if it leaves the cursor at the start of a terminal's line.
+   * Functions that run whenever the run ends, for example to stop a spinner or to remove a temporary file.
+   * They are synchronous. A function returns true if it leaves the cursor at the start of a line.
    */
   cleanups: ActiveSet<() => unknown>
   secrets: Secrets
@@ -136,7 +138,7 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
-/** End of a command that has work left after its output and the report are written. */
+/** Result of a command that has a last step after its output and the report are written. */
 export interface CommandEnd {
   failure?: CliError | undefined
   /** Synchronous. Skipped if the report could not be written. */

@@ -1,17 +1,17 @@
 import { schedule, type Timers } from './timers.ts'
 
 /**
- * A monotonic time at which work has to end. A narrower deadline also passes with the outer one. A deadline can
- * be moved: everything that waits for it follows.
+ * A monotonic time at which work has to end. A narrower deadline also passes when its outer deadline passes.
+ * Moving a deadline also moves every wait that uses it.
  */
 export class Deadline {
-  /** Text of the failure at a time limit of parley itself. Absent for a deadline of the user. */
+  /** Failure text of a time limit that parley itself sets. `undefined` for a deadline of the user. */
   readonly limitText: string | undefined
   readonly #timers: Timers
   readonly #outer: Deadline | undefined
   readonly #watches = new Set<() => void>()
   #ownMs: number
-  /** A timer may fire early. */
+  /** A timer may fire early. From then on the deadline has passed, whatever the clock shows. */
   #hasFired = false
 
   constructor(
@@ -34,7 +34,7 @@ export class Deadline {
     return this.hasPassed ? 0 : this.atMs - this.#timers.now()
   }
 
-  /** The outermost deadline that has passed. */
+  /** The outermost deadline that has passed, among this deadline and its outer ones. */
   get passed(): Deadline | undefined {
     const isPassed = this.#hasFired || this.#ownMs <= this.#timers.now()
     return this.#outer?.passed ?? (isPassed ? this : undefined)
@@ -63,7 +63,7 @@ export class Deadline {
     this.moveTo(this.#timers.now())
   }
 
-  /** Calls `act` with the passed deadline, unless the returned function is called before. */
+  /** Calls `act` with the deadline that passed. The returned function cancels the call. */
   onPass(act: (passed: Deadline) => void): () => void {
     const cancelOuter = this.#outer?.onPass(act)
     let cancelOwn = () => {}

@@ -1,13 +1,14 @@
 /**
- * How far a request got, in the order of risk if it is sent again:
+ * States of a request, in the order of risk if the request is sent again:
  *
- * - `not-sent`: no byte left.
- * - `refused`: answered, and certainly not carried out: by a 3xx, a 4xx other than 408 and 425, or a 503 with
- *   `Retry-After`.
- * - `failed`: answered by a failure that may hide a success, such as a gateway's.
- * - `sent`: bytes left, and no answer arrived.
- * - `answered`: a 2xx began. Even an error in it does not prove that nothing was carried out.
- * - `done`: the response was read; for an event, its receipt arrived.
+ * - `not-sent`: no byte was sent.
+ * - `refused`: the answer proves that the request was not carried out. It is a 3xx, a 4xx other than 408 and
+ *   425, or a 503 with `Retry-After`.
+ * - `failed`: the answer is a failure, but the request may have been carried out, for example behind a
+ *   gateway.
+ * - `sent`: bytes were sent, and no answer arrived.
+ * - `answered`: a 2xx began. Even an error in its body does not prove that nothing was carried out.
+ * - `done`: parley read the response; for an event, parley received its receipt.
  */
 export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
 
@@ -22,28 +23,28 @@ export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean
   state === 'not-sent' || state === 'refused'
 
 /**
- * After which failures a request may be repeated: `not-taken` only after an answer that proves it was not
- * accepted, `failed` also after a 5xx, `always` also without an answer.
+ * Failures after which a request may be repeated. `not-taken`: only an answer that proves that the service
+ * did not accept the request; `failed`: also a 5xx; `always`: also a missing answer.
  */
 export type RepeatRule = 'not-taken' | 'failed' | 'always'
 
-/** Properties of an endpoint that decide about a repetition. */
+/** Properties of an endpoint that decide whether its requests may be repeated. */
 export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
-  /** Possible effect of a request without a receipt. Default: an accepted event. */
+  /** Text about the possible effect of a request without a receipt. Default: the event may be accepted. */
   doubt?: string
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string | undefined
 }
 
-/** Whether a request was sent. `unknown`: bytes left, and no answer arrived. */
+/** Answer to "was the request sent?". `unknown`: bytes were sent, and no answer arrived. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 /**
- * Whether a script may run the same command again. `look-first`: the work may be done already, and must not
- * be done twice.
+ * Advice to a script about running the same command again. `look-first`: the work may be done already, and
+ * must not be done twice.
  */
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 
@@ -68,7 +69,7 @@ const mayBeDone = 'the request was sent; whether it was carried out is not known
 export function describeDelivery(state: DeliveryState, rules: DeliveryRules): DeliveryOutcome {
   const { repeat, isProvedByReceipt = false, inspectCommand } = rules
   const isOnce = repeat === 'not-taken'
-  // Interrupted reading has no consequences.
+  // A request that only reads has no effect, so its texts mention none.
   const doubt = isProvedByReceipt
     ? describeDoubt(rules.doubt ?? 'the event may have been accepted', inspectCommand)
     : repeat === 'always'
@@ -91,7 +92,7 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
     },
     sent: { sent: 'unknown', isRepeatable: !isOnce, interrupted: interruptedDoubt, failed: doubt },
     answered: {
-      // An answer to an event that is not a receipt may come from a gateway.
+      // Without a receipt, the answer to an event may come from a gateway instead of the service.
       sent: isProvedByReceipt ? 'unknown' : 'yes',
       isRepeatable: !isOnce,
       interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',

@@ -10,9 +10,15 @@ import {
 } from './delivery-state.ts'
 import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
 
-/** Consequences of an interrupt or a failure of a piece of work. Every function is synchronous. */
+/**
+ * Consequences if a piece of work fails or is interrupted. Its functions are synchronous, because signal
+ * handlers call them.
+ */
 export interface Ending {
-  /** The work may change something, so only requests that change something count. */
+  /**
+   * The work may change something in a service. Requests that only read then do not count for the outcome of
+   * the run.
+   */
   isChange?: boolean
   /** Saves received data at an interrupt, before `words` is called. */
   save?(): { words: string; file: string | undefined }[]
@@ -21,8 +27,8 @@ export interface Ending {
   /** Returns the command that resumes the work, without `parley`. */
   resume?(): string[] | undefined
   /**
-   * Returns whether the same command repeats a request that may have been carried out. `undefined` if the same
-   * command repeats the work instead of resuming it.
+   * Returns whether the same command repeats a request that may have been carried out. Returns `undefined` if
+   * the same command starts the work again instead of resuming it.
    */
   rerun?(): { mayDuplicate: boolean } | undefined
   /** Adds the consequences to a failure of the work. */
@@ -32,24 +38,24 @@ export interface Ending {
 /** One call of a run, from its first attempt to its end. */
 export type Call = ReturnType<typeof trackCall>
 
-/** What parley reports at the end of a run: by the work in progress and by its calls. */
+/** Tracks the work and the calls of a run, and reports their state if the run fails or is interrupted. */
 export class Endings {
-  /** From the outermost to the innermost piece of work. */
+  /** Work in progress, from the outermost to the innermost piece. */
   readonly #open: Ending[] = []
   /** Changing calls that are in progress, or that ended after the last changing call began. */
   #reported: Call[] = []
-  /** Objections of earlier calls to running the same command again. */
+  /** Reasons of earlier calls against running the same command again. */
   readonly #objections = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ActiveSet<Call>()
-  /** Stays after the work, because a signal may arrive while `main` reports the end. */
+  /** Not reset after the work, because a signal may arrive while `main` reports the end. */
   #isChange = false
   #sentBefore: Sent = 'no'
-  /** A finished call may have been carried out. */
+  /** A call that ended may have been carried out. */
   #mayDuplicate = false
   /** The last result that a service has confirmed. */
   #confirmed: string | undefined
 
-  /** Uses `ending` while `work` runs. */
+  /** Runs `work`. If it fails or is interrupted, parley reports the consequences of `ending`. */
   async during<T>(ending: Ending, work: () => Promise<T>): Promise<T> {
     this.#open.push(ending)
     this.#isChange = ending.isChange ?? this.#isChange
@@ -83,7 +89,7 @@ export class Endings {
     // A reading call does not replace the outcome of a changing call.
     if (isOneOfMany || isReading) return call
     for (const earlier of this.#reported) {
-      // Repeating a request whose answer was read but not as wanted does no harm.
+      // A call that may be repeated is no reason against running the command again.
       if (earlier.isOver() && !earlier.getOutcome().isRepeatable) this.#objections.add(findObjection(earlier))
     }
     this.#reported = [...this.#reported.filter((earlier) => !earlier.isOver()), call]
@@ -98,7 +104,10 @@ export class Endings {
     this.#mayDuplicate ||= mayDuplicate
   }
 
-  /** Saves received data. Returns the consequence of an interrupt now, and the names of the saved files. */
+  /**
+   * Saves received data. Returns the consequence of an interrupt at this moment, and the names of the saved
+   * files.
+   */
   interrupt(): { consequence: string | undefined; kept: SavedFiles } {
     const running = describeFurthest(this.#reported.filter((call) => !call.isOver()))
     let kept: SavedFiles
@@ -167,7 +176,7 @@ const describeFurthest = (calls: readonly Call[]): string | undefined =>
     .findLast((call) => call.getOutcome().interrupted !== undefined)
     ?.getOutcome().interrupted
 
-/** Returns the objection of a call to running the same command again. */
+/** Returns the advice against running the same command again that follows from a call. */
 function findObjection(call: Call): RetryAdvice | undefined {
   if (call.state() === 'done') return 'never'
   return call.getOutcome().isRepeatable ? undefined : 'look-first'
@@ -182,7 +191,7 @@ function trackCall(rules: DeliveryRules, { onConfirmed, onEnd }: CallEvents) {
   let state: DeliveryState = 'not-sent'
   let before: DeliveryState = state
   let isOver = false
-  /** The current attempt got this far. */
+  /** Records how far the current attempt got. */
   function reach(reached: DeliveryState): void {
     if (state !== 'done') state = getLaterState(before, reached)
   }
@@ -190,12 +199,15 @@ function trackCall(rules: DeliveryRules, { onConfirmed, onEnd }: CallEvents) {
     state: () => state,
     isOver: () => isOver,
     getOutcome: () => describeDelivery(state, rules),
-    /** Another attempt begins. */
+    /** Records the start of another attempt. */
     attempt() {
       before = state
     },
     reach,
-    /** The request was carried out. `result` is printed at an interrupt of the run from now on. */
+    /**
+     * Records that the request was carried out. If the run is interrupted from now on, parley prints
+     * `result`.
+     */
     confirm(result?: string) {
       reach('done')
       if (result !== undefined) onConfirmed(result)

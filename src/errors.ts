@@ -1,7 +1,7 @@
 import { version } from '../package.json'
 import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
-/** Ends of a run with their exit codes. `cli/topics/exit-codes.txt` describes them. */
+/** Kinds of failures with their exit codes. `cli/topics/exit-codes.txt` describes them. */
 export const exitCodes = {
   unexpected: 1,
   usage: 2,
@@ -35,7 +35,10 @@ interface CallEnd {
   deadline?: boolean
   /** The answer was cut. A repeated request may get a complete answer. */
   isCutOff?: boolean
-  /** A second attempt cannot help: an unknown host, an untrusted certificate, `x-should-retry: false`. */
+  /**
+   * A second attempt cannot succeed, for example after an unknown host, an untrusted certificate or
+   * `x-should-retry: false`.
+   */
   isPermanent?: boolean
 }
 
@@ -47,7 +50,7 @@ interface ServiceAnswer {
   requestId?: string
   /** The service's message, unescaped. */
   serviceMessage?: string
-  /** A response with status 2xx reported the error: as its body, or inside of a stream. */
+  /** Location of an error that a response with status 2xx reported: its body, or an event of its stream. */
   errorIn?: 'body' | 'stream'
   /** The error body: parsed JSON, or text. */
   body?: unknown
@@ -117,7 +120,7 @@ export class CliError extends Error {
   }
 }
 
-/** Returns type and place of a bug. The bug's message may quote a secret, so it is omitted. */
+/** Returns the type and location of an error. Omits its message, which may quote a secret. */
 function describeBug(error: unknown): string {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
@@ -126,8 +129,9 @@ function describeBug(error: unknown): string {
 }
 
 /**
- * Returns a `CliError` unchanged. Creates the failure for a bug, or for a system without free descriptors, which
- * any code can meet. `state` is the state of the run; it may end with a command to copy, so it comes last.
+ * Converts any error to a `CliError`. A `CliError` is returned unchanged, and a lack of file descriptors is a
+ * failure of kind `file`, because any code may run out of them. Every other error is a bug. `state` describes
+ * the run. It comes last in the text, because it may end with a command to copy.
  */
 export function asFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
@@ -143,10 +147,10 @@ export function asFailure(error: unknown, state?: string): CliError {
  * Adds the failure of the answer to the failure of the output. Adds nothing after a deadline, because both
  * failures have the same cause.
  */
-export const joinFailures = (refusal: unknown, cut: unknown): unknown =>
-  refusal instanceof CliError && cut instanceof CliError && cut !== refusal && !cut.details.deadline
-    ? refusal.with({}, `${refusal.message}; ${cut.message}`)
-    : refusal
+export const joinFailures = (output: unknown, answer: unknown): unknown =>
+  output instanceof CliError && answer instanceof CliError && answer !== output && !answer.details.deadline
+    ? output.with({}, `${output.message}; ${answer.message}`)
+    : output
 
 /** The reader of stdout closed it (`| head -1`). The run ends without a failure. */
 export class OutputClosed extends Error {}
@@ -163,8 +167,8 @@ export const deadlineBeforeSending = (message: string): CliError =>
   })
 
 /**
- * Converts a failure to `stopped` for a follower or a batch: if the deadline passed while stdout was written,
- * or if it cut a request by `isCut`. Returns any other error unchanged.
+ * For a follower or a batch: converts a failure to `stopped` if the deadline passed while parley wrote to
+ * stdout, or while a request ran (`isCut`). Returns any other error unchanged.
  */
 export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boolean = () => false): unknown {
   if (!(error instanceof CliError)) return error
@@ -173,10 +177,10 @@ export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boo
   return isStop ? new CliError('stopped', message, { ...details, retry: 'later' }) : error
 }
 
-/** A check may stop after this number of problems. */
+/** Number of problems after which a check may stop. */
 export const maxCountedProblems = 1000
 
-/** Creates a usage error with all problems of an input. Each problem names its place. */
+/** Creates a usage error with all problems of an input. Each problem starts with its location. */
 export function createUsageErrorFromProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usageError(`${name}: ${problems[0]}`)
   return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
@@ -188,7 +192,7 @@ export const formatProblemCount = ({ length }: readonly string[]): string =>
 /** Describes a file system error in short (`no such file or directory`), without the path that Node adds. */
 export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  // `EXDEV: cross-device link not permitted, link 'a' -> 'b'`
+  // Node's message is, for example, `EXDEV: cross-device link not permitted, link 'a' -> 'b'`.
   const words = /^E[A-Z0-9]+: ([^,]+)/.exec(message)?.[1]
   return (code && fileErrorTexts[code]) || words || code || message
 }

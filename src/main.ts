@@ -18,7 +18,7 @@ export { createProcessHost } from './host.ts'
 /** Time to write the last output after the deadline. */
 const finalWriteGraceMs = 1000
 
-/** Runs parley with arguments and a host. Returns the exit code. Every failure ends here. */
+/** Runs parley with arguments and a host. Returns the exit code, and never throws. */
 export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = findFlagValue(argv, '--errors') === 'json'
   const isForGithub = findFlagValue(argv, '--errors') === 'github'
@@ -92,7 +92,10 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
-  /** Saves the data of the work in progress. Ends the run with the failure that `create` returns for its state. */
+  /**
+   * Saves the data of the work in progress. Ends the run with the failure that `create` returns for the state
+   * of the work.
+   */
   async function failInWork(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending
     const { consequence, kept } = endings.interrupt()
@@ -142,7 +145,10 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/** The name of the report may be damaged like the other arguments, so no report is written. */
+/**
+ * Throws the host's error for damaged arguments. No report is written then, because its name may be damaged,
+ * too.
+ */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)
@@ -152,7 +158,10 @@ function checkArguments(argv: string[], host: Host, report: Report): void {
   }
 }
 
-/** Static output is printed at once: loading the command tree would take longer than everything else. */
+/**
+ * Returns output that does not depend on settings. Loading the command tree would take longer than everything
+ * else.
+ */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv
   if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
@@ -161,7 +170,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   return findScript(shell)
 }
 
-/** Returns whether the cursor is at the start of a line. */
+/** Runs all cleanups. Returns whether the cursor is at the start of a line. */
 function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {

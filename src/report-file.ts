@@ -20,7 +20,7 @@ export interface RunEnd {
 }
 
 export interface ReportSource {
-  /** Relative names begin in the host's current folder. */
+  /** Relative file names are resolved against `cwd`. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
   endings: Endings
@@ -28,9 +28,9 @@ export interface ReportSource {
 }
 
 /**
- * Prepares the report of a run and removes an earlier one. Returns a function that writes it atomically.
- * Synchronous, because signal handlers call it. Both throw a `CliError` of kind `file` if the report cannot
- * be written.
+ * Prepares the report of a run and removes an earlier report. Returns a function that writes the report
+ * atomically. Both functions are synchronous, because signal handlers call them. Both throw a `CliError` of
+ * kind `file` if the report cannot be written.
  */
 export function prepareReport(
   name: string,
@@ -88,7 +88,7 @@ const usageFields = [
   'totalTokens',
 ] as const
 
-/** Returns the fields of a report; null if unknown. */
+/** Returns the fields of a report. Unknown values are null. */
 function describeRun(
   summary: Summary,
   endings: Endings,
@@ -137,7 +137,7 @@ function countWarnings(counters: Record<string, () => number>): Record<string, n
 const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>
   Object.fromEntries(usageFields.map((name) => [name, tokens[name] ?? null]))
 
-/** Amount in minor units as text, like the services' amounts. */
+/** Formats an amount as text in minor units, as the services do. */
 const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 

@@ -15,8 +15,8 @@ export class Report {
   }
 
   /**
-   * Removes an earlier report. From here on a report is written at every end of the run. Throws a `CliError`
-   * if it could not be written.
+   * Removes an earlier report. From now on, every end of the run writes a report. Throws a `CliError` if a
+   * report cannot be written.
    */
   async open(): Promise<void> {
     const name = this.#name
@@ -26,12 +26,12 @@ export class Report {
     this.#write = prepareReport(name, this.#source)
   }
 
-  /** Disables the report. Has no effect on a report that is already open. */
+  /** Disables a report that is not open yet. */
   disable(): void {
     this.#name = undefined
   }
 
-  /** Writes the report once, also for a run that ended before its report was opened. Throws a `CliError`. */
+  /** Writes the report once, opening it first if the run ended early. Throws a `CliError`. */
   async write(end: RunEnd): Promise<void> {
     await this.open()
     this.writeSync(end)

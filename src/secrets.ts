@@ -15,7 +15,7 @@ export class Secrets {
   /**
    * Replaces secrets, and passwords and keys in URLs. If the result is longer than `longest` UTF-16 units,
    * returns its start and an ellipsis. The cut is made after redaction, because a part of a secret is secret,
-   * too. Reads the text block by block and no further than needed, so memory does not grow with it.
+   * too. Reads the text in blocks, and only as far as needed, so memory use does not grow with the text.
    */
   readonly redact = (text: string, longest = Infinity): string => {
     const blocks: string[] = []
@@ -52,8 +52,8 @@ export class Secrets {
         return { start, end: start + whole.length, shown: `${name}[redacted]` }
       }),
     )
-    const read = this.#secrets.size > 0 ? readEscapes(text) : { text }
-    const inText = [...this.#secrets.values()].flatMap((secret) => secret.placesIn({ text }, read))
+    const read = this.#secrets.size > 0 ? resolveEscapes(text) : { text }
+    const inText = [...this.#secrets.values()].flatMap((secret) => secret.findIn({ text }, read))
     const places = [...inAddresses, ...inText.map((place) => ({ ...place, shown: '[redacted]' }))]
     return places.sort((one, other) => one.start - other.start)
   }
@@ -102,8 +102,8 @@ export class Secrets {
   }
 
   /**
-   * Returns a failure for display. Its texts and body are shortened, except an answer that is in no file.
-   * Bytes and headers of answers are only for `--raw` and `api`.
+   * Returns a failure for display. Shortens its texts and its body, but not an answer that is saved in no
+   * file. Removes the response, which only `--raw` and `api` print.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
@@ -119,20 +119,20 @@ export class Secrets {
 /** Length of the blocks in which a text is read, in UTF-16 units. */
 const blockLength = 256 * 1024
 
-/** Upper bound of the units that one unit of a secret takes when escaped, for example as JSON within JSON. */
+/** Maximum length of one escaped UTF-16 unit of a secret, for example as JSON within JSON. */
 const maxEscapeLength = 64
 
 /** Maximum length of user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
 const maxAddressPartLength = 4096
 
-/** Limits of a failure's texts, and of all texts of its body, in UTF-16 units. */
+/** Maximum length of each text of a failure, and of all texts of its body together, in UTF-16 units. */
 const maxTextLength = 64 * 1024
 const maxBodyLength = 1024 * 1024
 
 /** Maximum depth of a displayed value. */
 const maxDepth = 200
 
-/** Any word may contain a shorter secret, so shorter secrets are not redacted. In characters. */
+/** Minimum length of a redacted secret, in UTF-16 units. Many words contain a shorter one by chance. */
 const minSecretLength = 4
 
 interface SecretPlace {
@@ -145,7 +145,10 @@ interface ShownPlace extends SecretPlace {
   shown: string
 }
 
-/** User info in a URL, and query values with the name of a secret. The first group is kept. */
+/**
+ * Patterns of user info in a URL, and of query values with the name of a secret. Redacted text keeps the
+ * first group.
+ */
 const addressSecrets = [
   /([/\\]{2})[^\s/\\?#]*(?=@)/g,
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
@@ -154,62 +157,63 @@ const addressSecrets = [
 /** Finds one secret in a text: plain, escaped, or inside of base64. */
 class Secret {
   readonly #word: string
-  /** The secret, and its form with its escapes resolved. */
+  /** The secret, and the secret with its escapes resolved. */
   readonly #words: ReadonlySet<string>
   readonly #cores: readonly string[]
 
   constructor(word: string) {
     this.#word = word
-    this.#words = new Set([word, readEscapes(word).text].filter(({ length }) => length >= minSecretLength))
-    this.#cores = inBase64(word)
+    this.#words = new Set([word, resolveEscapes(word).text].filter(({ length }) => length >= minSecretLength))
+    this.#cores = findBase64Cores(word)
   }
 
-  placesIn(spelled: Spelling, read: Spelling): SecretPlace[] {
+  findIn(original: SearchText, read: SearchText): SecretPlace[] {
     return [
-      ...cutPlacesOf(this.#word, spelled.text),
-      ...placesOf(this.#word, spelled),
-      ...[...this.#words].flatMap((word) => placesOf(word, read)),
-      ...[spelled, read].flatMap((text) => this.#cores.flatMap((core) => placesOf(core, text, /[\w+/=-]/))),
+      ...findCutWord(this.#word, original.text),
+      ...findWord(this.#word, original),
+      ...[...this.#words].flatMap((word) => findWord(word, read)),
+      ...[original, read].flatMap((text) => this.#cores.flatMap((core) => findWord(core, text, /[\w+/=-]/))),
     ]
   }
 }
 
-/** A text, or its form with escapes resolved. */
-interface Spelling {
+/** A text as given, or with its escapes resolved. */
+interface SearchText {
   text: string
   /** Offset of each character, and of the end, in the original text. */
   starts?: readonly number[]
 }
 
-/** Escapes of JSON, URLs and markup. JSON inside of JSON has more backslashes, so any number counts. */
+/** Escapes of JSON, URLs and HTML. JSON within JSON has more backslashes, so any number of them matches. */
 const escapes =
   /(?:%|\\+u0025)([0-9a-f]{2})|(?:&|\\+u0026)(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|apos|gt|lt|quot|sol));|\\+(?:u([0-9a-f]{4}))?/gi
 
-const named: Record<string, string> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"', sol: '/' }
+const namedEntities: Record<string, string> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"', sol: '/' }
 
 /** Resolves the escapes of a text. */
-function readEscapes(spelled: string): Spelling {
+function resolveEscapes(original: string): SearchText {
   const starts: number[] = []
   let text = ''
   let from = 0
-  for (const found of spelled.matchAll(escapes)) {
+  for (const found of original.matchAll(escapes)) {
     const { 0: whole, 1: percent, 2: hex, 3: decimal, 4: name, 5: json, index } = found
     const code = decimal ? Number(decimal) : Number.parseInt(percent ?? hex ?? json ?? '5c', 16)
-    const char = named[name?.toLowerCase() ?? ''] ?? String.fromCharCode(code)
+    const char = namedEntities[name?.toLowerCase() ?? ''] ?? String.fromCharCode(code)
     const read = char === '\\' ? '' : char
-    text += spelled.slice(from, index) + read
+    text += original.slice(from, index) + read
     for (; from < index + read.length; from++) starts.push(from)
     from = index + whole.length
   }
-  text += spelled.slice(from)
-  for (; from <= spelled.length; from++) starts.push(from)
+  text += original.slice(from)
+  for (; from <= original.length; from++) starts.push(from)
   return { text, starts }
 }
 
 /**
- * Finds the places of a word in the original text, extended by all adjacent characters that match `widened`.
+ * Finds a word, and extends each match by the adjacent characters that match `widened`. Returns places in the
+ * original text.
  */
-function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): SecretPlace[] {
+function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretPlace[] {
   const places: SecretPlace[] = []
   let end = 0
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, end)) {
@@ -221,8 +225,11 @@ function placesOf(word: string, { text, starts }: Spelling, widened?: RegExp): S
   return places
 }
 
-/** Finds a word that was cut before an ellipsis: half a secret is secret, too. */
-function cutPlacesOf(word: string, text: string): SecretPlace[] {
+/**
+ * Finds the start of a word directly before an ellipsis. Half a secret is secret, too, if a text was
+ * shortened within it.
+ */
+function findCutWord(word: string, text: string): SecretPlace[] {
   const begin = word.slice(0, minSecretLength)
   return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
     const before = text.slice(Math.max(0, end - word.length), end)
@@ -232,13 +239,14 @@ function cutPlacesOf(word: string, text: string): SecretPlace[] {
   })
 }
 
-/** Any text may contain fewer base64 characters, so a shorter part is not redacted. */
+/** Minimum length of a redacted part of base64. Many texts contain a shorter part by chance. */
 const minCoreLength = 6
 
 /**
- * Returns the parts that all base64 texts of the secret share, for each possible start in a group of bytes.
+ * Returns the base64 characters of the secret that do not depend on the text around it. The secret may start
+ * at any of the three bytes of a base64 group.
  */
-function inBase64(secret: string): string[] {
+function findBase64Cores(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const cores = [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
@@ -250,8 +258,8 @@ function inBase64(secret: string): string[] {
 }
 
 /**
- * Returns whether a header is secret by its name. Some harmless headers count as secret, but not the token
- * counts of a rate limit. A value that looks like a credential is secret under any name.
+ * Returns whether the value of a header is secret. Most names are judged by the words in them, so some
+ * harmless headers count as secret. A value that looks like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false

@@ -4,26 +4,26 @@ import type { Interrupt } from './context.ts'
 import type { StdStream } from './io/output.ts'
 import { setLongTimeout } from './timers.ts'
 
-/** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill. */
+/** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill the process. */
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
 /**
- * Handles the signals of a run. At the end the process dies by the signal itself, so a shell's loop stops,
- * too. A second signal ends the process at once.
+ * Handles the signals of a run. After the cleanup the signal itself ends the process, so a loop in a shell
+ * stops, too. A second signal ends the process at once.
  */
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
     process.once(signal, () => {
       removeSignalHandlers()
       try {
-        // Writing to a stream does not block if stderr is full.
+        // Opening the stream makes stderr non-blocking, so a full pipe does not delay the end.
         const stream = stderr.open()
         const text = clean(128 + constants.signals[signal])
-        // On Windows a stream writes at once, and only a stream writes text to a console.
+        // On Windows a stream writes synchronously. A console accepts text only from a stream.
         if (process.platform === 'win32') stream.write(text)
         else writeSync(2, text)
       } catch {
-        // The signal ends the process even if stderr is gone.
+        // stderr may be closed. The signal ends the process anyway.
       }
       raise(signal)
     })
@@ -38,7 +38,7 @@ export function removeSignalHandlers(): void {
 /** Calls `act` instead of ending the process at the first SIGINT. */
 export function interceptInterrupt(act: () => void): Interrupt {
   const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
-  // A pending signal is lost while nobody listens, so one listener is always registered.
+  // Node drops a pending signal if it has no listener, so one listener is always registered.
   const restoreListeners = () => {
     const isTaken = process.listeners('SIGINT').some((listener) => listener !== takeFirst)
     if (!isTaken) for (const listener of others) process.on('SIGINT', listener)
@@ -54,7 +54,7 @@ export function interceptInterrupt(act: () => void): Interrupt {
     release: restoreListeners,
     raise() {
       interrupt()
-      // A pending signal does not keep a process running, so a timer keeps it running.
+      // A pending signal does not keep the process alive until Node handles it, but a timer does.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
     },
@@ -65,16 +65,16 @@ export function interceptInterrupt(act: () => void): Interrupt {
 export const interrupt = (): void => raise('SIGINT')
 
 /**
- * Has the effect of Ctrl-Z on all processes of the pipeline. The system ignores it if no shell could resume
- * them. Windows cannot suspend processes.
+ * Has the effect of Ctrl-Z on all processes of the pipeline. The system ignores the signal if no shell could
+ * resume them. Windows cannot suspend processes.
  */
 export function suspend(): void {
   if (process.platform !== 'win32') process.kill(0, 'SIGTSTP')
 }
 
 /**
- * Sends a signal to this process. Windows has no signals, and `kill` would end the process at once with exit
- * code 1. The first process of a container does not die by a signal that it sends to itself.
+ * Sends a signal to this process. Windows has no signals: `kill` would end the process at once with exit code
+ * 1. In a container, a signal from the first process to itself does not end it.
  */
 function raise(signal: (typeof signals)[number]): void {
   if (process.platform !== 'win32' && process.pid !== 1) process.kill(process.pid, signal)

@@ -18,7 +18,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
   const open = () => {
-    stream ??= writingWhole(neverBlocking(openStream()), descriptor)
+    stream ??= writeWholeChunks(makeNonBlocking(openStream()), descriptor)
     return stream
   }
   return {
@@ -40,25 +40,31 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // A Windows console would decode bytes by its code page, so only the stream writes text to a console.
-      // The first process of a container dies only by signals that it listens to.
+      // The caller writes to the stream if this returns 0. A Windows console decodes bytes by its code page,
+      // so only the stream can write text there. In a container, only signals with a listener end the first
+      // process, so it keeps its handlers and does not block.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
-      // The last write of a run may block. Then a signal must end the process at once.
+      // The last write of a run may block, so from now on a signal ends the process at once.
       removeSignalHandlers()
       return writeAll(descriptor, bytes)
     },
   }
 }
 
-/** Makes writes to a terminal non-blocking. Otherwise a signal would not be handled while nobody reads. */
-function neverBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
+/**
+ * Makes writes to a terminal non-blocking. A blocking write would delay signal handlers while nobody reads.
+ */
+function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
   return stream
 }
 
-/** Writes whole chunks: if a full disk took a part of a chunk, Node would count the chunk as written. */
-function writingWhole(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
+/**
+ * Makes the stream of a file write whole chunks. If a full disk takes only a part of a chunk, Node counts the
+ * whole chunk as written.
+ */
+function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
   stream._write = (chunk: Uint8Array, _encoding, done) => {
     try {
@@ -76,7 +82,8 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   try {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
-    // Another process may have made the shared pipe non-blocking, so the write is repeated.
+    // Another process may have made the shared pipe non-blocking. The caller writes the rest through the
+    // stream.
     if (!hasCode(error, 'EAGAIN')) throw error
   }
   return written
@@ -96,16 +103,14 @@ function isTerminal(descriptor: number): boolean {
   }
 }
 
-/**
- * Returns whether a device is /dev/null, the most common device without input or reader. Windows does not
- * number devices.
- */
+/** Returns whether a device is /dev/null. Returns false on Windows, which does not number devices. */
 const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Returns whether a descriptor was closed when Node started. Node opens /dev/null instead, for reading and
- * writing, unlike a shell's redirection. Only Linux shows how a descriptor was opened.
+ * Returns whether a descriptor was closed when Node started. Node opens /dev/null for a closed descriptor,
+ * for reading and writing. A shell's redirection opens it for one of them. Only Linux shows how a descriptor
+ * was opened.
  */
 function wasClosed(descriptor: number): boolean {
   try {

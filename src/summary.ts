@@ -1,23 +1,26 @@
 import type { Money } from './wire/sessions/usage.ts'
 import type { TokenCount, TokenCounts } from './wire/token-count.ts'
 
-/** Reported usage. */
+/** Usage that a service reported. */
 export interface UsageFigures {
   tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
-/** `run` counts tool uses that parley executed. They count as allowed, too. */
+/**
+ * Numbers of tool uses by outcome. `run` counts the tool uses that parley executed. They count as allowed,
+ * too.
+ */
 interface ToolUseCounts {
   allowed: number
   denied: number
   run: number
-  /** The --tool commands since the task that failed, also in earlier runs. */
+  /** Failed --tool commands since the task was sent, also those of earlier runs. */
   failedCommands: number
   open: number
 }
 
-/** Counters of failures in a turn that may still end well, and of open workflow runs. */
+/** Counters of failures that do not fail the run, and of open workflow runs. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -44,7 +47,9 @@ export class Summary {
   command: string | undefined
   /** Sum over all requests. */
   attempts = 0
-  /** The requested model, then the answering one; `undefined` if there were several. */
+  /**
+   * The requested model; after an answer, the model that the answer names. `undefined` after several answers.
+   */
   model: string | undefined
   stopReason: string | undefined
   /** Id of the answer; `undefined` if there were several. */
@@ -82,7 +87,7 @@ interface AnswerFacts {
 
 /** Adds the facts of an answer. */
 export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
-  // For several answers, only sums are reported, so the facts of one answer are omitted.
+  // A batch reports only sums, so the facts of a single answer are omitted.
   const isOneOfMany = summary.counts !== undefined
   summary.model = isOneOfMany ? undefined : (model ?? summary.model)
   summary.id = isOneOfMany ? undefined : id
@@ -90,7 +95,7 @@ export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage 
   addToSums(summary.usage, usage)
 }
 
-/** Adds numbers to their sums by name. A sum with an unreadable part is unknown. */
+/** Adds numbers to their sums by name. A sum is `null` if one of its numbers is. */
 export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums

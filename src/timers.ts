@@ -10,15 +10,15 @@ export interface Timers {
   random(): number
 }
 
-/** Maximum of Node's timers, 24 days. A longer one would fire after 1 ms. */
+/** Maximum delay of Node's timers, 24 days. A timer with a longer delay fires after 1 ms. */
 const maxTimeoutMs = 2 ** 31 - 1
 
-/** Like `setTimeout`, with at most 24 days. */
+/** Calls `setTimeout` with a delay of at most 24 days. */
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), maxTimeoutMs))
 }
 
-/** Calls `act` after this time, unless the returned function is called before. */
+/** Calls `act` after this time. The returned function cancels the call. */
 export function schedule({ wait }: Timers, milliseconds: number, act: () => void): () => void {
   const isOver = new AbortController()
   void wait(milliseconds, isOver.signal).then(() => {

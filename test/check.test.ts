@@ -225,7 +225,7 @@ test('config check --ask sends two requests of at most 16 tokens: one plain, one
     'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse',
   ])
   expect(resultsOf(ended.out).gateway).toBe(
-    "ok: the model answered, and streams with streamVia=path; 'parley config set stream true' has every chat stream",
+    "ok: the model answered, and streams with streamVia=path; 'parley config set stream true' makes every chat stream",
   )
   expect(ended.out).not.toContain('Hi')
 })

@@ -1,4 +1,5 @@
-// Builds like `rolldown -c`, without printing the list of files. A program that runs meanwhile finds a complete `dist`.
+// Builds like `rolldown -c`, without printing the list of files. A program that starts during the build finds
+// a complete `dist`.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { build } from 'rolldown'
 import { loadConfig } from 'rolldown/config'

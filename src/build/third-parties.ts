@@ -12,7 +12,8 @@ interface LicenceFacts {
   /** Copyright notices of packages under the MIT licence that do not contain its text. */
   notices: Map<string, string>
   /**
-   * Files of packages that are another project's work under the MIT licence: its name and copyright notice.
+   * Files of packages that are the work of another project under the MIT licence, with the name and copyright
+   * notice of that project.
    */
   inside: Map<string, [name: string, notice: string]>
 }
@@ -24,7 +25,7 @@ interface Package {
   version: string
   license: string
   texts: string[]
-  /** Licence texts of embedded work, by name. */
+  /** Licence texts of other projects' files in the package, by name of the project. */
   inside: Map<string, string>
 }
 
