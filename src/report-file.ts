@@ -118,7 +118,7 @@ function describeRun(
     attempts,
     requestId: shown(requestId),
     session: shown(session),
-    files: files ? [...files] : null,
+    files: files ? [...files, ...[failure?.details.kept ?? []].flat()] : null,
     cost: formatCost(run),
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
     sessionCost: formatCost(whole),

@@ -27,7 +27,8 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
     savePart(held = '') {
       if (failure) return saveText(context, Buffer.concat(pieces).toString())
       const part = file.savePart(held)
-      return part?.name === undefined && held !== '' ? saveText(context, held) : part
+      // The caller saves an unreadable body.
+      return part?.name === undefined && typeof held === 'string' ? (saveText(context, held) ?? part) : part
     },
     async commit() {
       try {

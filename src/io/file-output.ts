@@ -21,11 +21,11 @@ export interface FileOutput extends Output {
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Saves the received part of a broken answer as `FILE.part` or under the next free name. `held` is its text
-   * if nothing was written yet. Returns the place, or `undefined` if nothing was received. Does not throw.
+   * Saves the received part of a broken answer as `FILE.part` or under the next free name. `held` is its text or its
+   * unreadable body if nothing was written yet. Returns the place, or `undefined` if nothing was received. Does not throw.
    * Synchronous, because signal handlers call it.
    */
-  savePart(held?: string): SavedPart | undefined
+  savePart(held?: Uint8Array | string): SavedPart | undefined
   /** Removes the temporary file. Does not throw. */
   discard(): void
   /** Note that names the complete file. */
@@ -82,9 +82,9 @@ function createFileSink(target: string, name: string, mode: number | undefined):
       begin().replace(target)
       file = undefined
     },
-    savePart(held = '') {
+    savePart(held: Uint8Array | string = '') {
       try {
-        if (held !== '' && !file) begin().writeSync(held)
+        if (held.length > 0 && !file) begin().writeSync(held)
         for (let number = 1; file && file.size > 0; number++) {
           const suffix = number === 1 ? '.part' : `.part-${number}`
           const kept = name + suffix

@@ -172,3 +172,22 @@ test('if stdout fails, the received part of a body that is cut before any text i
   const ended = await runSaving(['chat', 'x'], breaking(['{"content":"paid'], cut))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
 })
+
+test.each<[string, string[], Exchange]>([
+  ['a cut body', [], breaking(['{"content":"paid'], cut)],
+  ['JSON that ends early', [], answering('{"content":"paid')],
+  ['a cut body of a schema', ['--schema', 's'], breaking(['{"content":"paid'], cut)],
+])('-o saves %s as FILE.part, named in the report and the failure', async (_, flags, exchange) => {
+  const argv = ['chat', 'x', '-o', 'a', ...flags, '--report', 'r', '--errors', 'json']
+  const ended = await runSaving(argv, exchange)
+  expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, [], '{"content":"paid'])
+  expect(JSON.parse(ended.err).error).toMatchObject({ kept: 'a.part' })
+  expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.part'] })
+})
+
+test('-o saves the text of a schema before a cut body as FILE.part', async () => {
+  const exchange = inTurn(piece('[1', continued('t1')), breaking(['{"content":"paid'], cut))
+  const ended = await runSaving(['chat', 'x', '-o', 'a', '--schema', 's', '--report', 'r'], exchange)
+  expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, ['{"content":"paid'], '[1'])
+  expect(JSON.parse(ended.read('r')).files).toEqual([expect.stringMatching(/\.json$/), 'a.part'])
+})

@@ -14,7 +14,7 @@ import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import type { FileOutput, SavedPart } from '../../io/file-output.ts'
+import { type FileOutput, type SavedPart, withSavedPart } from '../../io/file-output.ts'
 import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
@@ -116,21 +116,35 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   /**
+   * Returns the received body if it is the only copy of a paid answer: no text was decoded from it, and it is not
+   * a web page. With `--raw` it is printed.
+   */
+  function findUnreadAnswer(): { bytes: Uint8Array; extension: string } | undefined {
+    const bytes = unread()
+    const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
+    if (isRaw || start === '' || start[0] === '<') return undefined
+    return { bytes, extension: /^[[{]/.test(start) ? 'json' : 'txt' }
+  }
+
+  /**
    * Saves an unreadable answer, or an answer without text, because it was paid for, and adds its path to the
-   * failure. An error response or a web page is not saved. `savePart` saves text.
+   * failure. An error response is not saved. `savePart` saves text.
    */
   function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
     if (attempts.refusal && !file) return joinFailures(attempts.refusal, error)
     breakLine()
-    if (isRaw || !isUnread) return error
     const failure = asFailure(error)
-    const bytes = unread()
-    const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
     const { errorIn, body } = failure.details
     const isError = isErrorEnvelope(body) || errorIn === 'stream'
-    if (isError || start === '' || start[0] === '<') return error
-    return withSavedAnswer(context, failure, bytes, /^[[{]/.test(start) ? 'json' : 'txt')
+    const answer = isUnread && !isError ? findUnreadAnswer() : undefined
+    unread = () => new Uint8Array()
+    if (!answer) return error
+    const hasText = hasOutput || !text.isBlank
+    const part = hasText ? undefined : file?.savePart(answer.bytes)
+    return part?.name === undefined
+      ? withSavedAnswer(context, failure, answer.bytes, answer.extension)
+      : withSavedPart(failure, part)
   }
 
   return {
@@ -221,8 +235,10 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     /** Saves the received part. */
     savePart(): SavedPart | undefined {
       const checked = schema ? text.read() : ''
-      if (file) return file.savePart(checked)
-      if (!attempts.refusal) return saveText(context, schema ? checked : unprinted.join(''))
+      const body = findUnreadAnswer()?.bytes
+      if (file) return file.savePart(checked || body)
+      const held = schema ? checked : unprinted.join('')
+      if (!attempts.refusal) return saveText(context, held || Buffer.from(body ?? '').toString())
       return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
     },
 

@@ -97,7 +97,8 @@ test('an answer without text changes neither --thread nor the file of -o', async
   expect(ended.err).toContain('t.json is unchanged')
   expect(readFileSync(join(cwd, 't.json'), 'utf8')).toBe('{"contents":[]}')
   expect(readFileSync(join(cwd, 'a.txt'), 'utf8')).toBe('before')
-  expect(readdirSync(cwd).sort()).toEqual(['a.txt', 't.json'])
+  expect(readdirSync(cwd).sort()).toEqual(['a.txt', 'a.txt.part', 't.json'])
+  expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe(native(call))
 })
 
 test.each([
@@ -158,7 +159,9 @@ describe('answers that cannot be read', () => {
 
   test('an unreadable answer does not change the file of -o', async () => {
     const cwd = temporaryFolder()
-    const { code, saved } = await chat(['-o', 'a.txt'], '{"a":{"text":"b"}}', { cwd })
-    expect({ code, saved: saved.length, files: readdirSync(cwd) }).toEqual({ code: 8, saved: 1, files: [] })
+    const body = '{"a":{"text":"b"}}'
+    const { code, saved } = await chat(['-o', 'a.txt'], body, { cwd })
+    expect({ code, saved, files: readdirSync(cwd) }).toEqual({ code: 8, saved: [], files: ['a.txt.part'] })
+    expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe(body)
   })
 })
