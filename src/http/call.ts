@@ -37,14 +37,20 @@ export interface ReadableResponse extends HttpResponse {
    * the run is interrupted.
    */
   accept(result?: string): void
-  /** Ends the call with a failure of reading the response, or of writing its data. Returns it with the details of the call. */
+  /**
+   * Ends the call because reading the response, or writing its data, failed. Returns the failure with the
+   * details of the call.
+   */
   complete<E>(error: E): E | CliError
 }
 
-/** Makes the calls of a run. Many may be in progress at once: each failure describes its own call. */
+/** Makes the calls of a run, also several at once. Each failure has the details of its own call. */
 export type Caller = ReturnType<typeof createCaller>
 
-/** With `isOneOfMany`, connections are kept, and the caller decides about retries. */
+/**
+ * Creates the caller of a run. `isOneOfMany` is true for the requests of a batch: connections stay open, and
+ * the batch itself decides about retries.
+ */
 export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
   const { host, flags, summary, endings } = context
   const credentials = createCredentials(context, settings)
@@ -53,9 +59,10 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   /**
-   * Id of the last recorded session. A run requests many lists of one session, and records the session once.
+   * Last session that was recorded for TAB completion. A run requests many lists of one session, and records
+   * the session once.
    */
-  let kept: string | undefined
+  let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
   function openExchange(): Promise<Exchange> {
@@ -63,7 +70,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     return choosing
   }
 
-  // Read once for all requests, because `@-` is stdin.
+  // The headers are read once for all requests, because `@-` reads stdin.
   let headers: Promise<RunHeaders> | undefined
   async function build(endpoint: Endpoint, parts: RequestParts): Promise<Request> {
     headers ??= readHeaders(context)
@@ -71,8 +78,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 
   /**
-   * Sends a request and returns the response. With `read`, each attempt also reads the body, so a cut body is
-   * requested again.
+   * Sends a request and returns the response. With `read`, each attempt also reads the body. If the body is
+   * cut, parley then repeats the request.
    */
   async function open(
     endpoint: Endpoint,
@@ -94,7 +101,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // In a batch, each failure is printed by itself.
+        // A batch reports each failure separately.
         ...(isOneOfMany ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
@@ -154,7 +161,9 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
 
   return {
     open,
-    /** Drops secrets from commands, because they may have expired. Returns whether a secret was dropped. */
+    /**
+     * Drops the secrets that commands printed, because they may have expired. Returns whether there were any.
+     */
     forgetSecrets: credentials.forget,
     /**
      * Builds a request, including its secret, but does not send it. Throws the same errors as `call` for an
@@ -162,10 +171,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
      */
     prepare: async (endpoint: Endpoint, parts: RequestParts) =>
       credentials.addTo(await build(endpoint, parts)),
-    /**
-     * Prints the request with `--dry-run` or `--curl`. Returns whether the request was printed: then nothing
-     * is sent.
-     */
+    /** With `--dry-run` or `--curl`, prints the request and returns true. The caller then sends nothing. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -193,8 +199,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         response.accept()
         response.close()
         const { session } = parts.params
-        if (isOnNetwork && session !== undefined && session !== kept) {
-          kept = session
+        if (isOnNetwork && session !== undefined && session !== recorded) {
+          recorded = session
           const { recordSession } = await import('./recent-sessions.ts')
           recordSession(host, session)
         }
@@ -206,7 +212,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 }
 
-/** Facts of a response with status 2xx, which a failure of reading it has, too. */
+/** Facts of a response with status 2xx. A failure to read the response has them, too. */
 interface ResponseFacts {
   status: number
   head: ResponseHead
@@ -214,7 +220,7 @@ interface ResponseFacts {
   attempts: number
 }
 
-/** Creates the rules of one call. If the call fails, its failure is that of the attempt that got furthest. */
+/** Creates the retry rules of one call. If the call fails, it reports the attempt that got furthest. */
 function createCallRules(
   { host, messages }: Context,
   call: Call,
@@ -233,7 +239,7 @@ function createCallRules(
         ? result
         : decideRetry({ ...policy, deadline: deadline.atMs }, result, { attempt: attempts, now, random })
       const ended = wait instanceof CliError ? wait : result
-      // "Nothing was sent" would be false after an earlier attempt.
+      // "nothing was sent" would be false if an earlier attempt sent the request.
       last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
       if (wait instanceof CliError) return last
       if (result.kind !== 'not-sent' && (!furthest || call.state() !== before)) furthest = result
@@ -254,7 +260,10 @@ function createCallRules(
   }
 }
 
-/** Returns the failure of an earlier attempt, which counts because it sent the request. */
+/**
+ * Returns the failure of an earlier attempt that sent the request. Its message also contains the later
+ * failure.
+ */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
@@ -266,6 +275,5 @@ function completeReadFailure(failure: CliError, { status, attempts, head }: Resp
   return failure.with({ ...known, status, attempts }, message)
 }
 
-/** `wait` in milliseconds. */
-export const describeRetry = ({ message }: CliError, wait: number): string =>
-  `${message}; trying again in ${(wait / 1000).toFixed(1)} s`
+export const describeRetry = ({ message }: CliError, waitMs: number): string =>
+  `${message}; trying again in ${(waitMs / 1000).toFixed(1)} s`

@@ -6,7 +6,7 @@ import type { HttpProxy } from './proxy.ts'
 import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 
 export interface ConnectOptions {
-  /** Milliseconds for name, connection, proxy and TLS together; 0 for no limit. */
+  /** Maximum time for name lookup, connection, proxy and TLS together, in milliseconds; 0 for no limit. */
   timeout: number
   /** Extra CA certificates, in PEM. */
   ca: string | undefined
@@ -15,8 +15,8 @@ export interface ConnectOptions {
 }
 
 /**
- * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses them.
- * `signal` stops it. `meanwhile` is called while the network is busy.
+ * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses user name
+ * and password. `signal` cancels the attempt. `meanwhile` is called while parley waits for the network.
  */
 export async function openConnection(
   url: URL,
@@ -34,12 +34,12 @@ export async function openConnection(
       : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openWay(url, { proxy, ca, signal: over.signal, meanwhile })
+    const socket = await openRoute(url, { proxy, ca, signal: over.signal, meanwhile })
     over.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    // An aborted attempt has a reason already. Otherwise this error becomes the reason.
+    // If the attempt was aborted before, its reason is thrown instead of this error.
     over.abort(error)
     throw over.signal.reason
   } finally {
@@ -48,7 +48,7 @@ export async function openConnection(
   }
 }
 
-interface Way {
+interface Route {
   proxy: HttpProxy | undefined
   ca: string | undefined
   /** Stops a name lookup and destroys every socket of the attempt. */
@@ -57,19 +57,19 @@ interface Way {
 }
 
 /** Throws a `CliError`. */
-async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise<Socket> {
+async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
   const trust = () => {
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** The host that a failure is about. */
+  /** Host that a failure names. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
     if (socket.destroyed) throw socket.errored ?? Object.assign(new Error(), { code: 'ECONNRESET' })
-    const name = hostOf(host)
+    const name = getHost(host)
     const secured = tls.connect({
       socket,
       host: name,
@@ -78,22 +78,23 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    // A later error belongs to the reader of the connection. Without a listener, the error would end the
-    // process.
+    // The reader of the connection finds later errors itself. An `error` event without a listener would end
+    // the process.
     secured.on('error', () => {})
     await waitForSocket(secured, 'secureConnect')
     return secured
   }
 
   try {
-    const name = hostOf(first)
-    // An address needs no lookup, whose code takes time to load.
+    const name = getHost(first)
+    // An IP address needs no lookup, and the code of the lookup takes time to load.
     const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
-    const dialing = dial(addresses, portOf(first), signal)
+    const dialing = dial(addresses, getPort(first), signal)
     // This work starts only now, because earlier it would delay the connection.
     setImmediate(() => {
       meanwhile()
-      // Reading all certificates takes as long as connecting. `secure` reports an error later.
+      // Reading all certificates takes as long as connecting, so both run in parallel. `secure` throws an
+      // error of this reading.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
@@ -101,7 +102,7 @@ async function openWay(url: URL, { proxy, ca, signal, meanwhile }: Way): Promise
     if (proxy) {
       if (first.protocol === 'https:') socket = await secure(socket)
       const { openTunnel } = await import('./proxy.ts')
-      await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`)
+      await openTunnel(socket, proxy, `${url.hostname}:${getPort(url)}`)
       host = url
     }
     return url.protocol === 'https:' ? await secure(socket) : socket
@@ -114,16 +115,16 @@ const destroyOn = (signal: AbortSignal, socket: Socket) =>
   signal.addEventListener('abort', () => socket.destroy(signal.reason))
 
 /** Returns the host without the brackets of an IPv6 address. */
-const hostOf = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
+const getHost = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
-const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** Time before the next address is tried in parallel. Milliseconds. */
+/** Time after which parley also tries the next address. */
 const nextAddressDelayMs = 250
 
 /**
- * Connects to the address that answers first. Addresses start one after another until one connects. Throws
- * Node's error; an `AggregateError` if several fail.
+ * Tries several addresses, each a moment after the one before, and returns the first connection. Throws
+ * Node's error, or an `AggregateError` if several addresses fail.
  */
 function dial(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -139,11 +140,11 @@ function dial(addresses: string[], port: number, signal: AbortSignal): Promise<S
       sockets.push(socket)
       destroyOn(signal, socket)
       if (sockets.length < addresses.length) timer = setTimeout(tryNext, nextAddressDelayMs)
-      socket.once('connect', () => win(socket))
+      socket.once('connect', () => useSocket(socket))
       socket.on('error', onFailure)
     }
 
-    function win(socket: Socket): void {
+    function useSocket(socket: Socket): void {
       clearTimeout(timer)
       for (const other of sockets) if (other !== socket) other.destroy()
       socket.off('error', onFailure).on('error', () => {})
@@ -176,15 +177,15 @@ async function findAddresses(name: string, signal: AbortSignal): Promise<string[
   })
 }
 
-/** TLS takes time to load, so it is loaded only for https. */
+/** Loads Node's TLS module, which takes time, so only https loads it. */
 const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>
 
-/** Trusts the usual certificates and the CA certificates in `ca` (PEM). */
+/** Creates a TLS context that trusts the default certificates and the CA certificates in `ca` (PEM). */
 function createTrust({ createSecureContext }: Tls, ca: string | undefined): SecureContext {
   const trust = createSecureContext()
-  // With the `ca` option the context would trust no others.
+  // The option `ca` would replace the default certificates.
   if (ca !== undefined) (trust as unknown as NativeContext).context.addCACert(ca)
   return trust
 }
@@ -202,8 +203,7 @@ interface ConnectError {
 }
 
 /**
- * Returns a `CliError` of kind `not-sent` that explains why there is no connection to a host, or to the
- * proxy.
+ * Returns a `CliError` of kind `not-sent` that explains why the connection to a host or to the proxy failed.
  */
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
   if (error instanceof CliError) return error
@@ -219,8 +219,7 @@ const unknownAuthority = 'its certificate comes from an unknown authority: --cac
 const noTls = 'the server does not use TLS (is the address http:// ?)'
 const oldTls = 'the server supports only versions of TLS that are too old'
 
-/** Transient errors. */
-const passing = new Map([
+const transient = new Map([
   ['ECONNREFUSED', 'connection refused'],
   ['ECONNRESET', 'the connection was reset before it was ready'],
   ['ETIMEDOUT', 'the connection timed out'],
@@ -252,5 +251,5 @@ const permanent = new Map([
 function describe({ code = '', message, address, port }: ConnectError, url: URL): string {
   const shown = address?.includes(':') ? `[${address}]` : address
   const where = shown === undefined ? url.host : `${shown}:${port}`
-  return `${where}: ${passing.get(code) ?? permanent.get(code) ?? (code || message)}`
+  return `${where}: ${transient.get(code) ?? permanent.get(code) ?? (code || message)}`
 }

@@ -6,42 +6,46 @@ import type { PausableSocket } from './socket.ts'
 /** A connection to a server, and undici's client that uses it. */
 export interface Connection extends PausableSocket {
   client: Client
-  /** The connection has carried a request, so the server may be about to close it. */
+  /** The connection has served a request, so the server may be about to close it. */
   isUsed: boolean
-  /** Number of connection failures before it was opened. After another failure it is not kept. */
+  /**
+   * Number of failures to connect before this connection was opened. After a further failure the connection
+   * is not reused.
+   */
   failuresBefore?: number
 }
 
 export type Connections = ReturnType<typeof createConnections>
 
 /**
- * Provides connections: a new one per request or, with `open`, kept connections to the same server. `open`
- * gets a function that closes each idle connection.
+ * Provides connections. Without `closers`, each request gets a new connection. With `closers`, connections
+ * stay open for later requests to the same server, and the set contains a function that closes each idle
+ * connection.
  */
-export function createConnections(options: ConnectOptions, open?: ActiveSet<() => void>) {
+export function createConnections(options: ConnectOptions, closers?: ActiveSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
 
-  /** Counts failures to open a connection. */
+  /** Number of failures to open a connection. */
   let failures = 0
 
   function closeIdle(): void {
     for (const { drop } of [...idle.values()].flat()) {
-      open?.delete(drop)
+      closers?.delete(drop)
       drop()
     }
     idle.clear()
   }
 
   return {
-    /** Throws like `openConnection`. `signal` stops opening. */
+    /** Returns an idle or a new connection. Throws like `openConnection`. `signal` cancels the attempt. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
-      if (!open) return connect(url, options, signal)
-      // Lets Node process the closing of connections that the server has closed meanwhile.
+      if (!closers) return connect(url, options, signal)
+      // Lets Node handle the end of connections that the server has closed meanwhile.
       await new Promise(setImmediate)
-      const ofServer = idle.get(url.origin) ?? []
-      for (let kept = ofServer.shift(); kept; kept = ofServer.shift()) {
+      const candidates = idle.get(url.origin) ?? []
+      for (let kept = candidates.shift(); kept; kept = candidates.shift()) {
         const { connection, drop } = kept
-        open.delete(drop)
+        closers.delete(drop)
         if (!isClosing(connection)) return connection
         closeConnection(connection)
       }
@@ -49,30 +53,31 @@ export function createConnections(options: ConnectOptions, open?: ActiveSet<() =
       try {
         return { ...(await connect(url, options, signal)), failuresBefore }
       } catch (error) {
-        // Idle connections would hold descriptors that other requests and image files need.
+        // The failure may be a lack of descriptors. Other requests and image files need those of idle
+        // connections.
         failures++
         closeIdle()
         throw error
       }
     },
-    /** Accepts a connection whose response is complete, for a later request. */
+    /** Keeps a connection whose response is complete for a later request. */
     release(url: URL, connection: Connection): void {
-      if (!open || connection.failuresBefore !== failures) {
+      if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)
         return
       }
       connection.isUsed = true
       connection.pause(false)
       const drop = () => closeConnection(connection)
-      open.add(drop)
+      closers.add(drop)
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop.
       setImmediate(() => {
-        // After the end of the run, the connection is closed instead of kept.
-        if (!open.has(drop)) return
-        const ofServer = idle.get(url.origin) ?? []
-        idle.set(url.origin, ofServer)
-        ofServer.push({ connection, drop })
+        // The end of the run has closed the connection.
+        if (!closers.has(drop)) return
+        const candidates = idle.get(url.origin) ?? []
+        idle.set(url.origin, candidates)
+        candidates.push({ connection, drop })
       })
     },
   }
@@ -92,7 +97,7 @@ async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): 
 }
 
 /**
- * Loads undici. Called before many connections are opened, because no code can be loaded without a free
+ * Loads undici. A batch loads it before it opens many connections, because loading code needs a free
  * descriptor.
  */
 export const loadClient = () => import('./undici-client.ts')

@@ -101,23 +101,22 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
 
 const unusable = (message: string) => new CliError('credentials', message)
 
-/** `settings` are the missing settings of the service. */
-function missing(service: Service, settings: SettingName[], resolved: ResolvedSettings): CliError {
+/** Creates the failure for missing settings of a service. */
+function missing(service: Service, names: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
-  const what = settings
-    .map((name) => (name === addressSettings[service] ? 'no address' : secret))
-    .join(' and ')
+  const what = names.map((name) => (name === addressSettings[service] ? 'no address' : secret)).join(' and ')
   const ways = [
     `'parley config init${formatProfileFlag(resolved)}' asks for the missing settings`,
-    ...(resolved.profile.isNamed ? [] : [`set ${settings.map(getVariable).join(' and ')}`]),
+    ...(resolved.profile.isNamed ? [] : [`set ${names.map(getVariable).join(' and ')}`]),
     "try '--profile demo'",
   ]
   return unusable(`${what} for ${serviceNames[service]}: ${ways.join(', or ')}`)
 }
 
 /**
- * Repeats a call once if its secret has expired: after a 401, the command of the secret runs again, once for
- * all calls that used the old secret. A new secret that never worked is not replaced.
+ * Returns a function that repeats a call once if its secret has expired. After a 401, the command of the
+ * secret runs again, once for all calls that used the old secret. If a new secret never worked, the command
+ * does not run again.
  */
 export function createSecretRenewal(forgetSecrets: () => boolean) {
   let secret = { hasWorked: true }

@@ -7,32 +7,33 @@ import { createResponseError } from '../wire/problem/problem.ts'
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
-/** Values that servers send for no coding, some of them character sets. */
-const plain = ['', 'identity', 'none', 'utf-8', 'utf8']
+/** Values of `Content-Encoding` that mean no coding. Some servers send a character set by mistake. */
+const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
-/** Maximum number of codings in sequence. */
+/** Maximum number of codings of one body. */
 const maxCodings = 5
 
 /**
- * Decodes a `Content-Encoding`, although parley requests none, and limits the body's length. An unknown or
- * broken coding, or a body of more than `most` bytes, is a failure of the body only. The status still counts.
+ * Decodes the `Content-Encoding` of a body, which some servers apply although parley requests none, and
+ * limits the body to `maxBytes`. If the coding is unknown or broken, or the body is too long, only reading
+ * the body fails: the status is still valid.
  */
-export function decodeBody(response: HttpResponse, most = maxTextLength): HttpResponse {
+export function decodeBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
-    .filter((coding) => !plain.includes(coding))
+    .filter((coding) => !noCoding.includes(coding))
   return {
     ...response,
-    body: bounded(codings.length === 0 ? response.body : decode(response, codings), most),
+    body: limitLength(codings.length === 0 ? response.body : decode(response, codings), maxBytes),
   }
 }
 
-async function* bounded(body: Body, most: number): AsyncGenerator<Uint8Array> {
+async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8Array> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > most) throw unreadable('it is longer than 512 MiB')
+    if (size > maxBytes) throw unreadable('it is longer than 512 MiB')
     yield chunk
   }
 }
@@ -52,7 +53,7 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   }, response.body)
 }
 
-/** Decoder of each coding, given the first byte of the body. */
+/** Creates the decoder of each coding. `first` is the first byte of the body. */
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['gzip', (zlib) => zlib.createGunzip()],
   ['x-gzip', (zlib) => zlib.createGunzip()],
@@ -71,7 +72,7 @@ async function* decompress(
   const chunks = body[Symbol.asyncIterator]()
   const { done, value: start } = await chunks.next()
   if (done) return
-  const whole = continued(start, chunks)
+  const whole = prepend(start, chunks)
   const decoder = choose(start[0] ?? 0)
   if (!decoder) return yield* whole
   const { Readable } = await import('node:stream')
@@ -86,7 +87,7 @@ async function* decompress(
   }
 }
 
-async function* continued(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* prepend(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield start
     for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value

@@ -23,7 +23,7 @@ const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sen
  */
 export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
   let isReported = false
-  /** The file's text at its last reading or writing. */
+  /** Text of the file when this process last read or wrote it. */
   let known = ''
   const isFresh = ({ updated }: StoredSession) =>
     host.timers.wallTime() - Date.parse(updated) < sessionLifetimeMs

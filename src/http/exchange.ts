@@ -8,31 +8,34 @@ import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
-  /** Maximum silence of the service in milliseconds; 0 for none. */
+  /** Maximum silence of the service in milliseconds; 0 for no limit. */
   timeout: number
   connections: Connections
   /** Functions that close each open connection, called at the end of the run. */
-  open: ActiveSet<() => void>
+  closers: ActiveSet<() => void>
 }
 
-/** Creates the exchange over the network. It always records how far a request got. */
+/** Creates the exchange that sends requests over the network. */
 export const createHttpExchange =
   (options: ExchangeOptions): Exchange =>
   (request, onSent) =>
     new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
 
 /** Callbacks of an attempt. */
-interface Reports {
+interface Callbacks {
   onSent: (() => void) | undefined
   resolve(response: HttpResponse): void
   reject(error: CliError): void
 }
 
-/** One request on an exclusive connection. undici reports the response to it. */
+/**
+ * One attempt to send a request, on a connection that no other request uses. undici calls the methods whose
+ * names begin with `on`.
+ */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #options: ExchangeOptions
-  readonly #reports: Reports
+  readonly #callbacks: Callbacks
   readonly #url: URL
   readonly #limits: ReturnType<typeof createTimeLimits>
   readonly #opening = new AbortController()
@@ -48,10 +51,10 @@ class Attempt implements Dispatcher.DispatchHandler {
   /** Bytes received on the connection before the request. */
   #bytesBefore = 0
 
-  constructor(request: HttpRequest, options: ExchangeOptions, reports: Reports) {
+  constructor(request: HttpRequest, options: ExchangeOptions, callbacks: Callbacks) {
     this.#request = request
     this.#options = options
-    this.#reports = reports
+    this.#callbacks = callbacks
     this.#url = new URL(request.url)
     const { timeout } = options
     this.#limits = createTimeLimits({ timeout, deadline: request.deadline }, (why, passed) => {
@@ -61,16 +64,16 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   start(): void {
-    this.#options.open.add(this.#finish)
+    this.#options.closers.add(this.#finish)
     if (!this.#limits.check()) this.#send()
   }
 
   onRequestStart(): void {
-    // Data on an idle connection is not a response, and undici must receive such data unchanged. So responses
-    // are expected only from here on.
+    // undici must receive data on an idle connection unchanged, because such data is not a response. So
+    // parley expects a response only from now on.
     this.#connection?.expectAnswer()
     this.#reached = 'sent'
-    this.#reports.onSent?.()
+    this.#callbacks.onSent?.()
     this.#limits.start()
   }
 
@@ -79,7 +82,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#reached = 'answered'
     this.#limits.refresh()
     const close = () => this.#finish()
-    this.#reports.resolve({ status, statusText, headers: flatten(headers), body: this.#body, close })
+    this.#callbacks.resolve({ status, statusText, headers: flatten(headers), body: this.#body, close })
   }
 
   onResponseData(_: unknown, chunk: Uint8Array): void {
@@ -96,7 +99,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    // The server closed a kept connection before anything was sent, so another connection is used.
+    // The server closed a reused connection before anything was sent, so parley uses another connection.
     if (this.#reached === 'not-sent' && this.#connection?.isUsed) this.#send()
     else this.#fail(error)
   }
@@ -111,12 +114,12 @@ class Attempt implements Dispatcher.DispatchHandler {
     if (this.#opening.signal.aborted) return closeConnection(connection)
     this.#connection = connection
     this.#bytesBefore = connection.socket.bytesRead
-    connection.client.dispatch(optionsOf(this.#request, this.#url, this.#limits.refresh), this)
+    connection.client.dispatch(toDispatchOptions(this.#request, this.#url, this.#limits.refresh), this)
   }
 
   #finish = (isWhole = false): void => {
-    const { open, connections } = this.#options
-    if (!open.delete(this.#finish)) return
+    const { closers, connections } = this.#options
+    if (!closers.delete(this.#finish)) return
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
@@ -132,10 +135,10 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // When the connection closes, undici fails the request again with its own message. So the body gets this
-    // error before `finish`.
+    // When the connection closes, undici callbacks another error for the same request. So the body gets this
+    // error before `#finish` closes the connection.
     if (this.#reached === 'answered') this.#body.close(known)
-    else this.#reports.reject(known)
+    else this.#callbacks.reject(known)
     this.#finish()
   }
 
@@ -143,7 +146,10 @@ class Attempt implements Dispatcher.DispatchHandler {
     return this.#connection && findSocketError(this.#connection.socket)
   }
 
-  /** Names a failure by how far the request got, never by its error code: a reset happens at every stage. */
+  /**
+   * Creates the failure for the state that the request reached. The error code does not show the state: a
+   * reset may happen in any.
+   */
   #failure(what: string): CliError {
     const { host } = this.#url
     if (this.#reached === 'answered')
@@ -156,7 +162,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${hint}`)
-    // undici's parser fails if a response is cut. A reset may arrive too late for an error of the connection.
+    // undici's parser fails if a response is cut. parley may learn of a reset too late to find it as the
+    // error of the connection.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =
@@ -166,9 +173,9 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     if (message === 'other side closed') {
       // A server that expects TLS often closes without a response.
-      const isMute =
+      const hasNoAnswer =
         this.#connection?.socket.bytesRead === this.#bytesBefore && this.#url.protocol === 'http:'
-      return this.#failure(`the connection was closed${isMute ? ` without an answer ${hint}` : ''}`)
+      return this.#failure(`the connection was closed${hasNoAnswer ? ` without an answer ${hint}` : ''}`)
     }
     if (code === 'ECONNRESET' || code === 'EPIPE') return this.#failure('the connection was reset')
     return this.#failure(code ?? name)
@@ -186,7 +193,7 @@ function flatten(headers: Headers): Record<string, string> {
   return headers as Record<string, string>
 }
 
-function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: () => void) {
+function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onProgress: () => void) {
   const isLong = body !== undefined && body.length > maxPieceBytes
   return {
     origin: url.origin,
@@ -194,7 +201,7 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
     method: method as 'POST',
     headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
     // The type of undici lacks iterables, which undici accepts.
-    body: isLong ? (inPieces(body, onTaken) as unknown as Uint8Array) : (body ?? null),
+    body: isLong ? (splitBody(body, onProgress) as unknown as Uint8Array) : (body ?? null),
   }
 }
 
@@ -202,19 +209,19 @@ function optionsOf({ method, headers, body }: HttpRequest, url: URL, onTaken: ()
 const maxPieceBytes = 64 * 1024
 
 /**
- * Yields the body in pieces. undici requests the next piece after sending the last one, so `onTaken` observes
- * the progress of a long upload.
+ * Yields the body in pieces. undici reads the next piece after it has sent the one before, so `onProgress` is
+ * called during a long upload.
  */
-function* inPieces(body: Uint8Array, onTaken: () => void): Generator<Uint8Array> {
+function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += maxPieceBytes) {
-    if (start > 0) onTaken()
+    if (start > 0) onProgress()
     yield body.subarray(start, start + maxPieceBytes)
   }
 }
 
 const hint = '(is the address https:// ?)'
 
-/** Returns whether bytes that are not HTTP begin a TLS alert. */
+/** Returns whether the data of a parser error begins with a TLS alert. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
 /** Descriptions of responses that are not valid HTTP, by undici's codes and messages. */
@@ -226,16 +233,16 @@ const violations = new Map([
 ])
 
 /**
- * Bytes that may wait for a slow reader before the socket pauses, and bytes at which it resumes. Data that
- * survives two young collections stays until a full collection: with twice the limit, a long stream took 30
- * MiB more.
+ * Number of unread bytes at which the socket pauses, and number below which it resumes. Chunks that survive
+ * two young collections of V8 stay in memory until a full collection. With twice the limit, a long stream
+ * took 30 MiB more.
  */
 const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024
 
 /**
- * A body between a socket that must not wait and a reader that may be slow. It is its own iterator, because a
- * generator would keep each response in memory (V8's heap, in src/README.md).
+ * Buffers a body between the socket, which must not wait, and the reader, which may be slow. The queue is its
+ * own iterator, because a generator would keep each response in memory (V8's heap, in src/README.md).
  */
 class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
   readonly #pause: (isPaused: boolean) => void
@@ -249,8 +256,8 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   #wake = () => {}
 
   /**
-   * `pause` is called when too many bytes wait, and when the reader has caught up; `leave` if the reader
-   * stops before the end.
+   * Calls `pause` with true if too many bytes are unread, and with false after the reader has caught up.
+   * Calls `leave` if the reader stops before the end.
    */
   constructor(pause: (isPaused: boolean) => void, leave: () => void) {
     this.#pause = pause

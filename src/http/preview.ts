@@ -12,7 +12,9 @@ import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
 import type { Request } from './request.ts'
 
-/** Prints a request instead of sending it: as a curl command or as JSON, on one line for one of many. */
+/**
+ * Prints a request instead of sending it, as a curl command or as JSON. In a batch, the JSON is on one line.
+ */
 export async function previewRequest(
   { flags, output, messages, secrets }: Context,
   settings: ResolvedSettings,
@@ -37,7 +39,10 @@ export async function previewRequest(
   await output.flush()
 }
 
-/** A carriage return is white space in JSON. On a terminal it would hide the text before it on the line. */
+/**
+ * Escapes JSON for a terminal. A carriage return is white space in JSON. On a terminal the text after it
+ * would overwrite the line.
+ */
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 /**
@@ -65,7 +70,7 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** A longer body exceeds the maximum length of an argument on some systems. */
+/** Maximum size of a body as an argument. Some systems limit the length of an argument. */
 const maxArgumentBytes = 100 * 1024
 
 /**

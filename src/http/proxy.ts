@@ -15,8 +15,8 @@ export interface HttpProxy {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the proxy for a URL from the environment; loopback is direct. Throws a `CliError` of kind
- * `credentials` that names the variable of an invalid proxy, never its password.
+ * Returns the proxy for a URL from the environment. A loopback address has no proxy. Throws a `CliError` of
+ * kind `credentials` for an invalid proxy. Its message names the variable, never the password.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   if (isLoopback(url.hostname)) return undefined
@@ -27,16 +27,16 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
 }
 
 /**
- * `HOST:PORT`, which curl accepts for an HTTP proxy. A word without a port could mean anything, so it is
- * invalid.
+ * `HOST:PORT`, which curl accepts for an HTTP proxy. A host without a port is invalid, because any word would
+ * match.
  */
 const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
-  // URL ends the host at the first of these characters. It would take the start of the credentials for the
-  // host and print them.
+  // `URL` ends the host at the first of these characters. Without this check, the start of the password would
+  // count as the host, and parley would print it.
   const isCut = address.includes('@')
   const problem = isCut
     ? "must have '/', '?' and '#' percent-encoded in its user name and password"
@@ -57,13 +57,15 @@ function parseProxy(given: string, variable: string): HttpProxy {
   return { url, variable, authorization: `Basic ${Buffer.from(credentials, 'latin1').toString('base64')}` }
 }
 
-/** Decodes percent escapes to bytes, one character each: a password need not be UTF-8. */
+/**
+ * Decodes percent escapes to Latin-1 characters, one for each byte, because a password need not be UTF-8.
+ */
 const decode = (text: string) =>
   text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
 /** Returns whether NO_PROXY names the host: by name, suffix, port, address block, or `*`. */
 function isExempt(url: URL, list: string): boolean {
-  const host = bare(url.hostname)
+  const host = normalizeHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   return list
     .split(/[\s,]+/)
@@ -81,7 +83,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return host === suffix || host.endsWith(`.${suffix}`)
 }
 
-/** `length` is the length of the common prefix, in bits. */
+/** Returns whether a host is in an address block. `length` is the length of the block's prefix, in bits. */
 function isInBlock(host: string, address: string, length?: string): boolean {
   const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
   const blocks = new BlockList()
@@ -90,20 +92,21 @@ function isInBlock(host: string, address: string, length?: string): boolean {
     else blocks.addSubnet(address, Number(length || NaN), family)
     return blocks.check(host, family)
   } catch {
-    // Throws if the host is a name, the families differ, or the length is invalid.
+    // `BlockList` throws if the host is a name, the families differ, or the length is invalid.
     return false
   }
 }
 
 /** Returns a host name for comparison: without brackets and a trailing dot. */
-const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+const normalizeHost = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
 /** Maximum size of the headers of a proxy's response. */
 const maxHeadBytes = 16 * 1024
 
 /**
  * Requests a tunnel to `target` (host and port). Throws a `CliError` of kind `credentials` if the proxy
- * refuses them, otherwise `not-sent`, or the error with which the socket is destroyed.
+ * refuses user name and password, and of kind `not-sent` for any other refusal. If the socket is destroyed,
+ * throws the error of its destruction.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []
@@ -126,7 +129,7 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 
-/** Reads up to the blank line after the headers. Later bytes stay in the socket. */
+/** Reads the proxy's response up to the blank line after its headers. Later bytes stay in the socket. */
 async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<string> {
   let received = Buffer.alloc(0)
   for (;;) {

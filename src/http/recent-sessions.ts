@@ -7,8 +7,8 @@ import { writeFileAtomically } from '../io/temporary-file.ts'
 const maxSessions = 20
 
 /**
- * Adds a session to the list that TAB offers, newest first; the completion scripts read the file. A
- * concurrent process may lose its id. If the list cannot be written, only completion misses the session.
+ * Adds a session to the start of the list that TAB completion offers. The completion scripts read the file.
+ * If two processes write at once, one id is lost.
  */
 export function recordSession(host: ProcessInfo, session: string): void {
   // Ids with other characters would need quoting in a shell, so they are not recorded.
@@ -21,6 +21,6 @@ export function recordSession(host: ProcessInfo, session: string): void {
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
     writeFileAtomically(path, `${ids.slice(0, maxSessions).join('\n')}\n`, { mode: 0o600 })
   } catch {
-    // Only completion misses the session, so nothing is printed.
+    // Only completion lacks the session, so nothing is printed.
   }
 }

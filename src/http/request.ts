@@ -21,11 +21,11 @@ export interface RequestParts {
   query?: string
   headers?: Record<string, string> | undefined
   body?: Uint8Array
-  /** Called while parley waits for the response: loads the code that reads it. */
+  /** Called while parley waits for the response, to load the code that reads it. */
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string
-  /** The cursor may be inside a line, which a spinner would erase. So no spinner is shown. */
+  /** Output was printed before. A spinner would erase a line that has begun, so none is shown. */
   hasOutput?: boolean | undefined
   /** Deadline of this request, earlier than the deadline of the run. */
   deadline?: Deadline
@@ -40,8 +40,8 @@ const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 type Header = [name: string, value: string]
 
 /**
- * Headers that a run adds to all requests, by lower-case name. They replace others; an empty value only
- * removes one.
+ * Headers that a run adds to all requests, by lower-case name. They replace parley's own headers. An empty
+ * value only removes the header.
  */
 export type RunHeaders = ReadonlyMap<string, Header>
 
@@ -60,7 +60,7 @@ export function buildRequest(
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
-  // Without an address only a dry run works, and it prints a placeholder.
+  // Only a dry run works without an address. It prints a placeholder.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
@@ -96,7 +96,7 @@ export function buildRequest(
 const findTrace = ({ env }: Context['host']): Header[] =>
   ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
     const value = env[variable]
-    // The build system that set the variable is responsible for its form.
+    // A malformed value is omitted without an error, because the build system sets it, not the user.
     return value && headerValueForm.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
@@ -113,7 +113,7 @@ export async function readHeaders(context: Context): Promise<RunHeaders> {
   return new Map([...trace.map((header): [string, Header] => [header[0], header]), ...given])
 }
 
-/** Joins a repeated header. Throws a usage error for a header that has only one value. */
+/** Joins the values of a repeated header. Throws a usage error for a header that allows only one value. */
 function joinHeaders([name, before]: Header, value: string): Header {
   const isCookie = /^cookie$/i.test(name)
   if (
@@ -136,7 +136,7 @@ export function encodePathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** Headers that every request sets, or that undici does not send. */
+/** Headers that parley or undici sets for every request, or that undici refuses to send. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Parses the `NAME: VALUE` of `-H`, or `NAME:` with an empty value. Throws a usage error. */
@@ -153,7 +153,7 @@ export function parseHeader(line: string): Header {
   return [name, value]
 }
 
-/** Returns the headers of every request to the session service (session events, 9.2). */
+/** Returns the headers of every request to the session service (src/wire/README.md: session events, 9.2). */
 export const createAgentHeaders = (
   { vendor, agentsVersion, workspaceId }: Settings,
   betas: readonly string[],

@@ -14,7 +14,7 @@ export interface ResponseHead {
   requestId: string | undefined
 }
 
-/** `now` is in milliseconds since the epoch. */
+/** Reads the headers that a failure shows. `now` is in milliseconds since the epoch. */
 export async function readHead(headers: HttpResponse['headers'], now: number): Promise<ResponseHead> {
   return {
     retryAfter: await readRetryAfter(headers, now),
@@ -37,7 +37,7 @@ export async function readRetryAfter(
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
   if (value === '') return undefined
-  // The response came through undici, so this file is already loaded.
+  // The response came through undici, so the module is already loaded.
   const { parseHttpDate } = await import('./undici-client.ts')
   const date = parseHttpDate(value)
   const sentAt = parseHttpDate(headers.date ?? '')?.getTime() ?? now
@@ -59,7 +59,7 @@ export async function readErrorResponse(
   const bytes = await collectStart(response)
   const body = jsonOrText(bytes, headers['content-type'])
   const problem = readProblem(body)
-  // Without user name and password.
+  // The failure must not show user name and password.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`
@@ -75,7 +75,7 @@ export async function readErrorResponse(
   })
 }
 
-/** Returns the received part of the body: the status counts even if the body is cut. */
+/** Returns the received part of the body. A cut body is no error here, because the status is known. */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {
   const start = collectBody(maxErrorBodyBytes)
   try {

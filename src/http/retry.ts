@@ -2,20 +2,20 @@ import type { Deadline } from '../deadline.ts'
 import type { DeliveryOutcome, DeliveryState, RepeatRule, RetryAdvice } from '../delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
 
-/** Decides about further attempts of one kind of work. */
+/** Decides whether and when parley makes another attempt at some work. */
 export interface RetryRules {
   /**
    * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
    * number of attempts made.
    */
   decide(failure: CliError, attempts: number): number | CliError
-  /** Returns the failure if the deadline passes before the next attempt. */
+  /** Returns the failure to throw if the deadline passes before the next attempt. */
   whenLate(failure: CliError): CliError
   /** Called before each attempt after the first. Throws a `CliError` if no further attempt is allowed. */
   beforeNext?(): void
 }
 
-/** Repeats attempts until one succeeds. Throws the failure that ends them. */
+/** Repeats attempts until one succeeds, or until `rules` end them with a failure. Throws that failure. */
 export async function retry<T>(
   deadline: Deadline,
   rules: RetryRules,
@@ -35,9 +35,9 @@ export async function retry<T>(
   }
 }
 
-/** Meaning of a status or a cause. */
+/** Consequences of a status, or of a failure without a status. */
 interface StatusRow {
-  /** Absent if there was no status: the kind names the cause. */
+  /** If omitted, the row applies to failures of its kind that have no status. */
   on?: On
   kind: FailureKind
   /** Delivery state of the attempt. */
@@ -53,10 +53,10 @@ interface StatusRow {
   others?: 'wait' | 'end'
 }
 
-/** Statuses, or an answer that was cut. A 503 is limited if it has `Retry-After`. */
+/** Statuses of a row. `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
 type On = readonly number[] | 'limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
-/** The first matching row counts. */
+/** The first row that matches a failure applies. */
 const table: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', others: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
@@ -107,15 +107,15 @@ export const refusesSecret = (status: number | undefined): boolean => status ===
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   table.find((row) => isOn(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
-function rowOf({ kind, details }: CliError): StatusRow {
+function findRow({ kind, details }: CliError): StatusRow {
   const ofKind = table.filter((row) => row.kind === kind)
   // A failure without a request, such as a wrong flag, has no row.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   const found = ofKind.find((row) => isOn(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
-  // A 2xx with an error proves no refusal: a gateway may have answered, or the service acted first. It may
-  // also have been billed.
+  // An error in a 2xx does not prove that the service refused the request. A gateway may have sent the error,
+  // or the service may have acted, or billed, first.
   return {
     ...found,
     delivery: 'answered',
@@ -126,21 +126,24 @@ function rowOf({ kind, details }: CliError): StatusRow {
 
 /** Returns whether the same command may be run again after a failed call. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
-  const { isTransient } = rowOf(failure)
-  // An unknown host or a bad certificate.
+  const { isTransient } = findRow(failure)
+  // For example an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return isTransient ? 'later' : 'never'
   return isTransient || failure.kind === 'response' ? 'look-first' : 'never'
 }
 
 /** Returns the delivery state of a failed attempt. */
-export const getDeliveryState = (failure: CliError): DeliveryState => rowOf(failure).delivery
+export const getDeliveryState = (failure: CliError): DeliveryState => findRow(failure).delivery
 
-/** Returns the effect of a failed call on the other calls of a run. With `wait`, this call is repeated, too. */
-export function getBatchConsequence(failure: CliError): 'go on' | 'wait' | 'end' {
+/**
+ * Returns the consequence of a failed call for the other calls of a run. `wait` also means that this call is
+ * repeated.
+ */
+export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
   // The service announced that it would refuse the same request again, so the call is not repeated.
-  if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'go on'
-  return rowOf(failure).others ?? 'go on'
+  if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'
+  return findRow(failure).others ?? 'continue'
 }
 
 export interface RetryPolicy {
@@ -158,7 +161,7 @@ export function canRetry(
   { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
   error: CliError,
 ): boolean {
-  const { retryable } = rowOf(error)
+  const { retryable } = findRow(error)
   if (error.details.isPermanent) return false
   if (retryable === 'all') return true
   if (retryable === 'repeatable') return repeat !== 'not-taken'
@@ -168,21 +171,21 @@ export function canRetry(
 }
 
 /**
- * Returns whether a failure is transient for a caller that waits for the service. An unknown host may mean that the network is
- * down.
+ * Returns whether a caller that waits for the service should wait after this failure. An unknown host counts
+ * as transient here, because the network may be down.
  */
 export function isTransient(error: CliError): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
-  const { retryable, isTransient } = rowOf(error)
+  const { retryable, isTransient } = findRow(error)
   return retryable === 'all' || isTransient === true
 }
 
 export const retryWaits = { first: 500, longest: 8000 }
 
 /**
- * Returns the wait after `before` earlier waits, in milliseconds. Waits double from the first to the longest;
- * `random`, from 0 to 1, removes up to a half.
+ * Returns the wait after `before` earlier waits, in milliseconds. Waits double from the first to the longest.
+ * `random` is from 0 to 1: 0 halves the wait.
  */
 export const computeBackoffMs = ({ first, longest }: typeof retryWaits, before: number, random = 1): number =>
   Math.min(first * 2 ** before, longest) * (0.5 + random / 2)

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** A connection whose reading can be paused without undici's parser noticing. */
+/** A socket whose reading can be paused without undici's parser. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
@@ -9,8 +9,9 @@ export interface PausableSocket {
 }
 
 /**
- * When undici pauses its own parser, the parser fails an assertion as the connection ends. So undici never pauses:
- * instead, the paused socket's `read` returns nothing, and the kernel's buffer fills up.
+ * Makes the reading of a socket pausable. If undici paused its own parser, the parser would fail an assertion
+ * at the end of the connection. Instead, `read` of a paused socket returns nothing, and the kernel's buffer
+ * fills up.
  */
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
@@ -74,12 +75,12 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
   }
 }
 
-/** Returns whether the received bytes can begin a response. */
+/** Returns whether the received bytes may be the start of a response. */
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
 /**
- * Returns whether a line ends without CR. undici rejects such headers, and their end would never be found
- * here.
+ * Returns whether a line ends without CR. undici rejects such headers, so they are passed on without a search
+ * for their end.
  */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
@@ -100,8 +101,8 @@ export function findSocketError(socket: Socket): Error | null {
   // After a plain end the socket still has a remote address. After a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
-  // A write to a closed connection sends nothing, but fails after a reset. If a server waited long for a slow
-  // reader, a reset after the end lost no data.
+  // This write sends nothing, because the connection has ended. It fails if the server has reset the
+  // connection: with EPIPE if the reset came after the end, and no data was lost.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })

@@ -3,13 +3,15 @@ import { setLongTimeout } from '../timers.ts'
 
 /** Time limits of one exchange. */
 export interface TimeLimits {
-  /** Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for none. */
+  /**
+   * Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for no limit.
+   */
   timeout: number
   /** Absent in a batch, which ends its requests itself. */
   deadline?: Deadline | undefined
 }
 
-/** Calls `onEnd` once, when a limit is exceeded. */
+/** Watches the time limits of an exchange. Calls `onEnd` once, when a limit is exceeded. */
 export function createTimeLimits(
   { timeout, deadline }: TimeLimits,
   onEnd: (why: string, passed?: Deadline) => void,
@@ -30,8 +32,8 @@ export function createTimeLimits(
   }
 
   /**
-   * A suspended process runs due timers before it reads the bytes that arrived meanwhile. So the timer waits
-   * for one more turn.
+   * A process that was suspended runs due timers before it reads the bytes that arrived meanwhile. So the
+   * timer waits for one more turn of the event loop.
    */
   function expire(): void {
     const before = refreshes
@@ -47,14 +49,14 @@ export function createTimeLimits(
       if (passed) endLate(passed)
       return passed !== undefined
     },
-    /** Starts to expect bytes. */
+    /** Starts the timer for silence, or starts it again. */
     start,
-    /** Records received bytes: the silence starts again. */
+    /** Restarts the timer for silence, because bytes arrived. */
     refresh() {
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** While reading is paused, silence does not count, because parley does not read. */
+    /** Stops the timer while parley itself pauses reading, and starts it again afterwards. */
     pause(paused: boolean) {
       isPaused = paused
       start()

@@ -7,8 +7,8 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /**
- * Returns the exchange of this run: the network or, for the demo profile, the emulator. With `isOneOfMany`,
- * connections are kept.
+ * Returns the exchange of this run: the network or, for the demo profile, the emulator. In a batch
+ * (`isOneOfMany`), connections stay open for later requests.
  */
 export async function chooseExchange(
   context: Context,
@@ -21,7 +21,7 @@ export async function chooseExchange(
   return flags.verbose ? withLog(exchange, context) : exchange
 }
 
-/** Logs requests and responses on stderr, secrets redacted: `--verbose`. */
+/** Returns an exchange that logs requests and responses on stderr (`--verbose`), with secrets redacted. */
 function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
     const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
@@ -73,11 +73,14 @@ async function createNetwork(
   return createHttpExchange({
     connections: createConnections(connect, isOneOfMany ? cleanups : undefined),
     timeout: values.timeout * 1000,
-    open: cleanups,
+    closers: cleanups,
   })
 }
 
-/** Loads no code if the environment names no proxy. */
+/**
+ * Returns a function that finds the proxy of a URL. Without a proxy in the environment, returns `undefined`
+ * and loads no code.
+ */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')

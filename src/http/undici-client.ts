@@ -10,11 +10,12 @@ export function createClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
     connect: (_, callback) => {
-      // To a server that closes connections at once, undici would open one connection after another. So a
-      // used connection is an error.
+      // If a server closes each connection at once, undici would open one connection after another. So only
+      // the given connection is used.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // undici is still busy and would miss the response, so the connection is passed in a microtask.
+      // undici calls this function before it is ready for a response, so it gets the connection in a
+      // microtask.
       queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },
     headersTimeout: 0,
@@ -28,13 +29,13 @@ export function createClient(url: URL, socket: Socket): Client {
  */
 export const { parseHttpDate } = date
 
-/** Defaults of V8's `--wasm-tiering-budget`: before V8 12, and since. */
+/** Default values of V8's `--wasm-tiering-budget` before V8 12, and since V8 12. */
 const defaults = [1_800_000, 13_000_000]
 
 /**
- * Runs work that loads undici's WebAssembly parser, without letting V8 optimise the parser: the process could
- * not exit until that is done, about 60 ms later. The flag is reset at once, because V8 drops its cache of
- * built-in code while a flag differs; the tag of the cache shows the default.
+ * Runs work that loads undici's WebAssembly parser, and keeps V8 from optimising the parser. During the
+ * optimisation, about 60 ms, the process could not exit. The flag is reset at once, because V8 drops its
+ * cache of built-in code while a flag differs. The tag of the cache shows which value is the default.
  */
 export function withoutOptimizedParser(work: () => void): void {
   const tag = cachedDataVersionTag()

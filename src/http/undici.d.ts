@@ -1,4 +1,4 @@
-// undici's own types are those of its whole entry point, which is slow to load; these are two of its parts.
+// Types of two modules of undici. Its own types describe only the whole package, which is slow to load.
 declare module 'undici/lib/dispatcher/client.js' {
   import type { Client } from 'undici'
 

@@ -12,11 +12,11 @@ const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, head
 type Options = Parameters<typeof createHttpExchange>[0]
 
 /** `timeout` is the maximum silence in milliseconds; 0 means no limit. */
-const openExchange = (timeout: number, open: Options['open']) =>
+const openExchange = (timeout: number, closers: Options['closers']) =>
   createHttpExchange({
     connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
     timeout,
-    open,
+    closers,
   })
 
 const asked = new Deadline(realTimers)
@@ -24,14 +24,14 @@ const server = await serve(() => asked.pass())
 afterAll(() => server.close())
 
 test('aborting a sent request closes its connection and forbids a retry', async () => {
-  const open = new ActiveSet<() => void>()
-  const exchange = openExchange(0, open)
+  const closers = new ActiveSet<() => void>()
+  const exchange = openExchange(0, closers)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
     details: { deadline: true },
   })
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({ kind: 'not-sent' })
-  expect([...open]).toEqual([])
+  expect([...closers]).toEqual([])
   expect(server.requests).toHaveLength(1)
 })
 
@@ -49,7 +49,7 @@ test('a signal closes the connection of the request in progress', async () => {
   const onSignal = (act: typeof clean) => {
     clean = act
   }
-  // In a process, the signal ends the run. Here the run stays open.
+  // In a process, the signal ends the run. Here the run stays closers.
   void run(['chat', 'x'], { exchange: 'network', env: pointedAt(mute), onSignal })
   await closed
 })
