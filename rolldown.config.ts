@@ -161,8 +161,8 @@ const config = {
   // Every run loads `main.cjs`. The other files import shared code from it.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  // No warning about a dynamic import from a chunk that is already loaded.
-  checks: { ineffectiveDynamicImport: false },
+  // No warning about a dynamic import from a chunk that is already loaded, and no timings after `npm ci`.
+  checks: { ineffectiveDynamicImport: false, pluginTimings: false },
   plugins: [
     withLessOfUndici,
     withoutExecutables,

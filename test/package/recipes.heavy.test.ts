@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, '../..')
 const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
 /** Shell blocks of the README in order. Those for scripts get a stdin that never ends. */
-const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
+const blocks = readme.split('\n## Scripts and CI').flatMap((part, index) =>
   [...part.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => ({
     block,
     stdin: index === 0 ? '/dev/null' : '&3',
@@ -22,13 +22,12 @@ const blocks = readme.split('\nIn a script.').flatMap((part, index) =>
 
 /** Lines that recipes may print on stderr, and the sentences of the README that announce them. */
 const announced: [RegExp, string][] = [
-  [/^parley: the demo profile: /, 'the demo, which each command names on stderr'],
-  [/^parley: the answer is in /, '`-o` writes the answer to a file and names it on stderr'],
-  [/^\| /, 'Text of the model is on stderr, after `|`'],
+  [/^parley: the demo profile: /, 'They use the demo, and a line on stderr repeats that'],
   [
     /^parley: the answer is in (answer|summary)\.md$/,
     '`-o` writes the answer to a file and names it on stderr',
   ],
+  [/^\| /, 'Text of the model is on stderr, after `|`'],
 ]
 
 const shells = {
