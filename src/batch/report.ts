@@ -195,10 +195,12 @@ export class BatchReport {
     const left = this.#left
     // The failure, or the text of a signal, names the saved results.
     if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
-    if (this.#isResumable)
-      return stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline
-        ? '; to resume: --resume with a larger --max-total-tokens'
-        : '; to resume: the same command with --resume'
+    if (this.#isResumable) {
+      if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)
+        return '; to resume: --resume with a larger --max-total-tokens'
+      const again = 'the same command with --resume'
+      return left === 0 ? `; ${again} repeats the failed lines` : `; to resume: ${again}`
+    }
     if (this.#context.endings.sent === 'no') return '; nothing was sent'
     return left === 0 ? '' : '; without --results the rest cannot be resumed'
   }

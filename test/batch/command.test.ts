@@ -410,6 +410,11 @@ describe('batch that the service refuses', () => {
     expect(ended.err).toMatch(/not done.*; to resume: the same command with --resume\n/)
   })
 
+  test('a batch whose lines all ended suggests --resume for the failed lines', async () => {
+    const { err } = await run(results, { cwd: folderWith(2), exchange: byPrompt({ 1: status(400) }) })
+    expect(err).toMatch(/1 ok · 1 failed .*; the same command with --resume repeats the failed lines\n/)
+  })
+
   test('a 429 pauses all lines of a batch and fails none', async () => {
     const refused = new Set(['1', '2', '3', '4'])
     const exchange: Exchange = async (request, onSent) => {
