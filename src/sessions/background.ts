@@ -7,26 +7,29 @@ export interface WorkflowRun {
 }
 
 /**
- * The child threads and the workflow runs of a session, by its events in their order (public clients, 10). Both can work and
- * wait independently of the main thread.
+ * Tracks the child threads and workflow runs of a session from its events, which must be added in order.
+ * Threads and runs work, and wait for replies, independently of the main thread.
  */
 export class Background {
-  /** Ids of the tool uses that the last idle event of each thread lists, by the thread's id. */
+  /** Ids of the tool uses in each thread's last idle event, by thread id. */
   readonly #listed = new Map<string, readonly string[]>()
-  /** The thread of each listed tool use without an answer. */
+  /** Thread ids of the listed tool uses that have no answer, by tool use id. */
   readonly #waiting = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
-  /** Tool uses that waited when their thread ended. */
+  /** Ids of tool uses whose thread ended while they waited for a reply. */
   readonly #abandoned = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
-  /** The workflow run of each thread that has one. */
+  /** Ids of workflow runs, by the id of a thread that belongs to the run. */
   readonly #runOfThread = new Map<string, string>()
-  /** Threads that wait for replies, but whose idle event lists no tool use. */
+  /** Ids of threads that wait for replies, but whose last idle event lists no tool use. */
   readonly #waitingWithoutList = new Set<string>()
-  /** Threads that work. */
+  /** Ids of the working threads. */
   readonly #working = new Set<string>()
-  /** A workflow run has ended, and the session was not idle since then: the agent will read the result. */
+  /**
+   * A workflow run ended, and the session has not been idle since. The agent will still read the run's
+   * result.
+   */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -39,7 +42,10 @@ export class Background {
     this.hasUnreadResult = false
   }
 
-  /** Interrupts a thread, or all of them. Returns the ids of the tool uses that waited. */
+  /**
+   * Applies an interrupt of one thread or of all threads. Returns the ids of the tool uses that waited in
+   * these threads.
+   */
   interrupt(event: SessionEvent): string[] {
     const isAll = isOfMainThread(event)
     const ids = [...this.#waiting].flatMap(([id, thread]) =>
@@ -50,8 +56,8 @@ export class Background {
   }
 
   /**
-   * Records the answer to a tool use, after which its thread works again. Returns the open workflow run of
-   * the thread, if the thread has one; `undefined` if no thread waited for the tool use.
+   * Records the answer to a tool use. The thread of the tool use then works again. Returns `undefined` if no
+   * thread waited for the tool use, otherwise the thread's open workflow run, if any.
    */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#waiting.get(id)
@@ -64,7 +70,7 @@ export class Background {
     return { run: run.id }
   }
 
-  /** The ids of the tool uses for which a thread waits. */
+  /** Ids of the tool uses that wait for a reply in a thread. */
   get waiting(): Iterable<string> {
     return this.#waiting.keys()
   }
@@ -91,17 +97,14 @@ export class Background {
     return [...this.#runs.values()]
   }
 
-  /**
-   * The agent answers later without input, because a workflow run is open, or the agent has not read its
-   * result.
-   */
-  get isOpen(): boolean {
+  /** The agent will continue without input, because a workflow run is open or its result is unread. */
+  get willContinue(): boolean {
     return this.hasUnreadResult || this.#runs.size > 0
   }
 
   /**
-   * A workflow run can continue although tool uses wait. A run cannot continue if it is idle, or if one of
-   * its threads waits and none of them works.
+   * At least one workflow run can continue without replies. A run cannot continue if it is idle, or if one of
+   * its threads waits and none of its threads works.
    */
   get canContinue(): boolean {
     const runsOf = (threads: Iterable<string>) =>
@@ -119,13 +122,13 @@ export class Background {
     if (typeof run === 'string' && run !== '') this.#runOfThread.set(id, run)
     const status = /^session\.thread_status_(.+)/.exec(type)?.[1]
     if (status === undefined) return
-    const before = (this.#listed.get(id) ?? []).filter((each) => this.#waiting.get(each) === id)
-    for (const each of before) this.#waiting.delete(each)
+    const waitingBefore = (this.#listed.get(id) ?? []).filter((each) => this.#waiting.get(each) === id)
+    for (const each of waitingBefore) this.#waiting.delete(each)
     this.#listed.delete(id)
     this.#working.delete(id)
     this.#waitingWithoutList.delete(id)
     if (status === 'terminated') {
-      for (const each of before) this.#abandoned.add(each)
+      for (const each of waitingBefore) this.#abandoned.add(each)
       this.#endedThreads.add(id)
     } else if (status === 'idle') {
       const { type: reason, eventIds: listed = [] } = readStopReason(event)
@@ -144,7 +147,7 @@ export class Background {
       this.hasUnreadResult = true
       return
     }
-    // An event of a run whose creation was omitted shows that the run is open.
+    // Some services omit the event that creates a run, so any event of an unknown run opens the run.
     const run = this.#runs.get(id) ?? { id, name: undefined, isIdle: false }
     this.#runs.set(id, run)
     if (typeof name === 'string' && name !== '') run.name = name

@@ -1,10 +1,10 @@
 import { takeStart } from '../wire/text-start.ts'
 
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
-/** Escapes invisible characters and bidi controls as JSON does. */
+/** Escapes invisible characters and bidi controls in JSON notation, such as `\u200b`. */
 export const escapeInvisible = (text: string): string =>
-  text.replace(unseen, (char) =>
+  text.replace(invisible, (char) =>
     char
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -12,8 +12,8 @@ export const escapeInvisible = (text: string): string =>
   )
 
 /**
- * Formats a remote name or id. A name with blanks or punctuation becomes a JSON string, so nobody can take it
- * for parley's words.
+ * Formats a name or id from the service. A name with blanks or punctuation becomes a JSON string, so that it
+ * cannot pass for a part of parley's message.
  */
 export const formatName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
@@ -23,7 +23,7 @@ export const formatName = (text: string): string =>
 /** Maximum length of a name next to other words, in characters. */
 const maxNameLength = 60
 
-/** Returns the start of a name or id, in at most `columns` columns. */
+/** Formats a name or id, truncated to `columns` columns. */
 export const formatBriefName = (text: string, columns = Infinity): string =>
   truncateToColumns(
     formatName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),
@@ -31,13 +31,12 @@ export const formatBriefName = (text: string, columns = Infinity): string =>
   )
 
 /**
- * Returns an upper bound of a text's width: characters beyond ASCII count as two columns. A row that is too
- * short is better than a wrapped row.
+ * Returns an upper bound of a text's width, counting characters beyond ASCII as two columns. Too short a row
+ * is better than a wrapped one.
  */
 export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)
 
-/** Returns the start of a text, in at most `columns` columns. */
 function truncateToColumns(text: string, columns: number): string {
   if (estimateColumns(text) <= columns) return text
   let shown = ''

@@ -9,14 +9,14 @@ const maxWaitMs = 5000
 const maxAnswerBytes = 2 ** 20
 
 /**
- * Returns the service's description of a session, or `undefined`: the service may not have this endpoint.
- * Failures are not reported.
+ * Reads the session resource. Returns `undefined` after any failure, because some services do not have this
+ * endpoint.
  */
 export async function readSession({
   caller,
   parts,
 }: SessionAccess): Promise<Record<string, unknown> | undefined> {
-  const deadline = parts.deadline.narrow(maxWaitMs, 'no whole answer within 5 s')
+  const deadline = parts.deadline.narrow(maxWaitMs, 'no complete response within 5 s')
   return caller
     .call(endpoints.readSession, { ...parts, deadline, isSingle: true }, async (response) => {
       const session = tryParseJson(

@@ -5,14 +5,13 @@ import { computeBackoffMs, isTransient, type RetryRules, refuseLongWait } from '
 import { oneLine } from '../io/escape.ts'
 import type { Timers } from '../timers.ts'
 
-const maxAbsenceMs = 5 * 60_000
+const maxUnreachableMs = 5 * 60_000
 
-/** Maximum number of responses that are not understood. */
-const maxFailures = 5
+const maxInvalidResponses = 5
 
-const waits = { first: 250, longest: 8000 }
+const backoffMs = { first: 250, longest: 8000 }
 
-/** Throws a `CliError` after the deadline. */
+/** Throws a `CliError` if the deadline has passed. */
 export function requireTime(deadline: Deadline): void {
   if (deadline.hasPassed) throw tooLate()
 }
@@ -31,40 +30,40 @@ interface Access {
 }
 
 /**
- * Rules for a service that is unreachable or not understood: a session is followed until the service has been
- * absent for 5 minutes. Each response starts the 5 minutes again. The failed request is repeated, so it must be
- * a reading request, or one that was certainly not accepted.
+ * Retry rules for following a session: the run fails once the service has been unreachable for 5 minutes.
+ * Each response restarts the 5 minutes. Failed requests are repeated, so they must be reads, or posts that
+ * the service certainly did not accept.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: Access
-  /** Monotonic time of the last response. */
-  #lastResponse: number
-  /** Number of waits, number of responses that were not understood, and whether a 401 led to new secrets. */
-  #waited = 0
-  #failures = 0
+  /** Monotonic time. */
+  #lastResponseAt: number
+  #attempts = 0
+  #invalidResponses = 0
+  /** A 401 made parley run the command for the secret again. */
   #hasNewSecrets = false
-  /** Wait that the service requested, in milliseconds. */
+  /** From the header Retry-After. */
   #requestedWaitMs = 0
 
   constructor(access: Access) {
     this.#access = access
-    this.#lastResponse = access.context.host.timers.now()
+    this.#lastResponseAt = access.context.host.timers.now()
   }
 
-  /** Records a response of the service. */
+  /** Records that the service has responded. */
   addResponse(): void {
-    this.#lastResponse = this.#access.context.host.timers.now()
+    this.#lastResponseAt = this.#access.context.host.timers.now()
     this.#requestedWaitMs = 0
   }
 
-  /** Returns the wait before the next attempt, or the failure that ends the attempts. */
+  /** Returns the wait before the next attempt in milliseconds, or the failure that ends the attempts. */
   decide(failure: CliError): number | CliError {
     return this.findEnd(failure) ?? this.nextWaitMs()
   }
 
   /**
-   * Returns the failure that ends the attempts; `undefined` if another attempt is allowed. Then prints the
-   * failure on stderr.
+   * Returns the failure that ends the attempts. If another attempt is allowed, prints the failure on stderr
+   * and returns `undefined`.
    */
   findEnd(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
@@ -79,27 +78,27 @@ export class ReconnectPolicy implements RetryRules {
     return undefined
   }
 
-  /** A time limit of parley itself has no other failure, so its own failure is returned. */
+  /**
+   * Returns the failure after a deadline: for the user's deadline, that following stopped; for an internal
+   * time limit of parley, the request's own failure.
+   */
   whenLate(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? tooLate() : failure
   }
 
-  /** Returns the wait before the next attempt, longer each time. */
   nextWaitMs(): number {
-    const wait = Math.max(computeBackoffMs(waits, this.#waited++), this.#requestedWaitMs)
+    const wait = Math.max(computeBackoffMs(backoffMs, this.#attempts++), this.#requestedWaitMs)
     this.#requestedWaitMs = 0
     return wait
   }
 
-  /**
-   * Returns whether a failure is transient. A 401 is transient once, if a command can provide new secrets.
-   */
+  /** Returns whether another attempt may succeed. After a first 401, a command may provide new secrets. */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
-    if (error.kind === 'response') return !isPermanent && ++this.#failures <= maxFailures
+    if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses
     if (isTransient(error)) {
       this.#requestedWaitMs = retryAfter * 1000
-      return this.#access.context.host.timers.now() - this.#lastResponse < maxAbsenceMs
+      return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
     }
     if (status !== 401 || this.#hasNewSecrets) return false
     this.#hasNewSecrets = this.#access.caller.forgetSecrets()

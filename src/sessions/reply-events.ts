@@ -1,7 +1,7 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /**
- * Creates a confirmation with the specified fields only. The confirmation needs no thread id, because the
+ * Creates a confirmation with only the fields of the specification. It needs no thread id, because the
  * service finds the thread by the tool use's id.
  */
 export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
@@ -11,16 +11,13 @@ export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?
   deny_message: result === 'deny' ? reason : undefined,
 })
 
-/** Result of a command, for the agent. */
+/** Result of a tool use, in the form that the agent receives. */
 export interface ToolResult {
   text: string
   isError: boolean
 }
 
-/**
- * Returns the result of a tool use that parley executed, or that it did not execute because the tool use is
- * denied.
- */
+/** Creates the result event of a tool use that parley executed, or did not execute because it was denied. */
 export const createToolResult = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,

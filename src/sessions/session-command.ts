@@ -5,8 +5,8 @@ import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** Flags that locate a session: they apply to every command of this session. */
-const placing = new Set([
+/** Flags that select the service and its headers. Every command for the same session needs them. */
+const serviceFlags = new Set([
   '--profile',
   '--header',
   '--beta',
@@ -15,18 +15,18 @@ const placing = new Set([
   ...settingNames.filter(isRequestFlag).map(getFlag),
 ])
 
-/** Flags that also control how a session is followed. */
-const following = new Set([
-  ...placing,
+/** Flags that `events follow` needs in addition. */
+const followFlags = new Set([
+  ...serviceFlags,
   ...['--history', '--stay', '--ids', '--raw'],
   ...['--quiet', '--verbose', '--errors', '--color', '--report'],
 ])
 
 /**
- * Flags of `events run` whose events or files were sent, or that describe them, and flags that every resume
- * command starts with.
+ * Flags that a resume command omits or sets itself: their events were already sent, or the flags describe
+ * only those events.
  */
-const spent = new Set([
+const droppedFlags = new Set([
   '--input',
   '--file',
   '--session',
@@ -38,44 +38,45 @@ const spent = new Set([
 
 type Flags = Pick<Context, 'flags'>
 
-/** Returns a command for the same session that a person can paste. `more` are its own arguments. */
+/** Returns an `events` command for the session, quoted for a shell. */
 export function formatSessionCommand(
   { flags }: Flags,
   verb: 'confirm' | 'follow' | 'list' | 'send',
   session: string,
 ): string {
-  const kept = verb === 'follow' ? following : placing
+  const kept = verb === 'follow' ? followFlags : serviceFlags
   return quoteWords(['parley', 'events', verb, ...pickWords(flags, kept), ...formatSessionFlag(session)])
 }
 
 /** Returns the command that lists the sessions of the same service. */
 export const formatListCommand = ({ flags }: Flags): string =>
-  quoteWords(['parley', 'sessions', 'list', ...pickWords(flags, placing)])
+  quoteWords(['parley', 'sessions', 'list', ...pickWords(flags, serviceFlags)])
 
 const pickWords = ({ given }: Context['flags'], kept: ReadonlySet<string>): string[] =>
   given.filter(({ flag }) => kept.has(flag)).flatMap(toWords)
 
-/** Returns the command that changes a session's budget, or removes it. */
-export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
-  const place = flags.given.filter(({ flag }) => placing.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
+/** Returns the command that sets a session's budget or, without `budget`, removes it. */
+export function formatBudgetCommand({ flags: { given } }: Flags, session: string, budget?: Money): string {
+  const kept = given.filter(({ flag }) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
   const path = `/v1/sessions/${encodeURIComponent(session)}`
-  return quoteWords(['parley', 'api', 'agents', path, ...place.flatMap(toWords), '--set', `budget=${value}`])
+  return quoteWords(['parley', 'api', 'agents', path, ...kept.flatMap(toWords), '--set', `budget=${value}`])
 }
 
 /**
- * Returns the command that resumes a run, without `parley`: every given flag except the sent events. `words`
- * are sent first if the session needs input to continue. `after` is the id of an event that the session has to show first.
+ * Returns the command that resumes a run, without the word `parley`. It keeps the user's flags but not the
+ * sent events. `words` are a message to send first, if the session needs input to continue. `after` is an
+ * event id: the resumed run waits until the session contains that event.
  */
 export function createResumeCommand(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
   { words = [], after }: { words?: readonly string[]; after?: string | undefined },
 ): string[] {
-  const kept = flags.given.filter(({ flag }) => !spent.has(flag))
-  // Without a terminal, the command would read words from stdin, so it gets `--no-stdin`. A terminal is not
-  // read for words, and a person can be prompted there.
+  const kept = flags.given.filter(({ flag }) => !droppedFlags.has(flag))
+  // Without a terminal, the resumed run would read stdin as a task, so it gets `--no-stdin`. A terminal is
+  // needed for questions and is never read as a task.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toWords({ flag: '--after', value: after })
   return [
@@ -89,13 +90,13 @@ export function createResumeCommand(
   ]
 }
 
-/** Describes a session that is no longer followed. */
+/** Returns the note that is printed when parley stops following a session. */
 export const describeUnfollowed = (context: Flags, session: string, flags = ''): string =>
   `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}${flags}`
 
 /**
- * Returns the flag with the session's id. A separate value that begins with a hyphen would be read as a flag,
- * so the value is attached.
+ * Returns the flag with the session's id. An id that begins with a hyphen is attached by `=`, because it
+ * would otherwise be parsed as a flag.
  */
 const formatSessionFlag = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
@@ -106,7 +107,9 @@ function toWords({ flag, value }: TypedFlag): string[] {
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]
 }
 
-/** A header value from stdin cannot be read again, so a placeholder replaces the value. */
+/**
+ * Replaces the value of a secret header, and a header from stdin, which a later command cannot read again.
+ */
 function hideCredential(line: string): string {
   if (line === '@-') return 'NAME: [redacted]'
   const colon = line.indexOf(':')

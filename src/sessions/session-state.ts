@@ -23,41 +23,42 @@ import {
 import { type Money, readBudget } from '../wire/sessions/usage.ts'
 import { Background, type WorkflowRun } from './background.ts'
 
-/** The stop of a session. `why` is the last error of its turn. */
+/** Reason and details of a session's stop. `why` is the last error message of the turn. */
 type Stop =
   | { kind: 'done'; reason: string }
-  /** Tool uses wait for a reply: the listed ones or, without a list, the unanswered ones. */
+  /**
+   * `ids`: the waiting tool uses that the idle event lists or, if it has no list, all unanswered tool uses.
+   */
   | { kind: 'waiting'; ids: string[] }
   | { kind: 'stuck'; reason: string; category?: string; why?: string; budget?: Money | undefined }
-  /** Terminated or deleted. */
+  /** The session was terminated or deleted. */
   | { kind: 'ended'; reason: string; why?: string }
 
 export interface ToolUse {
   id: string
   type: string
   name: string
-  /** Server of an MCP tool. */
+  /** Name of the MCP server, for an MCP tool. */
   server?: unknown
   input: unknown
-  /** Id of a child thread of the session. */
+  /** Id of the child thread, if the tool use is not in the main thread. */
   thread?: unknown
-  /** Decision of the service itself. */
+  /** The service's own decision (`evaluated_permission`). */
   permission?: unknown
-  /** Source text of the whole event. */
+  /** JSON source text of the whole event. */
   text?: string | undefined
   /** The tool use was allowed, and the service does not run it, so a client has to send its result. */
   wantsResult?: boolean
-  /** The session showed the tool use's id with two inputs or names, so an allow would be ambiguous. */
+  /** The service sent two different inputs or names for this id, so an allow would be ambiguous. */
   isContradicted?: boolean | undefined
-  /** The tool use needs no decision any more, so its input and text, which may be long, are dropped. */
+  /** The tool use needs no more decisions. Its input and text are dropped, because they may be long. */
   isClosed?: boolean
 }
 
 const modelRequest = 'model request'
 
 /**
- * Returns whether a tool use waits for a result: only a client runs the tool use, and no confirmation is
- * needed.
+ * Returns whether a client has to run the tool and send its result. Such a tool use needs no confirmation.
  */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
@@ -66,7 +67,7 @@ export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolea
 interface Answer {
   /** A client sent the answer, not the service. */
   isReply: boolean
-  /** The session has shown the answer. */
+  /** The session's list or stream contained the answer. */
   isShown: boolean
   /** Decision of the last confirmation. */
   decision: unknown
@@ -74,41 +75,44 @@ interface Answer {
   isResult: boolean
 }
 
-/** Values that depend on the order of the events. */
+/** The part of a session's state that depends on the order of the events. */
 class Fold {
-  /** Answers by the id of the tool use. */
+  /** Answers by tool use id. */
   readonly answers = new Map<string, Answer>()
-  /** Tool uses of the last idle event that were interrupted after it. */
+  /** Tool uses that the last idle event lists and a client has interrupted since. */
   readonly interrupted = new Set<string>()
   /** Tool uses of this turn that may need an answer. */
   readonly open = new Set<string>()
-  /** Tool uses that wait for a result after an allow, each with its earlier permission. */
+  /**
+   * The permissions that tool uses had before a client allowed them, by id. These tool uses now wait for a
+   * result.
+   */
   readonly forResult = new Map<string, unknown>()
   readonly background = new Background()
-  /** The last event of a client that had an effect was an interrupt of the whole session. */
+  /** The last effective client event was an interrupt of the whole session. */
   isHalted = false
   isEmpty = true
   /**
-   * `idle by resource`: the session resource was idle, and no event has shown that. `stalled`: nothing has
-   * happened for long, and no part of the session is known to work. Both end with the next event.
+   * `idle by resource`: the session resource reports idle, but no event does. `stalled`: no event has arrived
+   * for a long time, and no work is known to be in progress. The next event ends both.
    */
   status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
-  /** Tool uses of the main thread that the service runs, and `modelRequest`. */
+  /** Work in progress in the main thread: `modelRequest`, and the ids of tool uses that the service runs. */
   readonly working = new Set<string>()
   showsIdleEvents = false
   idle: ReturnType<typeof readStopReason> | undefined
-  /** The tool uses that `idle` lists. */
+  /** Ids of the tool uses that `idle` lists. */
   listed: ReadonlySet<string> = new Set()
-  /** The tool uses of `listed` without those that were found to be answered. */
+  /** The ids in `listed` except those whose answer was already found. */
   readonly left = new Set<string>()
   details: ReturnType<typeof readStopDetails> = {}
-  /** The last known limit of the session's cost. */
+  /** The session's own cost limit, as last reported. */
   budget: Money | undefined
   end: string | undefined
   error: string | undefined
-  /** The service retries no longer after the last error, and nothing has happened since. */
+  /** The service has given up after the last error, and no later event shows that it works again. */
   hasFinalError = false
-  /** The last evaluation found that the outcome of this turn was not reached. */
+  /** Set if the last evaluation found that this turn did not reach its outcome. */
   missed: Stop | undefined
   stoppedAt: string | undefined
   lastStop: string | undefined
@@ -119,20 +123,20 @@ class Fold {
 }
 
 /**
- * The state of a session: a fold over its events in their order. Only the description of each tool use does not depend on the
- * order; `restart` keeps it.
+ * Computes the state of a session from its events in order. Only the descriptions of tool uses do not depend
+ * on the order; `restart` keeps them.
  */
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
   #fold = new Fold()
-  /** The ids of all stop events, in their order. */
+  /** Ids of all stop events, in order. */
   readonly stops = new Set<string>()
-  /** This run is replying to the waiting tool uses, so a wait for these tool uses is not a stop. */
+  /** parley is replying to the waiting tool uses, so the session has not stopped because of them. */
   #isAttended = false
 
   /**
-   * Adds the newest event. `text` is its source text. Returns whether the event has an effect: some answers
-   * have none.
+   * Adds the newest event. `text` is its source text. Returns false for an answer that the session did not
+   * wait for.
    */
   add(event: SessionEvent, text?: string): boolean {
     if (isToolUse(event)) this.addToolUse(event, text)
@@ -142,7 +146,7 @@ export class SessionState {
   /** Adds the description of a tool use, because `addReduced` gets only its id. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
-    // A reply could not name a tool use without an id, so the tool use is ignored.
+    // Nobody could reply to a tool use without an id, so it is ignored.
     if (id === undefined) return
     this.addAgain(event, text)
     const earlier = this.#toolUses.get(id)
@@ -160,8 +164,9 @@ export class SessionState {
   }
 
   /**
-   * Adds the newest event. The tool use was described before, so the event needs only ids. `isAssumed` is
-   * true if the service accepted the event and has not shown it yet. Returns whether the event has an effect.
+   * Adds the newest event. If the event is a tool use, `addToolUse` was called before. `isAssumed` is true if
+   * the service accepted the event but no list or stream has contained it yet. Returns false for an answer
+   * that the session did not wait for.
    */
   addReduced(event: SessionEvent, isAssumed = false): boolean {
     const { type } = event
@@ -172,7 +177,7 @@ export class SessionState {
     if (isToolUse(event)) this.#open(event)
     const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isAssumed)
     const isForThread = hasEffect && this.#answerThread(getAnsweredId(event))
-    // A new turn does not wait for the tool uses of the last one.
+    // A new turn does not wait for the tool uses of the previous turn.
     if (type === 'user.message' || type === 'user.interrupt')
       for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
     if (type === 'user.interrupt') {
@@ -205,7 +210,7 @@ export class SessionState {
     return hasEffect
   }
 
-  /** Compares a repeated event with the first one. Returns whether the repetition contradicts a tool use. */
+  /** Compares a repeated event with the first event of its id. Returns whether their tool uses differ. */
   addAgain(event: SessionEvent, text?: string): boolean {
     const use = this.#toolUses.get(event.id ?? '')
     if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
@@ -213,9 +218,7 @@ export class SessionState {
     return true
   }
 
-  /**
-   * Records that the session resource says `idle` although the events do not. Applies until the next event.
-   */
+  /** Records that the session resource reports a stop that no event shows. Applies until the next event. */
   addIdleResource(isTerminated = false): void {
     const stop_reason = this.#fold.hasFinalError ? { type: 'retries_exhausted' } : undefined
     this.#addStop({ type: isTerminated ? 'session.status_terminated' : 'session.status_idle', stop_reason })
@@ -223,9 +226,8 @@ export class SessionState {
   }
 
   /**
-   * Records that nothing has happened for long. If tool uses of child threads wait and no part of the session
-   * is known to work, the session has stopped for these tool uses, although it is still running. Applies
-   * until the next event.
+   * Records a long silence. A running session then counts as stopped if tool uses of its child threads wait
+   * and no work is known to be in progress. Applies until the next event.
    */
   addSilence(): void {
     const { background, status, working } = this.#fold
@@ -238,7 +240,7 @@ export class SessionState {
     return this.#fold.isEmpty
   }
 
-  /** Only the session resource has shown the stop, although the service shows stops as events. */
+  /** Only the session resource reports the stop, although this service usually sends an idle event. */
   get lacksIdleEvent(): boolean {
     return this.#fold.status === 'idle by resource' && this.#fold.showsIdleEvents
   }
@@ -248,17 +250,17 @@ export class SessionState {
     return this.#fold.isIdle
   }
 
-  /** An event has shown a stop that waits for nothing, so the service shows each such stop. */
+  /** The service has sent an idle event at the end of a turn, so it is expected to send one for each turn. */
   get showsIdleEvents(): boolean {
     return this.#fold.showsIdleEvents
   }
 
-  /** The session may have stopped with an error that no stop event follows. */
+  /** The session may have stopped after an error, without a stop event. */
   get hasFinalError(): boolean {
     return this.#fold.hasFinalError
   }
 
-  /** The time of the last stop, if the service showed it. */
+  /** Time of the last stop, if the service reported one. */
   get stoppedAt(): string | undefined {
     return this.#fold.stoppedAt
   }
@@ -268,16 +270,16 @@ export class SessionState {
     return this.#fold.lastStop
   }
 
-  /** `undefined` while the agent works, or has received something to work on. */
+  /** Reason of the current stop; `undefined` while the agent works or has unprocessed input. */
   get stop(): Stop | undefined {
     const { isIdle, end, error, idle, interrupted, missed, budget, details } = this.#fold
     if (!isIdle) return this.#stall
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // The specification shows `event_ids` without a type, so the ids wait with any type.
+    // The specification's example has `event_ids` and no type, so listed tool uses wait whatever the type.
     if (!isStuck(type) && ids.length > 0)
-      return this.#isAttended || this.#continuesBesides(type) ? undefined : { kind: 'waiting', ids }
+      return this.#isAttended || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
     // All tool uses of the idle event are answered, so the agent continues.
@@ -290,7 +292,7 @@ export class SessionState {
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
   }
 
-  /** The stop of a running session in which only tool uses of child threads are open. */
+  /** The stop of a running session in which nothing happens except that tool uses of child threads wait. */
   get #stall(): Stop | undefined {
     const isStalled = this.#fold.status === 'stalled' && !this.#isAttended
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
@@ -302,21 +304,21 @@ export class SessionState {
     return this.#fold.background.openRuns
   }
 
-  /** The session is idle, and its turn has not ended: the agent answers once its workflow runs have ended. */
+  /** The session is idle, but its turn continues: the agent will answer when its workflow runs have ended. */
   get isBetweenRuns(): boolean {
     const { isIdle, end, idle } = this.#fold
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
-  /** The reason of the stop, as the service spells it. */
+  /** The service's own name for the reason of the stop. */
   get stopReason(): string | undefined {
     const { isIdle, end, idle } = this.#fold
     return isIdle ? (end ?? idle?.type) : undefined
   }
 
   /**
-   * The tool uses that the last `session.status_idle` or the last idle event of a child thread lists, and
-   * that still wait. parley answers only these tool uses.
+   * Unanswered tool uses that the last `session.status_idle`, or the last idle event of a child thread,
+   * lists. parley answers only these tool uses.
    */
   get pending(): string[] {
     const { left, background } = this.#fold
@@ -325,9 +327,7 @@ export class SessionState {
     )
   }
 
-  /**
-   * The pending tool uses that only child threads list. These tool uses wait even while the session works.
-   */
+  /** Pending tool uses that only child threads list. They wait even while the main thread works. */
   get pendingInThreads(): string[] {
     const { listed, background } = this.#fold
     return [...background.waiting].filter(
@@ -340,7 +340,7 @@ export class SessionState {
     return this.#fold.idle?.oddIds ?? []
   }
 
-  /** The pending tool uses, if the session or their threads have stopped for them. */
+  /** The pending tool uses for which the session or a child thread has stopped. */
   get asked(): string[] {
     const { isIdle, end, idle } = this.#fold
     if (!isIdle) return this.pendingInThreads
@@ -356,12 +356,15 @@ export class SessionState {
     return 'the session does not wait for it any more'
   }
 
-  /** Sets whether this run is replying to the waiting tool uses. Until it has finished, waiting is not a stop. */
+  /** Sets whether parley is replying to the waiting tool uses. Meanwhile they do not stop the session. */
   setAttended(isAttended: boolean): void {
     this.#isAttended = isAttended
   }
 
-  /** The unanswered tool uses, if the session stopped without a list. Some of these tool uses may wait. */
+  /**
+   * The unanswered tool uses, if the session stopped without a list of waiting tool uses. Any of them may
+   * wait.
+   */
   get unlisted(): string[] {
     return [...this.#fold.open].filter((id) => this.#isUnlisted(id))
   }
@@ -378,16 +381,16 @@ export class SessionState {
   }
 
   /** Returns the tool use that an event answers, if the tool use is known. */
-  toolUseOf(event: SessionEvent): ToolUse | undefined {
+  findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
     const id = getAnsweredId(event)
     return id === undefined ? undefined : this.toolUse(id)
   }
 
-  answerTo(id: string): Readonly<Answer> | undefined {
+  getAnswer(id: string): Readonly<Answer> | undefined {
     return this.#fold.answers.get(id)
   }
 
-  /** Adds the begin or end of work in the main thread. */
+  /** Updates the work in progress of the main thread. */
   #addWork(event: SessionEvent): void {
     const { type, id } = event
     const { working } = this.#fold
@@ -406,7 +409,7 @@ export class SessionState {
     else working.delete(answered)
   }
 
-  /** An event of a child thread concerns only the tool uses of that thread. */
+  /** Returns whether an event concerns a tool use. An event of a child thread concerns only that thread. */
   #isAbout(event: SessionEvent, id: string): boolean {
     return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
   }
@@ -420,8 +423,8 @@ export class SessionState {
   }
 
   /**
-   * Adds the answer to a tool use of a child thread. Returns whether the main thread stays idle, because the
-   * thread belongs to a workflow run, or the main thread waits for another answer.
+   * Adds an answer to a tool use of a child thread. Returns whether the main thread stays idle: the thread
+   * belongs to a workflow run, or the main thread still waits for another answer.
    */
   #answerThread(id = ''): boolean {
     const { background, listed } = this.#fold
@@ -434,30 +437,32 @@ export class SessionState {
     return this.#fold.background.hasEnded(id, this.#toolUses.get(id)?.thread)
   }
 
-  /** Returns whether other work of the session continues while tool uses wait. */
-  #continuesBesides(reason: string | undefined): boolean {
+  /** Returns whether other work of the session can continue while tool uses wait. */
+  #hasOtherWork(reason: string | undefined): boolean {
     const { background, isHalted } = this.#fold
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
   /**
-   * Returns whether the agent continues without input. After an interrupt the workflow runs may never end.
+   * Returns whether the agent continues without input. It does not after an interrupt, because the workflow
+   * runs may then never end.
    */
   #continuesWithoutInput(reason: string | undefined): boolean {
     const { background, isHalted } = this.#fold
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
-    return isPaused && background.isOpen && !isHalted
+    return isPaused && background.willContinue && !isHalted
   }
 
-  /** An idle event that lists only answered tool uses waits for the results of the allowed ones. */
+  /**
+   * If an idle event lists only answered tool uses, the session waits for the results of the allowed ones.
+   */
   #waitForResults(listed: readonly string[] = []): void {
-    // Some services list answered tool uses next to waiting tool uses. Then the answered tool uses wait for
-    // nothing.
+    // Some services list answered tool uses together with waiting ones. These need no result.
     if (!listed.every((id) => this.#fold.answers.has(id))) return
     for (const id of listed) this.#waitForResult(id)
   }
 
-  /** An allowed tool use that the service does not run waits for its result. */
+  /** Records that a client has to send the result of an allowed tool use, unless the result is known. */
   #waitForResult(id: string): void {
     const { answers, forResult, listed, left } = this.#fold
     const { isShown, decision, isResult } = answers.get(id) ?? {}
@@ -489,7 +494,7 @@ export class SessionState {
     const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
     for (const id of named) {
-      // The confirmation precedes the wait for a result, so it does not answer that wait.
+      // This confirmation was sent before the session began to wait for the result, so it is not the answer.
       if (!isResult && forResult.has(id)) continue
       const earlier = answers.get(id)
       const isReply = event.type.startsWith('user.') || earlier?.isReply === true
@@ -497,7 +502,7 @@ export class SessionState {
       answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
       open.delete(id)
       const use = this.#toolUses.get(id)
-      // An allowed tool use may wait for its result later.
+      // If a client has to run an allowed tool use, it needs the input later.
       if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) close(use)
     }
     return hasEffect
@@ -509,14 +514,17 @@ export class SessionState {
   }
 
   /**
-   * Tool uses of the last list still wait. Some services send no further idle event after an answer to one of
-   * the tool uses.
+   * A tool use of the last idle event still waits. Some services send no new idle event when a client has
+   * answered only some of the listed tool uses.
    */
   get #stillWaits(): boolean {
     return !isStuck(this.#fold.idle?.type) && this.#hasListedLeft
   }
 
-  /** Drops each answered tool use once, so that many answers to a long list take linear time. */
+  /**
+   * A tool use of the last idle event has no answer. Drops answered ones from `left`, so that answering a
+   * long list takes linear time.
+   */
   get #hasListedLeft(): boolean {
     const { left } = this.#fold
     for (const id of left) {
@@ -583,19 +591,21 @@ function close(use: ToolUse): void {
   use.isClosed = true
 }
 
-/** Returns whether two events of one id show the same tool use. Closed tool uses are not compared. */
+/**
+ * Returns whether two events with the same id have the same tool use. Closed tool uses have no content to
+ * compare, so they count as the same.
+ */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.isClosed === true ||
   one.text === other.text ||
   getToolUseFingerprint(one, one.text) === getToolUseFingerprint(other, other.text)
 
-/** Maximum nesting of an input. Its event is one level more. */
+/** Maximum nesting depth of an input. The event around it has one more level. */
 export const maxInputDepth = 100
 
 /**
- * Returns a short fingerprint of a tool use that does not depend on the order of the input's keys. Numbers
- * with another source text and duplicate keys make another fingerprint. `text` is an object that contains the
- * input.
+ * Returns a hash of a tool use. The order of the input's keys does not change the hash; duplicate keys and
+ * the source text of numbers do. `text` is the JSON text of an object with the field `input`.
  */
 export function getToolUseFingerprint(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
@@ -614,9 +624,9 @@ export function getToolUseFingerprint(
   return createHash('sha256').update(whole).digest('base64')
 }
 
-/** Returns whether a session that is idle for this reason may wait for answers. */
+/** Returns whether a session that is idle for this reason may wait for replies. */
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 
-/** Returns whether no answer to a tool use continues the session after this reason. */
+/** Returns whether replies cannot continue a session that is idle for this reason. */
 const isStuck = (reason: string | undefined) =>
   reason === 'retries_exhausted' || reason === 'budget_reached' || reason === 'refusal'

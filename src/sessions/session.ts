@@ -10,9 +10,9 @@ import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { formatSessionCommand } from './session-command.ts'
 
 export interface BetaOptions {
-  /** `--beta`; false with `--no-beta`. */
+  /** Values of `--beta`; false for `--no-beta`. */
   beta?: string[] | false
-  /** False with `--no-validate`. */
+  /** False for `--no-validate`. */
   validate?: boolean
 }
 
@@ -34,33 +34,33 @@ export const betaFlags = (unchecked = 'accept undocumented betas'): Option[] => 
   new Option('--no-validate', unchecked),
 ]
 
-/** Parts of every request to a session: the values of its path, and the service's headers. */
+/** Parts that all requests to a session have in common. */
 export interface SessionRequestParts {
   params: { session: string }
   headers: Record<string, string>
   /** Command that shows whether sent events arrived. */
   inspectCommand: string
-  /** The deadline of the run, or a narrower one. */
+  /** The command's deadline, or an earlier one. */
   deadline: Deadline
   /** Throws a `CliError` if another run has taken the lock of this run. */
   requireLock?: () => void
 }
 
-/** A session, its caller and its settings. */
+/** Everything that is needed to send requests to a session. */
 export interface SessionAccess {
   context: Context
   caller: Caller
   parts: SessionRequestParts
 }
 
-/** Returns a session with its caller and settings. Throws a usage error if no session is named. */
+/** Reads the settings and the session id. Throws a usage error if no session is named. */
 export async function accessSession(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
   const parts = createSessionRequestParts(context, settings, options)
   return { context, settings, parts, caller: createCaller(context, settings) }
 }
 
-/** Returns the parts of every request to a session. Throws a usage error if no session is named. */
+/** Creates the request parts of a session. Throws a usage error if no session is named. */
 export function createSessionRequestParts(
   context: Context,
   settings: ResolvedSettings,
@@ -69,7 +69,7 @@ export function createSessionRequestParts(
   const session = given?.trim()
   if (!session)
     throw usageError(
-      `no session: give it by -s ID or PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,
+      `no session: use -s ID or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
     )
   return {
     params: { session },
@@ -79,7 +79,10 @@ export function createSessionRequestParts(
   }
 }
 
-/** Returns the session service's own headers, with the betas. Throws a `CliError` for a beta that is not allowed. */
+/**
+ * Creates the session service's own headers, including betas. Throws a `CliError` for an undocumented beta,
+ * unless `--no-validate` is set.
+ */
 export function createServiceHeaders(
   context: Context,
   { values, origins }: ResolvedSettings,
@@ -93,7 +96,7 @@ export function createServiceHeaders(
     line.toLowerCase().startsWith(`${values.vendor}-beta:`.toLowerCase()),
   )
   if (!given.every((id) => betaForm.test(id)))
-    throw usageError('--beta takes one beta, without blanks and commas: repeat it for more')
+    throw usageError('--beta takes one id without blanks or commas; repeat the flag for more')
   if (!isReplaced && validate) {
     const problem = findUndocumentedBeta(given)
     if (problem !== undefined) throw usageError(`--beta: ${problem}`)
@@ -103,8 +106,8 @@ export function createServiceHeaders(
 }
 
 /**
- * Throws a usage error if PARLEY_SESSION names the session and the first word looks like another session,
- * because the word would be sent as a message. `asText` explains how to send the word anyway.
+ * Throws a usage error if PARLEY_SESSION is set and the first word looks like a session id, because the word
+ * would be sent as a message. `asText` explains how to send it anyway.
  */
 export function refuseSessionWord(
   { host }: Context,
@@ -114,10 +117,13 @@ export function refuseSessionWord(
 ): void {
   const [prefix] = /^[A-Za-z]+_/.exec(host.env.PARLEY_SESSION ?? '') ?? []
   if (session !== undefined || prefix === undefined || !word.startsWith(prefix)) return
-  if (/^[\w-]+$/.test(word)) throw usageError(`'${word}' looks like a session: -s ${word} names one${asText}`)
+  if (/^[\w-]+$/.test(word)) throw usageError(`'${word}' looks like a session id: use -s ${word}${asText}`)
 }
 
-/** Throws a `CliError` for an undocumented beta. A profile's betas were checked, or confirmed, by `config set`. */
+/**
+ * Throws a `CliError` for an undocumented beta from a flag or the environment. `config set` has already
+ * checked the betas of a profile.
+ */
 function requireDocumented(betas: readonly string[], origin: ResolvedSettings['origins']['betas']): void {
   if (origin?.source !== 'flag' && origin?.source !== 'environment') return
   const problem = findUndocumentedBeta(betas)

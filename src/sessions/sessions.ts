@@ -27,8 +27,7 @@ import { describeUsage } from './usage-text.ts'
 
 type SessionRecord = Record<string, unknown> & { id: string }
 
-// Returns whether a value is a session. A problem report has `title` and `status` like a session, so a
-// session must have an id.
+// An error body can have `title` and `status` like a session, so a session must have an id.
 const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
@@ -79,7 +78,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   if (count === 0) messages.note('no sessions')
 }
 
-/** Returns a session as id, status, title and time of the last change. */
+/** Returns the columns of a session: id, status, title and time of the last change. */
 const toRow = ({ id, status, title, updated_at: updated, created_at: created }: SessionRecord): string[] => [
   id,
   asText(status),
@@ -87,7 +86,9 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
   asText(updated) || asText(created),
 ]
 
-/** The title comes last, because a terminal cuts the last cell. */
+/**
+ * Returns the columns for a terminal. The title comes last, because the last column is cut if it is too wide.
+ */
 function toTableRow(session: SessionRecord): string[] {
   const [id = '', status = '', title = '', timestamp = ''] = toRow(session)
   const local = toLocalTime(timestamp)
@@ -127,7 +128,7 @@ export async function createSession(context: Context, options: CreateOptions): P
 
 const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)} was created`
 
-/** Adds the id to a failure, because a second session would cost money. */
+/** Adds the id of the created session to a failure, so that nobody creates and pays for a second one. */
 function addSessionId(failure: CliError, session: SessionRecord): CliError {
   const isOutput = failure.kind === 'file'
   return failure.with({
@@ -139,8 +140,9 @@ function addSessionId(failure: CliError, session: SessionRecord): CliError {
 }
 
 /**
- * Reads a session. With `--raw` it reads the whole response. Otherwise it reads only until the session is complete, so
- * that a body that is cut or stays open after it does no harm. Throws a `CliError` if the response is not a session.
+ * Reads a session from a response. Without `--raw` it stops reading at the end of the session's JSON, so a
+ * response that is cut or stays open after that is still valid. Throws a `CliError` if the response is not a
+ * session.
  */
 async function receiveSession(
   { flags }: Context,
@@ -153,7 +155,7 @@ async function receiveSession(
   let first: unknown
   for await (const chunk of response.body) {
     collected.add(chunk)
-    // Only the first value counts, because a web page may contain an object with an id.
+    // Only the first JSON value counts, because a login page may contain an object with an id.
     const [json] = first === undefined ? splitter.push(decoder.decode(chunk, { stream: true })) : []
     if (json === undefined) continue
     first = tryParseJson(json) ?? json
@@ -171,7 +173,7 @@ async function receiveSession(
   throw failure.with({ response: { ...response, bytes } })
 }
 
-/** Returns the body of `-i` with the fields of the flags. Throws a usage error. */
+/** Returns the JSON body from `-i` and the flags. Throws a usage error for missing or invalid fields. */
 async function readCreateBody(
   { input }: Context,
   { agent, environment, title, input: path }: CreateOptions,
@@ -207,7 +209,7 @@ const isMissing = (value: unknown): boolean =>
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
-/** The longest label of `sessions show`. */
+/** Width of the longest label of `sessions show`. */
 const labelColumns = 'may wait for'.length
 
 /** Prints a session's status and usage, the tool uses that wait, and the command that answers. */

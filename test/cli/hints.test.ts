@@ -159,7 +159,7 @@ test.each([
 ])('P62: events %s rejects a first word that looks like a session id', async (verb, more) => {
   const env = { PARLEY_SESSION: 'sesn_1' }
   const message = await usageError(['events', verb, 'sesn_2', ...more], env)
-  expect(message).toMatch(/^'sesn_2' looks like a session: -s sesn_2 names one/)
+  expect(message).toMatch(/^'sesn_2' looks like a session id: use -s sesn_2/)
 })
 
 test.each([

@@ -213,14 +213,14 @@ test('the client sends no result for an unknown tool use', () => {
 
 test("only a client's reply to the named tool use counts as a reply", () => {
   const state = after('use1 use2 mcp1 confirm1:use1 ran1:use2 run2')
-  expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id) !== undefined)).toEqual([true, true, false])
-  expect(['use1', 'use2', 'mcp1'].map((id) => state.answerTo(id)?.isReply ?? false)).toEqual([
+  expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id) !== undefined)).toEqual([true, true, false])
+  expect(['use1', 'use2', 'mcp1'].map((id) => state.getAnswer(id)?.isReply ?? false)).toEqual([
     true,
     false,
     false,
   ])
   const words = ['confirm3:use1', 'mcpran3:mcp1', 'ran3:use9', 'confirm3', 'late3:use1']
-  expect(words.map((word) => state.toolUseOf(toEvent(word))?.id)).toEqual([
+  expect(words.map((word) => state.findAnsweredToolUse(toEvent(word))?.id)).toEqual([
     'use1',
     'mcp1',
     undefined,

@@ -200,7 +200,7 @@ export function createEventPrinter(
  */
 function describe({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toRow(event)
-  const tool = state.toolUseOf(event)?.name
+  const tool = state.findAnsweredToolUse(event)?.name
   if (!tool) return `${type} ${text}`
   return `${type} ${tool}${event.is_error === true ? ' failed' : ''}${text === '' ? '' : ': '}${text}`
 }

@@ -50,7 +50,7 @@ export class Denials {
    * a list that was read at an idle event proves that a tool use had no reply.
    */
   drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
-    this.#ran = this.#ran.filter(({ use }) => !state.answerTo(use.id)?.isReply)
+    this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
     // A child thread may wait for the result of an allowed tool use while the session is idle.
     const pending = new Set(state.pendingInThreads)

@@ -330,7 +330,7 @@ export class Replies {
     const { context } = this.#run
     const reply = this.#getReply(use.id)
     if (reply.is !== 'in-doubt') return
-    const answer = seen.answerTo(use.id)
+    const answer = seen.getAnswer(use.id)
     if (answer) {
       const result = answer.decision
       const isOther = result !== undefined && result !== this.#findDecision(use.id)

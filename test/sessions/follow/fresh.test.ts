@@ -119,7 +119,7 @@ describe("refresh of a followed session's state", () => {
     deliver({ id: 'c', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' })
     await follower.refresh()
     expect(follower.state.pending).toEqual(['t1'])
-    expect(follower.state.answerTo('t2')?.isReply).toBe(true)
+    expect(follower.state.getAnswer('t2')?.isReply).toBe(true)
     const { value } = await news.next()
     expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['c'])
   })
