@@ -38,7 +38,7 @@ export default {
     if (await caller.preview(endpoints.followEvents, createStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
-    const print = createEventPrinter(context, { isAside: ids, markdown })
+    const print = createEventPrinter(context, { isStdoutReserved: ids, markdown })
     const following = { showPast: hasHistory ? print : undefined, followsForever }
     const follower = await openFollower({ context, caller, parts }, following)
     try {

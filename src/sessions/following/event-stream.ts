@@ -11,24 +11,28 @@ import { type EventItem, readEventItem } from '../../wire/sessions/events-page.t
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
 /**
- * Maximum length of unread events, in characters. Then reading pauses, because more events would leave V8's
- * young generation.
+ * Maximum length of unread events, in characters. More events would leave V8's young generation, so reading
+ * pauses.
  */
 const maxUnreadLength = 2 ** 20
 
-/** A session's events over one connection, while they happen. Reading does not wait for a consumer. */
+/**
+ * Reads a session's events from one connection while they happen. The reader does not wait for a consumer,
+ * until too many events are unread.
+ */
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
   readonly #decoder: SseDecoder
   readonly #lastId: string | undefined
-  #arrived: EventItem[] = []
+  #items: EventItem[] = []
   /** Number of consumed events. */
   #taken = 0
-  #size = 0
+  #unreadLength = 0
   #end: { error?: unknown } | undefined
-  /** Wakes the consumer that waits for an event, or the reader that waits for space. */
+  /** Ends the wait of the consumer in `next`. */
   #wake = () => {}
+  /** Ends the reader's pause. */
   #resumeReading = () => {}
 
   constructor(response: OpenResponse, timers: Timers, lastId: string | undefined) {
@@ -45,7 +49,7 @@ export class EventStream {
    * deadline has passed.
    */
   async next(wait: number): Promise<EventItem | 'silence' | 'end'> {
-    if (this.#arrived.length === this.#taken && !this.#end) await this.#comes(wait)
+    if (this.#items.length === this.#taken && !this.#end) await this.#waitForItem(wait)
     const [item] = this.#take(1)
     if (item) return item
     if (!this.#end) return 'silence'
@@ -60,12 +64,12 @@ export class EventStream {
 
   /** Returns all unread events. */
   takeAll(): EventItem[] {
-    const items = this.#take(this.#arrived.length)
+    const items = this.#take(this.#items.length)
     if (items.length > 0) this.#wake()
     return items
   }
 
-  /** Id after which another connection may resume, if the service sent one. */
+  /** Last event id of the stream, if the service sent one. The next connection can resume after it. */
   get lastId(): string | undefined {
     return this.#decoder.lastId() ?? this.#lastId
   }
@@ -76,19 +80,19 @@ export class EventStream {
   }
 
   #take(count: number): EventItem[] {
-    const items = this.#arrived.slice(this.#taken, this.#taken + count)
+    const items = this.#items.slice(this.#taken, this.#taken + count)
     this.#taken += items.length
     // Removing the first element for each event would be quadratic, so consumed events are removed together.
-    if (this.#taken * 2 >= this.#arrived.length) {
-      this.#arrived = this.#arrived.slice(this.#taken)
+    if (this.#taken * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#taken)
       this.#taken = 0
     }
-    for (const { text } of items) this.#size -= text.length
-    if (this.#size < maxUnreadLength) this.#resumeReading()
+    for (const { text } of items) this.#unreadLength -= text.length
+    if (this.#unreadLength < maxUnreadLength) this.#resumeReading()
     return items
   }
 
-  async #comes(wait: number): Promise<void> {
+  async #waitForItem(wait: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const cancel = schedule(this.#timers, wait, resolve)
       this.#wake = () => {
@@ -101,10 +105,10 @@ export class EventStream {
   async #read(): Promise<void> {
     try {
       for await (const item of readItems(this.#response, this.#decoder)) {
-        this.#arrived.push(item)
-        this.#size += item.text.length
+        this.#items.push(item)
+        this.#unreadLength += item.text.length
         this.#wake()
-        if (this.#size >= maxUnreadLength)
+        if (this.#unreadLength >= maxUnreadLength)
           await new Promise<void>((resolve) => {
             this.#resumeReading = resolve
           })
@@ -131,17 +135,17 @@ export async function openEventStream(
   timers: Timers,
   lastId?: string,
 ): Promise<EventStream> {
-  const answer = await caller.open(endpoints.followEvents, withLastId(createStreamRequest(parts), lastId))
-  const type = answer.headers['content-type'] ?? ''
-  if (answer.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
-    throw answer.complete(await explainWrongAnswer(answer, timers))
+  const response = await caller.open(endpoints.followEvents, withLastId(createStreamRequest(parts), lastId))
+  const type = response.headers['content-type'] ?? ''
+  if (response.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
+    throw response.complete(await describeOtherResponse(response, timers))
   }
-  return new EventStream(answer, timers, lastId)
+  return new EventStream(response, timers, lastId)
 }
 
 /**
- * Adds the last event id to the request. An event stream may send any id, and an id that is not a valid
- * header is dropped.
+ * Adds the header Last-Event-ID to the request. A stream may send any id, so an id that is not a valid header
+ * value is left out.
  */
 const withLastId = (parts: RequestParts, lastId: string | undefined): RequestParts =>
   lastId !== undefined && /^[\x21-\x7e]{1,1000}$/.test(lastId)
@@ -162,28 +166,25 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
 }
 
 /**
- * A cut or silent stream counts as ended, because the follower connects again. A passed deadline ends the
- * run.
+ * Treats a cut or silent stream as ended, because the follower connects again. Rethrows a passed deadline,
+ * which ends the run.
  */
 function ignoreCut(error: unknown): { done: true; value: undefined } {
   if (error instanceof CliError && !error.details.deadline) return { done: true, value: undefined }
   throw error
 }
 
-/**
- * Maximum size of an answer that is not an event stream, in bytes, and maximum time to read it, in
- * milliseconds.
- */
-const [maxWrongAnswerBytes, maxReadingMs] = [256 * 1024, 5000]
+/** Limits for reading a response that is not an event stream, because it may never end. */
+const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
 
 /**
- * Returns the failure for an answer that is not an event stream: an error by its type, otherwise an error
- * that describes the answer. The answer may never end, so it is read for a limited time.
+ * Returns the failure for a response that is not an event stream: the service's error if the body contains
+ * one, otherwise the content type.
  */
-async function explainWrongAnswer(response: HttpResponse, timers: Timers): Promise<CliError> {
+async function describeOtherResponse(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
   const cancel = schedule(timers, maxReadingMs, () => response.close())
-  const bytes = await readBody(response.body, maxWrongAnswerBytes).finally(cancel)
+  const bytes = await readBody(response.body, maxOtherBodyBytes).finally(cancel)
   const text = decodeBodyText(bytes, headers['content-type'])
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']

@@ -5,146 +5,159 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 
-/** An event of the session's log. Its content may be dropped later. */
+/** An event in the log of the session. Its content may be dropped later. */
 export interface LoggedEvent {
   event: SessionEvent
   /** This process sent the event. */
   readonly isOurs: boolean
-  /** The service accepted the event, and has not shown it yet. */
+  /** The service accepted the event, but no list or stream has contained it yet. */
   readonly isAssumed: boolean
-  /** False for an answer that the session did not wait for. */
+  /** False for a reply to a tool use for which the session did not wait. */
   hasEffect: boolean
 }
 
 /** An event of the turn. */
-interface Moment {
+interface TurnEvent {
   entry: LoggedEvent
-  /** The turn began with this event. */
+  /** The event is the task that began the turn. */
   isTask: boolean
 }
 
-/** The turn that is followed: the events since its task, in their order. */
+/** The turn that parley follows: a task and the events after it, in order. */
 export class FollowedTurn {
-  #moments: Moment[] = []
-  /** The follower, or an earlier run, has sent the task, so no other task begins a turn. */
+  #events: TurnEvent[] = []
+  /** This run or an earlier run sent the task. Tasks of other clients then begin no turn. */
   hasOwnTask = false
-  /** The session has shown events of clients, which some services omit. */
+  /** Lists or streams contain the events of clients. Some services omit them. */
   showsClients = false
-  /** The session worked on another client's task when the followed task arrived. */
+  /** The session was working on another client's task when the followed task arrived. */
   isBehindAnother = false
-  #ownIds: ReadonlySet<string> = new Set()
+  #earlierTaskIds: ReadonlySet<string> = new Set()
 
-  /** Prepares for sent events. If a task is among the events, no other task begins a turn. */
+  /**
+   * Records the events that this run sends. If one of them is a task, other clients' tasks no longer begin a
+   * turn.
+   */
   begin(sent: readonly SessionEvent[]): void {
     this.hasOwnTask ||= sent.some(isTask)
   }
 
-  /** Sets the ids of a task that an earlier run sent. If there are ids, no other task begins a turn. */
+  /**
+   * Sets the event ids of a task that an earlier run sent. If there are any, other clients' tasks no longer
+   * begin a turn.
+   */
   recognize(ids: ReadonlySet<string>): void {
-    this.#ownIds = ids
+    this.#earlierTaskIds = ids
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Adds the newest event. Returns whether a turn begins with the event. */
+  /** Adds the newest event. Returns whether the event begins a turn. */
   add(entry: LoggedEvent): boolean {
     const { event, isAssumed } = entry
     if (isAssumed) {
-      // The turn has no events yet, so its task will be among the first events.
-      if (isTask(event)) this.#moments = []
+      // The task will be added again, as the first event of its turn, when a list or stream contains it.
+      if (isTask(event)) this.#events = []
       return false
     }
     this.showsClients ||= isOfClient(event)
-    const isOurs = entry.isOurs || (event.id !== undefined && this.#ownIds.has(event.id))
+    const isOurs = entry.isOurs || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
     const beginsTurn = isTask(event) && (isOurs || !this.hasOwnTask)
-    if (beginsTurn) this.#moments = []
-    this.#moments.push({ entry, isTask: beginsTurn })
+    if (beginsTurn) this.#events = []
+    this.#events.push({ entry, isTask: beginsTurn })
     return beginsTurn
   }
 
   /** Drops all events. The caller adds them again in another order. */
   restart(): void {
-    this.#moments = []
+    this.#events = []
     this.showsClients = false
   }
 
   /** Iterates over the events since the task. Most of these events have only a type and ids. */
-  *events(): Generator<SessionEvent> {
-    for (const { entry } of this.#moments) yield entry.event
+  *readEvents(): Generator<SessionEvent> {
+    for (const { entry } of this.#events) yield entry.event
   }
 
   /**
-   * The id of the task that this process has sent, as the session shows the task. The receipt may have
-   * another id.
+   * Id of the task that this process sent, in the form that the session's events have. The receipt's id may
+   * differ.
    */
   get taskId(): string | undefined {
-    const [first] = this.#moments
+    const [first] = this.#events
     return first?.isTask && first.entry.isOurs ? first.entry.event.id : undefined
   }
 
   /**
-   * The last message of the agent in the main thread since the task. The message is the answer once the
-   * session is idle. Before another client's task, the message is the answer only if all workflow runs had
-   * ended, because the agent answers after the runs.
+   * The agent's last message in the main thread since the task. It is the answer once the session is idle. If
+   * another client sent a task, the message counts only if all workflow runs had ended before that task,
+   * because the agent answers after its workflow runs.
    */
   get answer(): SessionEvent | undefined {
-    const own = this.#own.slice(this.#start)
-    if (this.foreign && hasOpenRun(own)) return undefined
+    const own = this.#ownEvents.slice(this.#start)
+    if (this.otherTask && hasOpenRun(own)) return undefined
     return own.findLast(({ entry }) => isMessage(entry.event))?.entry.event
   }
 
-  /** The task waits for the end of the turn of another client. */
+  /** The task waits until another client's turn has ended. */
   get isQueued(): boolean {
-    return this.#start === this.#moments.length
-  }
-
-  /** The first task of another client after the sent task, and whether the session was interrupted before it. */
-  get foreign(): { task: SessionEvent; isInterrupted: boolean } | undefined {
-    const own = this.#own
-    const next = this.#moments[own.length]
-    return next && { task: next.entry.event, isInterrupted: endsInterrupted(own) }
-  }
-
-  /** The last event that had an effect and came from a client was an interrupt. */
-  get isInterrupted(): boolean {
-    return endsInterrupted(this.#moments)
-  }
-
-  /** The last event was a message of the agent or an interrupt, so the turn may have ended. */
-  get mayHaveEnded(): boolean {
-    return hasLast(this.#moments, mayEnd)
+    return this.#start === this.#events.length
   }
 
   /**
-   * Index of the first event of the turn itself. A queued task waits until the session stops and works again.
+   * The first task that another client sent after the followed task. `isInterrupted`: the session was
+   * interrupted before that task.
+   */
+  get otherTask(): { task: SessionEvent; isInterrupted: boolean } | undefined {
+    const own = this.#ownEvents
+    const next = this.#events[own.length]
+    return next && { task: next.entry.event, isInterrupted: endsInterrupted(own) }
+  }
+
+  /** The last effective event of a client was an interrupt. */
+  get isInterrupted(): boolean {
+    return endsInterrupted(this.#events)
+  }
+
+  /** The last event is a message of the agent or an interrupt, so the turn may have ended. */
+  get mayHaveEnded(): boolean {
+    return hasLast(this.#events, mayEnd)
+  }
+
+  /**
+   * Index of the first event after the session began to work on the task. If the task was queued, that is
+   * after the session has stopped and works again.
    */
   get #start(): number {
     if (!this.isBehindAnother) return 0
-    const end = this.#moments.findIndex(({ entry }) => endsTurn(entry.event))
-    const start = this.#moments.findIndex(({ entry }, i) => end >= 0 && i > end && isRunning(entry.event))
-    return start < 0 ? this.#moments.length : start
+    const end = this.#events.findIndex(({ entry }) => endsTurn(entry.event))
+    const start = this.#events.findIndex(({ entry }, i) => end >= 0 && i > end && isRunning(entry.event))
+    return start < 0 ? this.#events.length : start
   }
 
-  /** The events up to a task of another client. If the session does not show the sent task, nothing ends its turn. */
-  get #own(): readonly Moment[] {
-    const end = this.#moments.findIndex((moment) => this.#isForeign(moment))
-    return this.#moments[0]?.isTask && end > 0 ? this.#moments.slice(0, end) : this.#moments
+  /**
+   * The events before another client's task. Returns all events if the session's events do not contain the
+   * sent task.
+   */
+  get #ownEvents(): readonly TurnEvent[] {
+    const end = this.#events.findIndex((each) => this.#isOtherTask(each))
+    return this.#events[0]?.isTask && end > 0 ? this.#events.slice(0, end) : this.#events
   }
 
-  /** A task of another client ends the turn of the sent task. */
-  #isForeign({ entry, isTask: beginsTurn }: Moment): boolean {
+  /** Returns whether another client's task ends the turn of the followed task. */
+  #isOtherTask({ entry, isTask: beginsTurn }: TurnEvent): boolean {
     return this.hasOwnTask && !beginsTurn && isTask(entry.event)
   }
 }
 
-/** Returns whether `test` is true for the last event for which it is defined. */
-function hasLast(moments: readonly Moment[], test: (event: SessionEvent) => boolean | undefined): boolean {
-  const last = moments.findLast(({ entry }) => test(entry.event) !== undefined)
+/** Returns the result of `test` for the last event for which the result is not `undefined`. */
+function hasLast(events: readonly TurnEvent[], test: (event: SessionEvent) => boolean | undefined): boolean {
+  const last = events.findLast(({ entry }) => test(entry.event) !== undefined)
   return last !== undefined && test(last.entry.event) === true
 }
 
-function hasOpenRun(moments: readonly Moment[]): boolean {
+function hasOpenRun(events: readonly TurnEvent[]): boolean {
   const open = new Set<unknown>()
-  for (const { entry } of moments) {
+  for (const { entry } of events) {
     const { type, workflow_run_id: id } = entry.event
     if (type === 'workflow_run.created') open.add(id)
     if (type === 'workflow_run.status_ended') open.delete(id)
@@ -152,9 +165,9 @@ function hasOpenRun(moments: readonly Moment[]): boolean {
   return open.size > 0
 }
 
-const endsInterrupted = (moments: readonly Moment[]): boolean =>
+const endsInterrupted = (events: readonly TurnEvent[]): boolean =>
   hasLast(
-    moments.filter(({ entry }) => entry.hasEffect),
+    events.filter(({ entry }) => entry.hasEffect),
     isInterrupt,
   )
 
@@ -163,7 +176,7 @@ export const isMessage = (event: SessionEvent): boolean =>
 
 /**
  * Returns whether the turn may end with this event. Returns `undefined` for spans, usage and unknown types,
- * which may follow the end of a turn.
+ * which may also follow the end of a turn.
  */
 function mayEnd(event: SessionEvent): boolean | undefined {
   if (isMessage(event) || isInterrupt(event)) return true

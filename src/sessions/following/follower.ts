@@ -16,29 +16,29 @@ import { SeenEvents } from './seen-events.ts'
 export interface FollowOptions {
   /** Receives the earlier events page by page. */
   showPast?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
-  /** Follows the session beyond its stops, until it is terminated or deleted. */
+  /** Continues after the session stops, until it is terminated or deleted. */
   followsForever?: boolean
   /** Throws a usage error for a session without events. */
   needsPast?: boolean
-  /** Ids of a task that an earlier run sent. With such ids, no other task begins a turn. */
+  /** Event ids of a task that an earlier run sent. Other clients' tasks then begin no turn. */
   ownTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** Maximum age of a list before a reply, in milliseconds. */
+/** If the last list is older, it is read again before a reply is sent. */
 const maxListAgeMs = 1_000
 
-/** Maximum time to wait for a list that shows an idle event. */
+/** Maximum time for one reading of the list after an idle event. */
 const maxIdleListWaitMs = 10_000
 
 /** Maximum time for all readings of the list after an idle event. */
 const maxEndMs = 30_000
 
-/** Maximum number of new events that are searched, newest first, for the end of the last list. */
+/** After this number of new events, reading backwards stops, and the whole list is read. */
 const maxNewEvents = 10_000
 
 /**
- * Reads the earlier events and opens a stream before anything is sent. Throws a `CliError`, of kind `stopped`
- * if the deadline cut a request.
+ * Reads the earlier events and opens a stream. The caller can then send events and miss none of their
+ * consequences. Throws a `CliError`, of kind `stopped` if the deadline passed.
  */
 export async function openFollower(access: SessionAccess, options: FollowOptions = {}): Promise<Follower> {
   const follower = new Follower(access, options.followsForever)
@@ -51,7 +51,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
   }
 }
 
-/** Progress of following, for the status line. */
+/** Figures for the progress line. */
 interface FollowProgress {
   events: number
   toolUses: number
@@ -66,13 +66,12 @@ export class Follower {
   readonly #followsForever: boolean
   readonly #endProgressLines: () => void
   readonly #seen = new SeenEvents()
-  /** State of the session after the received events. */
+  /** State of the session after all received events. */
   readonly state = this.#seen.state
   /** The turn of the sent task, otherwise the last turn of the session. */
   readonly turn = this.#seen.turn
   /**
-   * Failure that prevented the last reading of the list. The stream may have omitted events, such as the
-   * answer.
+   * Failure of the last reading of the list. The stream alone may have omitted events, such as the answer.
    */
   unreadEnd: CliError | undefined
   #policy: ReconnectPolicy
@@ -81,13 +80,13 @@ export class Follower {
   #stream: EventStream | undefined
   #isWoken = false
   /**
-   * Time of the last list by both clocks: the wall clock may be set back, the monotonic clock stops during a
-   * suspend.
+   * Time of the last list by two clocks: the wall clock may be set back, and the monotonic clock stops while
+   * the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
-  /** The service is known or assumed to honour the requested order. */
+  /** False if the service ignores the requested order of a list. */
   #hasOrder = true
-  /** Events that are in the state but were not emitted yet. */
+  /** Events that were added to the state but not emitted yet. */
   readonly #unshown: EventItem[] = []
 
   constructor(access: SessionAccess, followsForever = false) {
@@ -101,7 +100,7 @@ export class Follower {
       : printProgressLines(context, () => describeProgress(this.progress, context.host.timers.now()))
   }
 
-  /** Returns whether the service never showed that it worked on all sent events. */
+  /** The service has not shown that it worked on all sent events. */
   get isUndone(): boolean {
     return this.#seen.isUndone
   }
@@ -123,16 +122,15 @@ export class Follower {
   }
 
   /**
-   * Emits new events in batches until the session stops; with `sent`, only events after the sent events. A
-   * batch may be empty; the first batch precedes every decision. Between two batches the caller may send more
-   * events and add them to the state. After a stop the caller may send more events and follow again. Throws a
-   * `CliError`.
+   * Emits new events in batches until the session stops; with `sent`, only events after the sent ones. A
+   * batch may be empty. Between two batches the caller may send events and add them to the state. After a
+   * stop, the caller may send events and call `news` again. Throws a `CliError`.
    */
   async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
     this.#policy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
-    /** Number of readings of the list for this idle event. */
+    /** Number of times that the list was read for this idle event. */
     let polls = 0
     for (;;) {
       if (effect.do !== 'show' && (this.#isWoken || this.#unshown.length > 0)) {
@@ -149,7 +147,7 @@ export class Follower {
         if (effect.items.length > 0) this.#policy = new ReconnectPolicy(this.#access)
         this.#count(effect.items)
         yield effect.items
-        // Time spent on the events does not count as silence from the service.
+        // The caller's time for the events does not count as silence of the service.
         this.#policy.addResponse()
         input = { is: 'shown' }
       } else {
@@ -167,13 +165,13 @@ export class Follower {
   }
 
   /**
-   * Adds to the state all events that the stream has delivered. If the last list is older than a second or
-   * `isForced` is set, also adds all events of the list. `news` emits these events later. May be called at
-   * any time. Throws a `CliError` if the list cannot be read.
+   * Adds all events that the stream has delivered to the state. Also adds all events of the list, if the last
+   * list is older than a second or `isForced` is set. `news` emits these events later. May be called at any
+   * time. Throws a `CliError` if the list cannot be read.
    */
   async refresh(isForced = false): Promise<void> {
     requireTime(this.#access.parts.deadline)
-    // Lets Node read the socket, so that the stream has every event that has arrived.
+    // Lets Node read the socket first, so that the stream has every event that has arrived.
     await this.#access.context.host.timers.wait(0)
     this.#takeStreamed()
     if (isForced || this.#isListOld()) await this.#takeList()
@@ -185,23 +183,23 @@ export class Follower {
   }
 
   /**
-   * Queries the session resource. If the resource says that the session is running, the list lags, and its
-   * stop does not count.
+   * Checks a finished turn against the session resource. If the resource is still running, the list lags
+   * behind, and the session counts as working.
    */
-  async doubtStop(): Promise<void> {
+  async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
     const session = await readSession(this.#access)
     if (session?.status === 'running' || session?.status === 'rescheduling')
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
 
-  /** Adds a list that the caller has read. `news` emits its new events later. */
+  /** Adds a list that the caller has read. `news` emits the new events later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#unshown.push(item)
   }
 
-  /** Makes `news` emit an empty batch soon, because the caller changed the state. */
+  /** Makes `news` emit a batch soon, even an empty one, because the caller changed the state. */
   wake(): void {
     this.#isWoken = true
     this.#stream?.wake()
@@ -242,7 +240,10 @@ export class Follower {
     return list
   }
 
-  /** Returns the events that the list has shown since it was last read, if the service's order allows it. */
+  /**
+   * Reads the list backwards as far as the end of the last list. Returns `undefined` if the service does not
+   * list in the requested order.
+   */
   async #readNewest(parts: RequestParts): Promise<EventItem[] | undefined> {
     if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
     const newest: EventItem[] = []
@@ -273,8 +274,8 @@ export class Follower {
   }
 
   /**
-   * Adds events that the stream omitted before an idle event. Reads the list again only if the list does not
-   * show this idle event yet.
+   * Reads the list after an idle event, because the stream may have omitted events before it. The caller
+   * repeats this until the list contains the idle event.
    */
   async #listAfterIdle(attempt: number): Promise<void> {
     const { messages } = this.#access.context

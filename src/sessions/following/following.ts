@@ -7,10 +7,10 @@ import { getKey, type SeenEvents } from './seen-events.ts'
  * at once, but only events since the stream was opened. To emit each event once and in order, the follower has
  * three states:
  *
- * - joining: a stream was opened. Only a list can show the events before its first event.
- * - comparing: the stream's first event is held back until the list shows this event, or was read often
+ * - joining: a stream was opened. Only a list contains the events before its first event.
+ * - comparing: the stream's first event is held back until a list contains it, or until the list was read often
  *   enough.
- * - current: list and stream have met. Events of the stream are the next events.
+ * - current: a list has contained an event of the stream. From now on, the stream's events are the next events.
  *
  * While the follower searches for the events that it sent, it holds back new events, because it cannot tell
  * which of them came later.
@@ -19,16 +19,16 @@ import { getKey, type SeenEvents } from './seen-events.ts'
  * the service has not yet worked on the sent events, the follower waits up to `maxTurnDelayMs` for it to
  * start.
  *
- * Some services send no idle event after a plain turn (public clients, 4). If the agent has sent a message
- * and the stream stays silent, the follower queries the session resource before it reads the list. If the
- * resource is idle and the list has nothing new, the session counts as idle until the next event. The same
- * holds if the last workflow run ended while the session was idle, and no idle event follows.
+ * Some services send no idle event after a turn without tool uses. If the agent has sent a message and the stream
+ * stays silent, the follower queries the session resource before it reads the list. If the resource is idle and
+ * the list has no new event, the session counts as idle until the next event. The same rule applies if the last
+ * workflow run ended while the session was idle, and no idle event follows.
  *
- * A running session in which only tool uses of child threads wait, and nothing is known to work, counts as
- * waiting after the same silence.
+ * After the same silence, a running session counts as waiting if tool uses of its child threads wait and no work is
+ * known to be in progress.
  *
- * `pauses` are the times to listen to the stream before each reading of the list, `waits` the pauses without
- * any action.
+ * Between two readings of the list, the follower listens to the stream for a time of `pauses`, or waits for a time
+ * of `waits` without listening. Both are in milliseconds.
  */
 export type FollowState = Tracking &
   (
@@ -39,15 +39,15 @@ export type FollowState = Tracking &
 
 /** Data of every state. */
 interface Tracking {
-  /** Grows with each received event. */
+  /** Changes with each received event. */
   readonly seen: SeenEvents
-  /** Follows the session until it is terminated or deleted. */
+  /** Continues after the session stops, until it is terminated or deleted. */
   readonly followsForever: boolean
   /** Monotonic time until which the stream must stay silent before an idle event counts. */
   readonly settlesAt?: number
   /**
-   * Time of the next reading of the list during a search or a doubt about an idle event, and the number of
-   * readings, because the pauses grow.
+   * Monotonic time of the next reading of the list, while sent events are searched for or an idle event is
+   * not certain. `polls` counts these readings, because the pauses between them grow.
    */
   readonly pollAt?: number
   readonly polls: number
@@ -55,11 +55,11 @@ interface Tracking {
   readonly searchingSince?: number
 }
 
-/** Result of an effect. */
+/** Result of an effect, or another input. */
 export type FollowInput =
   /**
-   * The whole list. `isQuiet`: the list was read after a long silence. `status`: status of
-   * the session resource before the reading, if known.
+   * All events, or those that are new since the last list. `isQuiet`: the list was read after a long silence.
+   * `status`: status of the session resource before the reading, if it was queried.
    */
   | {
       is: 'list'
@@ -73,23 +73,23 @@ export type FollowInput =
   | { is: 'silence'; of: number }
   | { is: 'ended' }
   | { is: 'opened' }
-  /** `isConnecting`: another stream could not be opened. */
+  /** A request failed. `isConnecting`: the request for another stream. */
   | { is: 'failed'; isConnecting?: boolean }
-  /** Events were emitted. Meanwhile the caller may have sent something to the session. */
+  /** The caller has received the emitted events, and may have sent events meanwhile. */
   | { is: 'shown' }
 
-/** The next effect. Times are in milliseconds. */
+/** The action that the follower takes next. Times are in milliseconds. */
 export type Effect =
-  /** Emit these events, which may be none. */
+  /** Emit these events. An empty list is a batch, too. */
   | { do: 'show'; items: EventItem[] }
   /**
-   * Wait, then read the list. `isQuiet`: the silence was long. `queriesSession`: query the session resource before
-   * reading the list.
+   * Wait for `after`, then read the list. `isQuiet`: the stream has been silent for long. `queriesSession`:
+   * query the session resource before reading the list.
    */
   | { do: 'list'; after: number; isQuiet?: boolean; queriesSession?: boolean }
-  /** Wait for the next event of the stream, at most this time. */
+  /** Wait for the next event of the stream. */
   | { do: 'listen'; atMost: number }
-  /** Open another stream, because the last one ended or a request failed. */
+  /** Open another stream. */
   | { do: 'connect'; because: 'ended' | 'failed' }
   | { do: 'end' }
 
@@ -98,31 +98,32 @@ export interface Advance {
   effect: Effect
 }
 
-/** Time of silence after which an idle event counts, because a list may lag. */
+/** Silence of the stream after which an idle event counts. */
 const settleMs = 200
 
-/** A stream that is silent for this time may have lost an event, so the list is read. */
+/** A stream that is silent for longer may have lost an event, so the list is read. */
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events: by the receipt's ids only, for events that differ from all older
- * events and for others, and in total. After the last limit, every new event counts as later.
+ * Time limits of the search for sent events. The search first uses the ids of the receipt: for `idSearchMs`,
+ * or for `ambiguousIdSearchMs` if an older event has the same content. It ends after `maxSearchMs`; then
+ * every new event counts as later than the sent ones.
  */
-const [minIdSearchMs, maxIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
+const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
-/** Maximum time after a stop in which the service may start to work on a sent event. */
+/** After a stop, the service gets this time to start work on a sent event. */
 const maxTurnDelayMs = 5_000
 
-/** Pauses between readings of the list during a search. */
+/** Pauses between readings of the list during a search for sent events. */
 const pollPausesMs = [100, 250, 500, 1_000]
 
-/** Pause during a search while the sent task waits for the end of another turn. */
-const maxPollPauseMs = 5_000
+/** Pause between readings of the list while the sent task is queued behind another turn. */
+const queuedPollPauseMs = 5_000
 
-/** Waits before each reading of a list that lags behind the stream. */
+/** Pauses between readings of a list that does not yet contain the stream's first event. */
 const listWaitsMs = [250, 500, 1_000]
 
-/** Pauses after a cut, for events that no stream delivered. */
+/** Pauses between readings of the list after a reconnect, to find events that no stream delivered. */
 const cutPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', after: 0 } as const
@@ -130,8 +131,8 @@ const readList = { do: 'list', after: 0 } as const
 const show = (items: EventItem[]): Effect => ({ do: 'show', items })
 
 /**
- * Starts to follow when the first stream is open. `sent` was sent after that, so the stream delivers
- * everything after it.
+ * Returns the first state and effect. The first stream must be open before `sent` is sent, so that the stream
+ * delivers every event after it.
  */
 export function startFollowing(
   seen: SeenEvents,
@@ -144,7 +145,7 @@ export function startFollowing(
   return { state: { ...tracking, is: 'current' }, effect: show([]) }
 }
 
-/** Returns the next state and effect. Only `SeenEvents` is changed. */
+/** Returns the next state and effect. Changes only the `SeenEvents` of the state. */
 export function stepFollowState(before: FollowState, input: FollowInput, now: number): Advance {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
@@ -164,7 +165,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
     case 'ended':
       return { state, effect: isOver(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
     case 'opened':
-      // Between two streams, events may have happened that neither stream delivers, so a list is read.
+      // Neither stream delivers the events between the two connections, so a list is read.
       seen.addConnection()
       return {
         state: { ...state, is: 'joining', pauses: cutPausesMs, settlesAt: undefined, polls: 0 },
@@ -184,8 +185,8 @@ function takeList(
   { list, isQuiet, status }: Extract<FollowInput, { is: 'list' }>,
 ): Advance {
   const { seen } = before
-  const news = seen.addList(list)
-  if (isQuiet && news.length === 0) {
+  const fresh = seen.addList(list)
+  if (isQuiet && fresh.length === 0) {
     const isTerminated = status === 'terminated'
     const isIdle = status === undefined ? seen.state.isBetweenRuns : isTerminated || status === 'idle'
     if (seen.mayBeIdle && isIdle) seen.state.addIdleResource(isTerminated)
@@ -193,26 +194,26 @@ function takeList(
   }
   const state = { ...before, polls: before.polls + 1, pollAt: undefined }
   const hasMet = state.is === 'comparing' && list.some((item) => getKey(item) === getKey(state.item))
-  return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(news) }
+  return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(fresh) }
 }
 
 function takeEvent(state: FollowState, item: EventItem, now: number): Advance {
   const { seen } = state
   if (isPreview(item.event) || !seen.isNew(item)) {
-    // A person who decides about a tool use must see at once that the session showed it with another input.
-    // So an empty batch is emitted.
+    // An empty batch is emitted, so that a person who decides about the tool use sees at once that it has a
+    // second, different input.
     if (seen.addAgain(item)) return { state, effect: show([]) }
-    // Without an id, an equal event may be a repetition or a new event. The list shows the number of equal
-    // events, so it is read.
+    // Without an id, an equal event may be a repetition or a new event. The list has the right number of
+    // equal events, so it is read.
     const isUnclear = item.event.id === undefined && !isPreview(item.event) && state.is === 'current'
     return listen(isUnclear ? { ...state, is: 'joining', pauses: cutPausesMs } : state, now)
   }
-  if (state.is === 'joining' && !seen.isLost) {
+  if (state.is === 'joining' && !seen.lacksSentEvents) {
     seen.hold(item)
     return { state: { ...state, is: 'comparing', item, waits: listWaitsMs }, effect: readList }
   }
-  const news = seen.addStreamed(item)
-  return seen.isLost ? listen(state, now) : { state, effect: show(news) }
+  const fresh = seen.addStreamed(item)
+  return seen.lacksSentEvents ? listen(state, now) : { state, effect: show(fresh) }
 }
 
 /** Continues after all events were emitted. */
@@ -228,7 +229,7 @@ function listen(before: FollowState, now: number): Advance {
   const { settlesAt = now + settleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
   const state = { ...others, settlesAt, polls }
-  const searchLimitMs = readSearchLimit(seen)
+  const searchLimitMs = getSearchLimitMs(seen)
   if (now - searchingSince > searchLimitMs) {
     seen.narrowSearch()
     return { state, effect: readList }
@@ -237,7 +238,7 @@ function listen(before: FollowState, now: number): Advance {
   const pause = (state.is === 'joining' && state.pauses[0]) || maxSilenceMs
   const isPolling = seen.isSearching || stoppedSince !== undefined
   if (!isPolling) return { state, effect: { do: 'listen', atMost: pause } }
-  const wait = seen.isQueued ? maxPollPauseMs : (pollPausesMs[polls % pollPausesMs.length] ?? maxSilenceMs)
+  const wait = seen.isQueued ? queuedPollPauseMs : (pollPausesMs[polls % pollPausesMs.length] ?? maxSilenceMs)
   const pollAt = state.pollAt ?? now + wait
   if (pollAt <= now) return { state, effect: readList }
   const searchLeft = seen.isSearching ? searchLimitMs - (now - searchingSince) + 1 : Infinity
@@ -247,9 +248,9 @@ function listen(before: FollowState, now: number): Advance {
   }
 }
 
-function readSearchLimit({ seeksIds, isAmbiguous }: SeenEvents): number {
+function getSearchLimitMs({ seeksIds, isAmbiguous }: SeenEvents): number {
   if (!seeksIds) return maxSearchMs
-  return isAmbiguous ? maxIdSearchMs : minIdSearchMs
+  return isAmbiguous ? ambiguousIdSearchMs : idSearchMs
 }
 
 /** Updates the two timestamps: when the session stopped, and when the search for the sent events began. */

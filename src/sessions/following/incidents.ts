@@ -17,12 +17,13 @@ type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
 const maxReasonLength = 500
 
 /**
- * Failures in a turn that may still end well: tool uses that the service refused, MCP servers that failed for
- * good, and workflow runs that did not complete. Each is printed once as a warning and counted in the report.
+ * Collects failures in a turn that may still end well: tool uses that the service refused, MCP servers that
+ * failed for good, and workflow runs that did not complete. Each is printed once as a warning and counted in
+ * the report.
  */
 export class Incidents {
   readonly #context: Context
-  /** Incidents by the part that failed. */
+  /** Incidents, by their kind and the id of the part that failed. */
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
   /** Names of workflow runs, by id. */
   readonly #names = new Map<string, string>()
@@ -74,7 +75,7 @@ export class Incidents {
         this.#find(
           'failedWorkflowRuns',
           id,
-          `a workflow run was not created${inWords(readError(event.error).message)}`,
+          `a workflow run was not created${asSuffix(readError(event.error).message)}`,
         )
       return
     }
@@ -88,7 +89,7 @@ export class Incidents {
     this.#find(
       'failedServers',
       server,
-      `the MCP server ${formatBriefName(server)} failed for good${inWords(message)}`,
+      `the MCP server ${formatBriefName(server)} failed for good${asSuffix(message)}`,
     )
   }
 
@@ -99,7 +100,7 @@ export class Incidents {
     this.#find(
       'failedWorkflowRuns',
       id,
-      `the workflow run ${which} did not complete: ${formatBriefName(type)}${inWords(message)}`,
+      `the workflow run ${which} did not complete: ${formatBriefName(type)}${asSuffix(message)}`,
     )
   }
 
@@ -109,7 +110,7 @@ export class Incidents {
   }
 }
 
-const inWords = (message: string | undefined) =>
+const asSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
 /** Returns the name and id of a workflow run. */

@@ -4,33 +4,31 @@ import { isPreview, readText, type SessionEvent, startsWork } from '../../wire/s
 import { type KeyedItem, SessionLog } from './session-log.ts'
 
 /**
- * The received events of a session. Determines which events are new. A stream may repeat old events, so
- * events are identified by their id or, without an id, by their whole content. The class searches lists and
- * streams for the events that the follower sent. A list may lag, but its order is right: events before a sent
- * event, and events of a list without the sent event, came before the sent event.
+ * Collects the received events of a session and determines which are new. A stream may repeat old events, so
+ * events are compared by their id or, without an id, by their whole content. Also searches lists and streams
+ * for the events that this process sent. A list may lag behind, but its order is right: events before a sent
+ * event are older. If a list contains no sent event, all its events are older.
  */
 export class SeenEvents {
   readonly #log = new SessionLog()
   readonly state = this.#log.state
   readonly turn = this.#log.turn
+  /** Number of earlier events without an id, by their content. */
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
-  /**
-   * Events received before the sent events were found: from lists, by key, and from the stream that was open
-   * before.
-   */
+  /** New events of lists that did not contain the sent events yet, by key. */
   readonly #listedBefore = new Map<string, KeyedItem>()
+  /** Events of the stream before the sent events; `undefined` if the stream was opened after they were sent. */
   #streamedBefore: EventItem[] | undefined
   /**
-   * New events of the stream that `addStreamed` has not returned, by key. A list may show other events before
-   * them.
+   * New events of the stream that are held back, by key, because a list may contain other events before them.
    */
   readonly #held = new Map<string, EventItem>()
-  /** Digests of the contents of all events that clients sent. */
+  /** Digests of the content of all earlier events of clients. */
   readonly #contents = new Set<string>()
   /**
-   * The keys of the last two events of the last list. While the service has not worked on the sent events, of
-   * the list before.
+   * Keys of the last two events of the last list. They stay unchanged until the service has worked on the
+   * sent events.
    */
   #listEnd: string[] = []
 
@@ -45,8 +43,8 @@ export class SeenEvents {
   }
 
   /**
-   * Sets the sent events. From now on only events after the sent events are new. The sent events have ids if
-   * the service returned ids.
+   * Sets the events that this process sent, with ids if the service returned ids. From now on, only events
+   * after them are new.
    */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
@@ -58,14 +56,14 @@ export class SeenEvents {
     for (const event of events) this.#log.assume(event)
   }
 
-  /** Adds an event that the service accepted, or that only the session resource shows. */
+  /** Adds an event that the service accepted, or that follows from the session resource. */
   addAccepted(event: SessionEvent): void {
     this.#log.assume(event)
   }
 
   /**
-   * Records that a stream was opened. The stream may lack events that happened before, so the list decides
-   * where the sent events are.
+   * Records that another stream was opened. The stream may lack earlier events, so only a list shows the
+   * position of the sent events.
    */
   addConnection(): void {
     this.#streamedBefore = undefined
@@ -82,21 +80,20 @@ export class SeenEvents {
   }
 
   /**
-   * Returns whether a list, the newest event first, has reached the last two events of the last list. Both
-   * events have to follow each other: otherwise the service inserted an event before them, or lists in
-   * another order. The list also has to contain each waiting tool use, because its input is compared again.
+   * Returns whether a list that is read backwards has reached the last two events of the last list. If they
+   * are not adjacent, the service inserted an event between them or lists in another order. The list must
+   * also contain each waiting tool use, because its input is compared again.
    */
   reachesListEnd(newest: readonly EventItem[]): boolean {
     const keys = newest.map(getKey)
     const [before, last = ''] = this.#listEnd
-    const place = keys.indexOf(last)
-    const isEnd = place >= 0 && keys[place + 1] === before
+    const index = keys.indexOf(last)
+    const isEnd = index >= 0 && keys[index + 1] === before
     return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isContentKey)
   }
 
   /**
-   * Adds a known event, or a part of an event, again. Returns whether the repetition contradicts the first
-   * event.
+   * Adds a repeated event or a preview of an event. Returns whether it contradicts the first event of its id.
    */
   addAgain({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
@@ -111,7 +108,7 @@ export class SeenEvents {
     return []
   }
 
-  /** Adds an event of a stream. Holds the event back until a list shows it, or `release` is called. */
+  /** Adds an event of a stream and holds it back until a list contains it, or `release` is called. */
   hold(item: EventItem): void {
     for (const each of this.#addStreamed(item)) this.#held.set(getKey(each), each)
   }
@@ -139,7 +136,7 @@ export class SeenEvents {
       ])
         this.#append(each)
       this.#append(keyed, true)
-    } else if (this.isLost) {
+    } else if (this.lacksSentEvents) {
       this.#streamedBefore?.push(item)
     } else {
       if (sent) sent.firstAfter ??= keyed.key
@@ -150,7 +147,7 @@ export class SeenEvents {
   }
 
   /**
-   * Adds a list. Returns the events to emit: new listed events in their order, then held events of the
+   * Adds a list. Returns the events to emit: the new events of the list in order, then held events of the
    * stream.
    */
   addList(items: readonly EventItem[]): EventItem[] {
@@ -159,7 +156,7 @@ export class SeenEvents {
     const isPlaced = !this.#sent || this.#sent.isListed || this.#sent.isAwaited
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
     const streamed = this.#streamedBefore?.splice(0) ?? []
-    // The stream shows where these events are among the events after the sent events.
+    // These events are added in the stream's order instead.
     for (const item of streamed) this.#listedBefore.delete(getKey(item))
     return [...news, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
@@ -167,23 +164,23 @@ export class SeenEvents {
   #addListed(keyed: readonly KeyedItem[]): KeyedItem[] {
     const sent = this.#sent
     for (const { event } of keyed) sent?.addProgress(event)
-    if (!sent || sent.isListed || sent.isAwaited) return this.#place(keyed)
+    if (!sent || sent.isListed || sent.isAwaited) return this.#addInListOrder(keyed)
     const start = keyed.findIndex((item) => sent.isFirst(item, !this.#log.has(item.key)))
     const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
     if (start < 0 && !hasLater) {
-      this.#keepListedBefore(keyed)
+      this.#saveListedBefore(keyed)
       return []
     }
     sent.isListed = true
-    const earlier = this.#place(this.#takeListedBefore())
-    const fresh = this.#place(keyed)
-    // The list omits the sent events, so each new event may be later than the sent events.
+    const earlier = this.#addInListOrder(this.#takeListedBefore())
+    const fresh = this.#addInListOrder(keyed)
+    // The list omits the sent events, so each of its new events may be later than them.
     if (start < 0) return [...earlier, ...fresh]
     const old = new Set(keyed.slice(0, start).map(({ key }) => key))
     return fresh.filter(({ key }) => !old.has(key))
   }
 
-  /** Emits the held events together with a list that shows one of the held events. */
+  /** If the list contains a held event, returns all held events, merged into the order of the list. */
   #withHeld(list: readonly KeyedItem[], news: KeyedItem[]): EventItem[] {
     if (!list.some(({ key }) => this.#held.has(key))) return news
     const isNews = new Set(news.map(({ key }) => key))
@@ -196,44 +193,44 @@ export class SeenEvents {
   }
 
   /**
-   * Ends the search for the sent events by their ids, and continues by their content. A search by content
-   * ends: all events received meanwhile are new when the next list is read. A task behind another turn may be
-   * shown later.
+   * Changes the search for the sent events from ids to content, or ends a search by content. At its end, the
+   * events received meanwhile become new when the next list is read. A task that is queued behind another
+   * turn may still appear later.
    */
   narrowSearch(): void {
     const sent = this.#sent
-    if (sent && !sent.forgetIds()) {
+    if (sent && !sent.stopSeekingIds()) {
       if (sent.isBusy && this.turn.showsClients) sent.isAwaited = true
       else this.#sent = undefined
     }
     this.#listedBefore.clear()
   }
 
-  /** Neither a list nor a stream has shown the sent events. */
-  get isLost(): boolean {
-    return this.#sent?.isLost ?? false
+  /** No list or stream has contained the sent events yet. */
+  get lacksSentEvents(): boolean {
+    return this.#sent?.isUnfound ?? false
   }
 
-  /** The sent events are lost, or lists have shown new events without them. */
+  /** The sent events were not found, or lists had new events but not the sent ones. */
   get isSearching(): boolean {
-    return this.isLost || this.#listedBefore.size > 0
+    return this.lacksSentEvents || this.#listedBefore.size > 0
   }
 
-  /** The search uses the ids of the receipt, not the content. */
+  /** The search for the sent events uses the ids of the receipt, not their content. */
   get seeksIds(): boolean {
     return this.#sent?.seeksIds ?? false
   }
 
   /**
-   * The service has not shown all sent events, or has not started to work on them. So a stop may belong to
-   * the turn before.
+   * Not all sent events were found, or the service has not started to work on them. A stop may then belong to
+   * the previous turn.
    */
   get isUndone(): boolean {
     return this.#sent?.isUndone ?? false
   }
 
   /**
-   * The same content was sent before, so only an id identifies the sent event, and the search by ids takes
+   * An older event has the same content, so only an id identifies the sent event, and the search by ids takes
    * longer.
    */
   get isAmbiguous(): boolean {
@@ -241,41 +238,41 @@ export class SeenEvents {
   }
 
   /**
-   * The sent task waits for the end of another turn. It arrived while the session worked, and no event shows
-   * that the session has worked on the task.
+   * The sent task waits for the end of another turn: the session worked when the task arrived, and no event
+   * shows work on the task.
    */
   get isQueued(): boolean {
     const sent = this.#sent
     if (!sent?.isUndone || this.state.stop?.kind !== 'done') return false
-    if (sent.isMissing) return sent.isBusy && this.turn.showsClients && !sent.hasLike
+    if (sent.isMissing) return sent.isBusy && this.turn.showsClients && !sent.hasSimilar
     return this.turn.isQueued
   }
 
-  /** A list has shown the last stop, and therefore all events before it. */
+  /** A list contains the last stop, and therefore all events before it. */
   get isStopListed(): boolean {
     return this.#log.isStopListed
   }
 
-  /** Accepts the last stop although no list has shown the stop. */
+  /** Accepts the last stop although no list contains it. */
   trustStop(): void {
     this.#log.trustStop()
   }
 
-  /** The session may be idle although the events of this service don't show it. */
+  /** The session may be idle although no event shows it, because some services send no idle event. */
   get mayBeIdle(): boolean {
     const { showsIdleEvents, isBetweenRuns, openRuns, hasFinalError } = this.state
     const mayEnd = showsIdleEvents ? isBetweenRuns && openRuns.length === 0 : this.turn.mayHaveEnded
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 
-  /** Adds the newest event, unless the event is known. */
+  /** Adds an event as the newest, unless the event is known. */
   #append(item: KeyedItem, isOurs = false): void {
     if (this.#log.has(item.key)) this.addAgain(item)
     else this.#log.append(item, { isOurs })
   }
 
-  /** Adds listed events in their order. Returns the new events that this process did not send. */
-  #place(list: readonly KeyedItem[]): KeyedItem[] {
+  /** Adds the events of a list in order. Returns the new ones that this process did not send. */
+  #addInListOrder(list: readonly KeyedItem[]): KeyedItem[] {
     const ours = new Set<KeyedItem>()
     const fresh = this.#log.addList(list, (item) => {
       const isOurs = this.#sent?.find(item) ?? false
@@ -285,11 +282,11 @@ export class SeenEvents {
     return fresh.filter((item) => !ours.has(item))
   }
 
-  /** Keeps the new events of a list until a list shows the sent events. */
-  #keepListedBefore(items: readonly KeyedItem[]): void {
+  /** Saves the new events of a list that does not contain the sent events. */
+  #saveListedBefore(items: readonly KeyedItem[]): void {
     for (const item of items) {
       if (this.#log.has(item.key)) this.addAgain(item)
-      // The first event of this key stays, so that a later event with other content contradicts it.
+      // Keeps the first event of this key, so that a later one with a different input is detected.
       else if (!this.#listedBefore.has(item.key)) this.#listedBefore.set(item.key, item)
     }
   }
@@ -301,12 +298,12 @@ export class SeenEvents {
   }
 }
 
-/** Returns the identity of an event: its id or, without one, a digest of its content. */
+/** Returns the key of an event: its id or, without one, a digest of its content. */
 export const getKey = ({ event }: EventItem): string => event.id ?? digestContent(event)
 
 /**
- * Returns whether a key identifies an event by its content. Only the whole list shows how many events have
- * the same content.
+ * Returns whether a key is a digest of the content. Events with equal content can only be counted in the
+ * whole list.
  */
 const isContentKey = (key: string): boolean => key.startsWith('\0')
 
@@ -314,8 +311,8 @@ const digestContent = (event: SessionEvent) =>
   `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
 
 /**
- * The object is not created by spreading: each spread object gets its own hidden class in V8, which takes
- * more memory than the object.
+ * Creates the object without a spread: each spread object gets its own hidden class in V8, which takes more
+ * memory than the object.
  */
 const withKey = ({ event, text }: EventItem, key = getKey({ event, text })): KeyedItem => ({
   event,
@@ -323,10 +320,7 @@ const withKey = ({ event, text }: EventItem, key = getKey({ event, text })): Key
   key,
 })
 
-/**
- * Adds keys to the events of a list. Events without ids may have the same content, so their keys are
- * numbered.
- */
+/** Adds keys to the events of a list. Equal events without ids get numbered keys. */
 function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): KeyedItem[] {
   return items.map((item) => {
     const keyed = withKey(item)
@@ -338,34 +332,35 @@ function withKeys(items: readonly EventItem[], counts = new Map<string, number>(
 }
 
 /**
- * The sent events. Each sent event is found once among the events of the session, by its id. The ids of a
- * receipt can differ from the ids of the stored events (public clients, 1). If no event has these ids for a
- * while, the sent events are found by their content.
+ * Finds each sent event once among the session's events: by the ids of the receipt, which may differ from the
+ * ids of the events. If no event has one of these ids for a while, the search compares the content.
  */
 class SentEvents {
-  /** A stream has shown one of the sent events. */
+  /** A stream contained one of the sent events. */
   isStreamed = false
-  /** A list has shown one of the sent events, or an event after them. */
+  /** A list contained one of the sent events, or an event after them. */
   isListed = false
-  /** First event of a stream after the sent events, which a list may omit. */
+  /**
+   * Key of the first event that the stream delivered after the sent events. A list with this event is new
+   * enough, even if it omits the sent events.
+   */
   firstAfter: string | undefined
-  /** The search has ended, but the session may still show the sent events. */
+  /** The search has ended, but the sent events may still appear. */
   isAwaited = false
   /**
-   * Another client has sent an event of the same type since then. That event may be a changed form of the
-   * sent event.
+   * An event of the same type as a sent event has appeared. It may be the sent event, changed by the service.
    */
-  hasLike = false
-  /** The session worked when the events were sent. */
+  hasSimilar = false
+  /** The session was working when the events were sent. */
   readonly isBusy: boolean
   /** An older event has the same content. */
   readonly isKnown: boolean
   readonly #sent: readonly SessionEvent[]
-  /** Number of sent events that are missing, by id or content. */
+  /** Number of sent events that were not found yet, by id or content. */
   readonly #wanted = new Map<string, number>()
   #first: string | undefined
   #missingWork: number
-  /** Ids of the found events on which the service has not started to work. */
+  /** Ids of the found events that the service has not processed yet. */
   readonly #queued = new Set<string | undefined>()
 
   constructor(sent: readonly SessionEvent[], { isBusy, isKnown }: { isBusy: boolean; isKnown: boolean }) {
@@ -376,26 +371,26 @@ class SentEvents {
     this.#missingWork = sent.filter(startsWork).length
   }
 
-  /** No sent event was found. */
-  get isLost(): boolean {
+  /** No sent event was found yet. */
+  get isUnfound(): boolean {
     return !this.isStreamed && !this.isListed && !this.isAwaited
   }
 
-  /** A sent event other than an interrupt was not found. */
+  /** A sent event that starts work was not found yet. */
   get isMissing(): boolean {
     return this.#missingWork > 0
   }
 
-  /** A sent event other than an interrupt was not found, or waits for its turn. */
+  /** A sent event that starts work was not found yet, or the service has not processed it. */
   get isUndone(): boolean {
     return this.#missingWork > 0 || this.#queued.size > 0
   }
 
-  /** Returns whether an event is one of the sent events. Each sent event is found once. */
+  /** Returns whether an event is one of the sent events. Each sent event matches once. */
   find({ event, key }: KeyedItem): boolean {
-    const name = this.#nameOf(event)
+    const name = this.#identify(event)
     if (name === undefined) {
-      this.hasLike ||= startsWork(event) && this.#sent.some(({ type }) => type === event.type)
+      this.hasSimilar ||= startsWork(event) && this.#sent.some(({ type }) => type === event.type)
       return false
     }
     this.#count(name, -1)
@@ -406,32 +401,29 @@ class SentEvents {
     return true
   }
 
-  /** Removes an event from the queued events once the service has processed the event. */
+  /** Removes an event from `#queued` once the service has processed it. */
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** Returns whether an event is the first of the sent events in a list. */
+  /** Returns whether an event is the first sent event in a list. */
   isFirst({ event, key }: KeyedItem, isNew: boolean): boolean {
-    return key === this.#first || (isNew && this.#nameOf(event) !== undefined)
+    return key === this.#first || (isNew && this.#identify(event) !== undefined)
   }
 
   get seeksIds(): boolean {
-    return this.isLost && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
+    return this.isUnfound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /**
-   * Switches the search to the content, if no event has one of the ids. Returns whether the search was
-   * switched.
-   */
-  forgetIds(): boolean {
+  /** Changes the search from ids to content. Returns false if the search does not use ids. */
+  stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#count(getContent(event), 1)
     return true
   }
 
-  /** Returns the id or content that identifies an event as a sent event. */
-  #nameOf(event: SessionEvent): string | undefined {
+  /** Returns the id or content by which an event matches a sent event. */
+  #identify(event: SessionEvent): string | undefined {
     return [event.id ?? '', getContent(event)].find((name) => this.#wanted.has(name))
   }
 

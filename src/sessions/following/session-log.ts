@@ -16,7 +16,7 @@ export interface KeyedItem extends EventItem {
 
 interface Entry extends LoggedEvent {
   readonly key: string
-  /** Number of the last list that showed the event, 0 for none. */
+  /** Number of the last list that contained the event; 0 for none. */
   listedBy: number
   /** Position in the log. */
   index: number
@@ -36,7 +36,9 @@ export class SessionLog {
   #entries: Entry[] = []
   readonly #byKey = new Map<string, Entry>()
   #lists = 0
-  /** Messages of the turn that may be its answer, and the tasks between them. Other messages lose their content. */
+  /**
+   * Messages that may be the turn's answer, and the tasks between them. Other messages lose their content.
+   */
   #messages: Entry[] = []
   #lastStop: Entry | undefined
 
@@ -44,7 +46,7 @@ export class SessionLog {
     return this.#byKey.has(key)
   }
 
-  /** A list has shown the last stop, and therefore all events before it. Also true without a stop. */
+  /** A list contains the last stop, and therefore all events before it. Also true without a stop. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
@@ -54,15 +56,15 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#lists || 1
   }
 
-  /** Adds the newest event. `isListed` is true for an event of a list. */
+  /** Adds an event as the newest. `isListed` is true for an event of a list. */
   append(item: KeyedItem, { isOurs = false, isListed = false } = {}): void {
     if (isListed) this.#lists ||= 1
     this.#append(item, createEntry(item, isOurs, isListed ? this.#lists : 0))
   }
 
   /**
-   * Adds an event that the service has accepted and not shown yet. The event stays behind the event that is
-   * the newest now. If the event is a task, a turn begins.
+   * Adds an event that the service accepted but that no list or stream has contained yet. Later events come
+   * after it. A task begins a turn.
    */
   assume(event: SessionEvent): void {
     const entry = createEntry({ key: '', event, text: '' }, true, 0, true)
@@ -72,22 +74,22 @@ export class SessionLog {
   }
 
   /**
-   * Adds a list, or its newest part, and returns the new events in the list's order. `isOurs` is called for each new event
-   * in that order.
+   * Adds a list, or its newest part. Returns the new events in the list's order. `isOurs` is called for each
+   * new event, in that order.
    */
   addList(list: readonly KeyedItem[], isOurs: (item: KeyedItem) => boolean = () => false): KeyedItem[] {
     this.#lists++
     const fresh: KeyedItem[] = []
     const shown: Entry[] = []
     /**
-     * True while the log has the listed events in this order, and all new events follow the end of the log.
+     * The log has the listed events in the list's order, and all new events come after the end of the log.
      */
     let isInOrder = true
     let last = -1
     for (const item of list) {
       let entry = this.#byKey.get(item.key)
       if (entry) this.state.addAgain(item.event, item.text)
-      // A list may show an event twice.
+      // A list may contain an event twice.
       if (entry?.listedBy === this.#lists) continue
       if (entry) {
         isInOrder &&= entry.index > last && fresh.length === 0
@@ -107,10 +109,10 @@ export class SessionLog {
       return fresh
     }
     for (const { event, text } of fresh) if (isToolUse(event)) this.state.addToolUse(event, text)
-    // A message that lost its content may be the answer in the new order.
+    // In the new order, a message that lost its content may be the answer, so the content is restored.
     for (const item of list) if (isMessage(item.event)) restoreContent(this.#byKey.get(item.key), item.event)
     this.#order(shown)
-    this.#fold()
+    this.#recompute()
     return fresh
   }
 
@@ -125,7 +127,7 @@ export class SessionLog {
     else if (isMessage(entry.event)) this.#addMessage(entry)
   }
 
-  /** Returns whether a turn begins with the event. */
+  /** Returns whether the event begins a turn. */
   #addToTurn(entry: Entry): boolean {
     const beginsTurn = this.turn.add(entry)
     if (beginsTurn) this.turn.isBehindAnother = this.turn.hasOwnTask && this.#isBusyBefore(entry.index)
@@ -133,8 +135,8 @@ export class SessionLog {
   }
 
   /**
-   * Returns whether the session worked on another client's task. Only a service that shows when it processed
-   * the events of clients can have a queue.
+   * Returns whether the session was working on another client's task. Only a service that reports
+   * `processed_at` for client events queues tasks.
    */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
@@ -144,8 +146,8 @@ export class SessionLog {
   }
 
   /**
-   * Between two tasks, keeps the last message and the last listed message, because a list may show another
-   * task after the listed message.
+   * Between two tasks, keeps the content of the last message and of the last message that a list contained: a
+   * list may later insert a task between the two.
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
@@ -157,9 +159,9 @@ export class SessionLog {
   }
 
   /**
-   * Puts the listed events into the list's order, and every other event before the next listed event. Sent
-   * events that the list omits stay behind the listed event before them, because the new events may be their
-   * consequence.
+   * Sorts the log: listed events get the list's order, and every other event stays before the next listed
+   * event. Sent events that the list omits stay after the listed event before them, because the new events
+   * may be their consequence.
    */
   #order(shown: readonly Entry[]): void {
     const known = shown.filter(({ index }) => index >= 0)
@@ -194,7 +196,7 @@ export class SessionLog {
     this.#entries = ordered
   }
 
-  #fold(): void {
+  #recompute(): void {
     this.state.restart()
     this.turn.restart()
     this.#lastStop = undefined
@@ -204,10 +206,10 @@ export class SessionLog {
       if (this.#addToTurn(entry)) turnStart = entry.index
       if (!entry.isAssumed && stopsSession(entry.event)) this.#lastStop = entry
     }
-    this.#forgetMessages(turnStart)
+    this.#dropOldMessages(turnStart)
   }
 
-  #forgetMessages(turnStart: number): void {
+  #dropOldMessages(turnStart: number): void {
     this.#messages = []
     let hasLast = false
     let hasListed = false
@@ -236,14 +238,11 @@ const createEntry = (
   isAssumed = false,
 ): Entry => ({ key, event: reduce(event), isOurs, isAssumed, hasEffect: true, listedBy, index: -1 })
 
-/** Reduced form of all events whose content does not matter. One shared object saves memory. */
+/** Shared reduced forms of events whose content does not matter. Sharing saves memory. */
 const reducedWork: SessionEvent = { type: 'agent.thinking' }
 const reducedOther: SessionEvent = { type: '' }
 
-/**
- * Returns the fields of an event that the state and the turn read. A session and its events may be long, so
- * the other fields are dropped.
- */
+/** Returns only the fields that the state and the turn read, because a session may have many long events. */
 function reduce(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (isMessage(event) || stopsSession(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
@@ -268,7 +267,7 @@ function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
   if (entry) entry.event = message
 }
 
-/** Drops the content of a message. */
+/** Drops the content of a message to save memory. */
 function dropContent(entry: Entry | undefined): void {
   if (entry && isMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }

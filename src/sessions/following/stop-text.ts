@@ -11,8 +11,8 @@ import { needsResult, type SessionState } from '../session-state.ts'
 const indent = 2
 
 /**
- * Returns the failure of following while tool uses wait. On a terminal each has one line, and the printed
- * command prompts for each of them.
+ * Creates the failure for a session with waiting tool uses. It lists the tool uses and the commands that
+ * answer them. On a terminal each tool use gets one line, and one command prompts for all of them.
  */
 export async function createWaitingError(
   context: Context,
@@ -30,17 +30,17 @@ export async function createWaitingError(
   const named = others.filter((id) => !unnamed.includes(id) && !changed.includes(id))
   const types = new Set(forResults.map((id) => state.toolUse(id)?.type ?? ''))
   const command = formatSessionCommand(context, 'confirm', session)
-  const way =
+  const hint =
     state.unlisted.length > 0
       ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${orDeny}`
       : isLaidOut
         ? `answer with: ${command} --pending`
         : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`
-  const ways = [
-    ...(named.length > 0 ? [way] : []),
-    // A question shows the current input of the tool use. A flag would allow an input that nobody has seen.
-    ...(changed.length > 0 ? [`to be asked, on a terminal: ${command} ${formatToolUseIds(changed)}`] : []),
-    // Without a name it is unclear which tool would run, so only a deny is offered.
+  const hints = [
+    ...(named.length > 0 ? [hint] : []),
+    // A prompt displays the current input. A printed --allow would approve an input that nobody has seen.
+    ...(changed.length > 0 ? [`to answer at a prompt: ${command} ${formatToolUseIds(changed)}`] : []),
+    // Without a name nobody can tell which tool would run, so only a deny is offered.
     ...(unnamed.length > 0
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
       : []),
@@ -55,28 +55,28 @@ export async function createWaitingError(
     problems: [...ids.map((id) => summarizeToolUse(state, id)), ...describeOddIds(state)].map((line) =>
       clip(line, (host.stderr.columns || 80) - indent),
     ),
-    consequence: ways.join('\n'),
+    consequence: hints.join('\n'),
   })
 }
 
 /**
- * Returns the failure of following at the session's own budget. The session continues when the budget is
- * raised.
+ * Creates the failure for a session that has used up its own budget. It lists the commands that raise or
+ * remove the budget.
  */
 export function createBudgetError(context: Context, session: string, budget: Money | undefined): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
   const more = budget && { ...budget, amount: budget.amount * 2n }
-  const ways = [
+  const hints = [
     ...(more ? [`to raise it to ${formatMoney(more)}: ${formatBudgetCommand(context, session, more)}`] : []),
     `to remove it: ${formatBudgetCommand(context, session)}`,
   ]
   return new CliError('stuck', `${session} stopped: budget_reached, its budget${cap} is used up`, {
     sent: 'yes',
-    problems: ways,
+    problems: hints,
   })
 }
 
-/** Printed on its own line, so that a person can copy the command before it to the end of its line. */
+/** On its own line, because people copy the command before it up to the end of the line. */
 const orDeny = 'or with --deny'
 
 /** Returns the command that sends the results of tool uses of a type. */
@@ -87,7 +87,7 @@ export function formatResultCommand(context: Context, session: string, type: str
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
-/** Formats ids as arguments. Ids that may be cut, or that look like flags, are replaced by `--pending`. */
+/** Formats ids as arguments. Returns `--pending` if the ids are too long or look like flags. */
 function formatToolUseIds(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words
@@ -95,7 +95,7 @@ function formatToolUseIds(ids: string[]): string {
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
-/** Returns a line about entries of `event_ids` that are not ids, because nobody can answer them. */
+/** Describes entries of `event_ids` that are not ids and that nobody can answer. */
 export function describeOddIds({ oddIds }: SessionState): string[] {
   if (oddIds.length === 0) return []
   const [first] = oddIds

@@ -17,19 +17,22 @@ import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
-  /** stdout prints only the ids of waiting tool uses. */
+  /** stdout gets only the ids of waiting tool uses. */
   ids?: boolean
-  /** On a terminal, messages of the agent are laid out as Markdown. */
+  /** Format the agent's messages as Markdown on a terminal. */
   markdown: boolean
-  /** stdout is reserved for the answer. Events are shown only on a terminal's stderr. */
-  isAside?: boolean
-  /** Follows the session until it is terminated or deleted. Absent if the command has no `--stay`. */
+  /** Print events only on a terminal's stderr, because stdout is reserved for the answer or ids. */
+  isStdoutReserved?: boolean
+  /**
+   * Continue after the session stops, until it is terminated or deleted. `undefined` if the command has no
+   * flag `--stay`.
+   */
   followsForever?: boolean
-  /** Events that were sent. Only later events are printed. */
+  /** Sent events. Only events after them are printed. */
   sent?: readonly SessionEvent[]
-  /** Called and awaited after each batch of new events. The function may reply to waiting tool uses. */
+  /** Called and awaited after each batch of new events. May reply to waiting tool uses. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
-  /** Default: the incidents of the new events. */
+  /** Collected failures of the turn. By default only those in new events count. */
   incidents?: Incidents
   /** Returns the command that resumes the run. */
   resume?: () => readonly string[]
@@ -38,9 +41,8 @@ export interface TranscriptOptions {
 export const afterLastRun = 'the session did not continue after its last workflow run had ended'
 
 /**
- * Follows a session until it stops, and prints its events. It also drives a run: `react` replies to waiting
- * tool uses after each batch of new events, before following continues. Throws a `CliError` of kind `waiting`
- * or `stuck` if the session stopped before its work was done, or `stopped`.
+ * Follows a session until it stops, and prints its events. Throws a `CliError`: of kind `waiting` or `stuck`
+ * if the session stopped before its work was done, or of kind `stopped`.
  */
 export async function followAndPrint(
   context: Context,
@@ -51,7 +53,7 @@ export async function followAndPrint(
     session,
     ids = false,
     markdown,
-    isAside = ids,
+    isStdoutReserved = ids,
     followsForever = false,
     sent,
     react,
@@ -60,19 +62,19 @@ export async function followAndPrint(
   const { state } = follower
   const { incidents = new Incidents(context) } = options
   context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length
-  const named = new Set<string>()
-  const printEvents = createEventPrinter(context, { isAside, markdown })
+  const reported = new Set<string>()
+  const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
   let hasBegun = false
   try {
     for await (const items of follower.news(sent)) {
       await printEvents(items, state)
-      // A pipe also gets a line if the session has no events yet.
+      // In a pipe the line is printed only if the session has no events yet.
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
         context.messages.note(describeStart(state, options, context.host.timers.wallTime()))
       hasBegun = true
       incidents.add(items)
-      nameBackground(context, state, { session, named, isAnswered: react !== undefined })
+      reportBackground(context, state, { session, reported, isAnswered: react !== undefined })
       await react?.(items)
       if (ids && followsForever) await printWaiting(context, state, printed)
     }
@@ -102,28 +104,29 @@ export async function followAndPrint(
 }
 
 /**
- * Prints once why the session has not ended although it sends no idle event: open workflow runs, and tool
- * uses of child threads that wait while the session works.
+ * Reports once why a session continues although it sends no idle event: open workflow runs, or tool uses of
+ * child threads that wait while the session works.
  */
-function nameBackground(
+function reportBackground(
   context: Context,
   state: SessionState,
-  { session, named, isAnswered }: { session: string; named: Set<string>; isAnswered: boolean },
+  { session, reported, isAnswered }: { session: string; reported: Set<string>; isAnswered: boolean },
 ): void {
   for (const run of state.isBetweenRuns ? state.openRuns : []) {
-    if (!named.has(run.id)) context.messages.note(`waiting for the workflow run ${describeRun(run)} to end`)
-    named.add(run.id)
+    if (!reported.has(run.id))
+      context.messages.note(`waiting for the workflow run ${describeRun(run)} to end`)
+    reported.add(run.id)
   }
   if (isAnswered || state.stop) return
   for (const id of state.asked) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
-    if (!named.has(id))
-      context.messages.note(`${formatBriefName(id)} waits for an answer, to give it: ${command}`)
-    named.add(id)
+    if (!reported.has(id))
+      context.messages.note(`${formatBriefName(id)} waits for an answer; to answer: ${command}`)
+    reported.add(id)
   }
 }
 
-/** Describes the session before the first event: its id, or why and how long it has been idle. */
+/** Describes the session before the first event: whether it is idle, since when and why. */
 function describeStart(
   { stop, stoppedAt, isEmpty }: SessionState,
   { session, sent, followsForever }: TranscriptOptions,
@@ -141,7 +144,7 @@ function describeStart(
   return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
 }
 
-/** Prints the ids of waiting tool uses that were not printed yet. */
+/** Prints the ids of waiting tool uses, each once. */
 async function printWaiting(context: Context, { stop }: SessionState, printed: Set<string>): Promise<void> {
   if (stop?.kind !== 'waiting') return
   const fresh = stop.ids.filter((id) => !printed.has(id))
@@ -153,12 +156,13 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 }
 
 /**
- * Returns a function that prints events: messages of the agent as text, other events as one line, with
- * `--raw` as one JSON line each. If stdout is reserved, a terminal's stderr shows each event as one dim line.
+ * Returns a function that prints events: the agent's messages as text, other events as one line each, and
+ * with `--raw` every event as a JSON line. If stdout is reserved, a terminal's stderr gets one dim line per
+ * event.
  */
 export function createEventPrinter(
   context: Context,
-  { isAside, markdown }: { isAside: boolean; markdown: boolean },
+  { isStdoutReserved, markdown }: { isStdoutReserved: boolean; markdown: boolean },
 ): (items: readonly EventItem[], state: SessionState) => Promise<void> {
   const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
@@ -174,19 +178,19 @@ export function createEventPrinter(
   const print = async (item: EventItem, state: SessionState) => {
     const { event } = item
     const isShown = flags.verbose || !/^(session\.(status_running|usage)$|span\.)/.test(event.type)
-    if ((isAside || output.isTerminal) && !isShown) return
-    if (isAside) {
+    if ((isStdoutReserved || output.isTerminal) && !isShown) return
+    if (isStdoutReserved) {
       if (host.stderr.isTerminal)
         context.messages.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
       return
     }
-    const said = event.type === 'agent.message' ? readMarkedText(event) : ''
-    if (said !== '') return output.isTerminal ? show(said) : output.write(`${said}\n`)
+    const message = event.type === 'agent.message' ? readMarkedText(event) : ''
+    if (message !== '') return output.isTerminal ? show(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(toTsv(toRow(event)))
     return output.write(`${await toDimLine(`· ${describe(item, state)}`, host.stdout)}\n`)
   }
   return async (items, state) => {
-    if (flags.raw && !isAside) {
+    if (flags.raw && !isStdoutReserved) {
       for (const { text } of items) raw.add(`${text}\n`)
       return raw.write()
     }
@@ -195,8 +199,8 @@ export function createEventPrinter(
 }
 
 /**
- * Describes an event on a terminal. A line about a tool use names its tool, because the lines around it may
- * not name the tool.
+ * Describes an event in a line for a terminal. A result also names its tool, because the lines around it may
+ * not.
  */
 function describe({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toRow(event)

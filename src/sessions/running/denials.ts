@@ -98,7 +98,7 @@ export class Denials {
   /** Returns the tool uses that other clients and earlier runs denied in the turn. */
   #readByOthers(turn: FollowedTurn): ReadonlyMap<string, string> {
     const denied = new Map<string, string>()
-    for (const event of turn.events()) {
+    for (const event of turn.readEvents()) {
       const { id, type, tool_use_id: use, result } = event
       const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
@@ -113,6 +113,6 @@ export class Denials {
 /** Returns the ids of the turn's tool uses. A tool use without an id adds an empty id. */
 function readToolUseIds(turn: FollowedTurn): ReadonlySet<string> {
   const ids = new Set<string>()
-  for (const event of turn.events()) if (isToolUse(event)) ids.add(event.id ?? '')
+  for (const event of turn.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')
   return ids
 }

@@ -12,7 +12,7 @@ import type { Audit } from './audit.ts'
 import { createMessageBody, type Plan } from './plan.ts'
 import { hashTask } from './task.ts'
 
-type Foreign = NonNullable<FollowedTurn['foreign']>
+type OtherTask = NonNullable<FollowedTurn['otherTask']>
 
 export const resumeByAuditText =
   'the same command with the same --audit continues the session once the session shows the task'
@@ -146,9 +146,9 @@ export class Resumption implements Ending {
   }
 
   /** Returns the failure of a run in which another client sent a task before the answer. */
-  createOtherClientError(foreign: Foreign): CliError {
-    const why = describeOtherTask(foreign)
-    if (!foreign.isInterrupted)
+  createOtherClientError(other: OtherTask): CliError {
+    const why = describeOtherTask(other)
+    if (!other.isInterrupted)
       return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
     return this.createInterruptedError(`${this.#session} was interrupted: ${why}`)
   }
@@ -212,5 +212,5 @@ export class Resumption implements Ending {
   }
 }
 
-export const describeOtherTask = ({ task: { id, type } }: Foreign): string =>
+export const describeOtherTask = ({ task: { id, type } }: OtherTask): string =>
   `another client sent a ${type}${id === undefined ? '' : ` (${id})`} after the task`

@@ -89,7 +89,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const actor = new Actor(run, follower, { plan, prompt, denials })
   try {
     await bounds.begin(task !== undefined)
-    if (!task && !ownTaskIds?.size) await follower.doubtStop()
+    if (!task && !ownTaskIds?.size) await follower.verifyStop()
     if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
     const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
     resumption.follow({ follower, bounds, sent })
@@ -154,9 +154,9 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
     const failure = await context.endings.during(savePart(saver), async () => {
       const interrupted = await resumption.addResume(followUntilIdle(run))
       if (interrupted) return interrupted
-      if (turn.foreign && !turn.answer) return resumption.createOtherClientError(turn.foreign)
-      if (turn.foreign)
-        context.messages.note(`${describeOtherTask(turn.foreign)}: later messages are not the answer`)
+      if (turn.otherTask && !turn.answer) return resumption.createOtherClientError(turn.otherTask)
+      if (turn.otherTask)
+        context.messages.note(`${describeOtherTask(turn.otherTask)}: later messages are not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
       // The transcript marks a redacted part itself.
@@ -190,7 +190,7 @@ function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError 
 async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined> {
   const { context, audit, resumption, follower, actor, denials, bounds, incidents } = run
   const { session } = run.parts.params
-  const { ids, markdown, isAlone: isAside } = run.plan.wanted
+  const { ids, markdown, isAlone: isStdoutReserved } = run.plan.wanted
   const reportUnapproved = (isListed: boolean) => {
     for (const judgement of denials.drainUnapproved(follower.state, follower.turn, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
@@ -206,7 +206,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
         session,
         ids,
         markdown,
-        isAside,
+        isStdoutReserved,
         sent,
         incidents,
         async react(items) {
@@ -248,9 +248,9 @@ function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followin
     const details = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
     throw new CliError('response', `the agent gave no answer: ${afterLastRun}`, details)
   }
-  const { foreign, isInterrupted } = follower.turn
-  if (foreign?.isInterrupted) throw resumption.createOtherClientError(foreign)
-  if (foreign) return undefined
+  const { otherTask, isInterrupted } = follower.turn
+  if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
+  if (otherTask) return undefined
   const { stop } = follower.state
   // After an interrupt of one thread, the turn of the main thread has not ended. No reply is needed any more.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'

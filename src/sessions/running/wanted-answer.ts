@@ -140,7 +140,7 @@ export const createAnswerSaver = (
   savePart() {
     const text = textOf(turn.answer)
     if (file) return file.savePart(text)
-    const isAnswer = schema || (isAlone && !turn.isInterrupted && !turn.foreign)
+    const isAnswer = schema || (isAlone && !turn.isInterrupted && !turn.otherTask)
     return saveText(context, isAnswer && state.stop?.kind === 'done' ? text : '')
   },
 })

@@ -71,7 +71,7 @@ test('the answer is the last message of the turn although streams are cut and li
       ({ event }) => event.type === 'agent.message' && !('session_thread_id' in event),
     )
     expect(turn.answer?.id).toBe(said.at(-1)?.key)
-    expect(turn.foreign?.task.id).toBe(since[end]?.key)
+    expect(turn.otherTask?.task.id).toBe(since[end]?.key)
     const last = since.findLast(({ event }) => event.type.startsWith('user.'))
     expect(turn.isInterrupted).toBe(last?.event.type === 'user.interrupt')
   })

@@ -513,7 +513,7 @@ describe('sent events in lists', () => {
     ledger.narrowSearch()
     expect(ledger.seeksIds).toBe(false)
     expect(list(ledger, shown.length > 0 ? 'ask0 ask7 say2' : 'ask0 say1')).toEqual(shown)
-    expect(ledger.isLost).toBe(shown.length === 0)
+    expect(ledger.lacksSentEvents).toBe(shown.length === 0)
   })
 
   test('an older event with equal content is not the sent event', () => {
@@ -527,9 +527,9 @@ describe('sent events in lists', () => {
     const ledger = seen('', 'ask1')
     stream(ledger, 'say1 say2')
     list(ledger, 'say1')
-    for (const isLost of [true, false]) {
+    for (const lacksSentEvents of [true, false]) {
       ledger.narrowSearch()
-      expect(ledger.isLost).toBe(isLost)
+      expect(ledger.lacksSentEvents).toBe(lacksSentEvents)
     }
     expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
   })
@@ -582,8 +582,8 @@ test('a sent event is undone until it was shown and processed', () => {
 test('without sent events, a follower searches for none and shows every event', () => {
   const ledger = new SeenEvents()
   ledger.narrowSearch()
-  const { isSearching, isUndone, isLost, seeksIds } = ledger
-  expect([seeksIds, isSearching, isUndone, isLost]).toEqual(Array(4).fill(false))
+  const { isSearching, isUndone, lacksSentEvents, seeksIds } = ledger
+  expect([seeksIds, isSearching, isUndone, lacksSentEvents]).toEqual(Array(4).fill(false))
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
 })
 

@@ -201,7 +201,7 @@ test.each([
     expect(code, err).toBe(12)
     expect(err).not.toContain('ls old')
     expect(err).toMatch(/^ {2}t1: sent with two different inputs$/m)
-    expect(err).toMatch(/^ {2}to be asked, on a terminal: parley events confirm -s s1 t1$/m)
+    expect(err).toMatch(/^ {2}to answer at a prompt: parley events confirm -s s1 t1$/m)
     expect(err).toMatch(isTerminal ? /confirm -s s1 --pending$/m : /confirm -s s1 t2 --allow$/m)
     expect(err).not.toMatch(/t1.*--allow/)
   },
