@@ -290,7 +290,7 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
     },
     async end() {
       await attempts.run(() => printer.end())
-      if (attempts.refusal) throw asFailure(attempts.refusal)
+      if (attempts.failure) throw asFailure(attempts.failure)
     },
     savePart: () => unprinted.part,
   }

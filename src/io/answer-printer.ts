@@ -4,15 +4,15 @@ import type { Output } from './output.ts'
 
 /** Prints the text of an answer while it arrives. */
 export interface AnswerPrinter {
-  /** Adds text. The text may end anywhere, even inside a line break or a character. */
+  /** Adds a piece of text. A piece may end inside a line break or inside a surrogate pair. */
   add(text: string): void
   /** Writes the added text. Resolves when the output can take more. */
   write(): Promise<void>
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
   /**
-   * Ends an unfinished line on a terminal, or an unfinished block of Markdown. Returns whether it wrote
-   * something, which puts the cursor at the start of a line. Synchronous, because signal handlers call it.
+   * Ends an unfinished line on a terminal, or an unfinished block of Markdown. Returns true if it wrote
+   * something: then the cursor is at the start of a line. Synchronous, because signal handlers call it.
    */
   breakLine(): boolean
 }
@@ -20,9 +20,15 @@ export interface AnswerPrinter {
 /** Maximum text per write, in UTF-16 units. */
 const maxWriteLength = 256 * 1024
 
-/** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
+/**
+ * Creates a printer of plain text. It escapes control characters on a terminal. In a pipe the text stays
+ * unchanged.
+ */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
-  /** Line breaks and half characters at the end of the text. They are printed only if more text follows. */
+  /**
+   * Line breaks, or half a surrogate pair, at the end of the text. They are printed only if more text
+   * follows.
+   */
   let heldBack = ''
   let holdsHalfCharacter = false
   let pending = ''

@@ -21,7 +21,7 @@ interface AppendedFileOptions {
   path: string
   /** Name in messages. */
   name: string
-  /** Message for a file that exists. If omitted, an existing file is extended. */
+  /** Text of the failure if the file exists. If omitted, the run appends to an existing file. */
   refusal?: string | undefined
 }
 
@@ -63,8 +63,8 @@ export class AppendedFile {
   }
 
   /**
-   * Reads the file from its start and updates the known size. It uses no stream, because an abandoned stream
-   * closes its descriptor late, when the number may already belong to another file.
+   * Reads the file from its start and updates `size`. It uses no stream, because an abandoned stream closes
+   * its descriptor late, when the number may already belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
@@ -78,8 +78,8 @@ export class AppendedFile {
   }
 
   /**
-   * Returns how the file under this name was changed. Returns `undefined` if other programs at most appended
-   * to the file.
+   * Returns how another program changed the file, such as `replaced`. Returns `undefined` if other programs
+   * at most appended to the file.
    */
   findChange(): string | undefined {
     return this.#attempt(() => {

@@ -39,9 +39,10 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // Root must not create or change anything in another user's home, nor at the end of a link from there.
-  const place = missing.includes(caches) ? dirname(caches) : caches
-  if (![lstatSync(place), statSync(place)].every(isOwn))
+  // A run as root must not create or change anything in another user's home, or in a folder to which a link
+  // in that home leads.
+  const ancestor = missing.includes(caches) ? dirname(caches) : caches
+  if (![lstatSync(ancestor), statSync(ancestor)].every(isOwn))
     throw new Error('the folder around it belongs to another user')
   // The option `recursive` is not used, because Node would retry forever in places such as /proc.
   for (const path of missing) makePrivateFolder(path)

@@ -3,10 +3,10 @@ import { clip, measureColumns, pad } from './width.ts'
 
 /**
  * Returns a function that lays out rows as aligned columns. On later calls, columns never get narrower.
- * `width` is the terminal's width; if it is infinite, nothing is cut. `most` has the maximum width of each
- * column except the last, which takes the remaining width.
+ * `width` is the terminal's width; if it is infinite, nothing is cut. `limits` limits each column except
+ * the last, which takes the remaining width.
  */
-export function createTable({ width, most = [] }: { width: number; most?: readonly number[] }) {
+export function createTable({ width, limits = [] }: { width: number; limits?: readonly number[] }) {
   const widths: number[] = []
 
   function layOut(row: readonly string[]): string {
@@ -18,7 +18,7 @@ export function createTable({ width, most = [] }: { width: number; most?: readon
 
   return (rows: readonly (readonly string[])[]): string[] => {
     const shown = rows.map((row) =>
-      row.map((cell, column) => (column === row.length - 1 ? cell : clipCell(cell, most[column] ?? width))),
+      row.map((cell, column) => (column === row.length - 1 ? cell : clipCell(cell, limits[column] ?? width))),
     )
     for (const row of shown) {
       for (const [column, cell] of row.slice(0, -1).entries())

@@ -11,9 +11,9 @@ export interface Command {
   env: Readonly<Record<string, string | undefined>>
   /** Content of stdin. If omitted, stdin is empty. */
   input?: string
-  /** The command leads a process group that ends with it. Such a group has no terminal. */
+  /** The command gets its own process group, which ends with the command. Such a group has no terminal. */
   isGroupLeader: boolean
-  /** Ends the command. */
+  /** parley ends the command when this deadline passes. */
   deadline: Deadline
 }
 
@@ -30,7 +30,7 @@ export interface CommandResult {
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
-  /** None if a signal or a limit ended the command. */
+  /** `undefined` if a signal or a limit ended the command. */
   exitCode: number | undefined
 }
 
@@ -57,7 +57,7 @@ export async function runCommand(
   const forget = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
     isOver.abort(limitText),
   )
-  // A command need not read its input.
+  // The command may end before it has read its input, so a failed write is no error.
   child.stdin?.on('error', () => {}).end(input)
   return collectOutput(child, isOver, stop).finally(() => {
     forget()
@@ -65,7 +65,10 @@ export async function runCommand(
   })
 }
 
-/** Runs a command that has the terminal. Returns its exit code; none if a signal ended it. */
+/**
+ * Runs a command in the foreground of the terminal. Returns its exit code, or `undefined` if a signal ended
+ * it.
+ */
 export function runOnTerminal(
   { text, env, input }: Pick<Command, 'text' | 'env' | 'input'>,
   cleanups: ActiveSet<() => unknown>,
@@ -74,7 +77,7 @@ export function runOnTerminal(
   const isSimple = platform() !== 'win32' && /^[\w\s./+,:@%-]+$/.test(text)
   const script = isSimple ? `exec ${text}` : text
   const child = spawn(script, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })
-  // The command need not read its input to the end, so a failed write is no error.
+  // The command may end before it has read its input, so a failed write is no error.
   child.stdin.on('error', () => {}).end(input)
   const stop = () => void child.kill()
   cleanups.add(stop)
@@ -108,7 +111,8 @@ function collectOutput(
       resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
     isOver.signal.addEventListener('abort', () => {
       stop()
-      // A process that left the group may still hold these streams open, so parley closes its ends.
+      // A process that left the group may still hold these streams open, so parley closes its own ends of
+      // them.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       child.unref()
       end(isOver.signal.reason)

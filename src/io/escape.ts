@@ -30,5 +30,5 @@ export function oneLine(text: string, length = 500): string {
   return isWhole ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
 }
 
-/** Breaks the commands that CI runners accept anywhere in a line: `##[…]`, and `##vso[…]` of Azure. */
+/** Disables the commands that CI runners accept anywhere in a line: `##[…]`, and `##vso[…]` of Azure. */
 export const breakRunnerCommands = (text: string): string => text.replace(/##(?=[a-z]*\[)/gi, '# #')

@@ -7,7 +7,7 @@ const maxShownProblems = 20
 
 /**
  * Formats a failure for a person: what failed, the consequence, and the service's message. `wrap` wraps a
- * line.
+ * line to the width of the terminal.
  */
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
@@ -19,7 +19,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
   if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
-    // Remote text never begins a message, so nobody can take it for parley's text.
+    // A label precedes remote text, so nobody can take that text for parley's.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
   addRemote('the service says:', serviceMessage && oneLine(serviceMessage))
@@ -59,8 +59,8 @@ export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
 /**
- * Returns the message of a failure, with the service's message or the problems, on one line. If tool uses wait, it
- * ends with the commands that answer them.
+ * Returns the message of a failure, with the service's message or the problems, on one line. If the session
+ * waits for tool uses, the line ends with the commands that answer them.
  */
 export function formatMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
   const { serviceMessage, problems, pending, consequence } = details

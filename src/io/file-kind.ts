@@ -1,13 +1,13 @@
 const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
-/** Bytes that contain every magic number. */
+/** Number of bytes at the start of a file that are enough to detect its type. */
 const sampleLength = 4100
 
 /** Detects the MIME type of a file by its first bytes. Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
-  // Most images are PNG, and loading the library takes time. The library also needs whole chunks of a PNG,
-  // which the sample may lack.
+  // Most images are PNG, and loading the library takes time. The library would also need complete chunks of a
+  // PNG, which the sample may cut.
   if (pngSignature.equals(sample.subarray(0, pngSignature.length))) return 'image/png'
   const { fileTypeFromBuffer } = await import('file-type')
   return (await fileTypeFromBuffer(sample))?.mime

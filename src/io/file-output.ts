@@ -14,21 +14,24 @@ export interface SavedPart {
   name?: string
 }
 
-/** An answer's file. The answer is written to a temporary file next to it until it is complete. */
+/**
+ * Output file of an answer. Until the answer is complete, parley writes it to a temporary file next to the
+ * target.
+ */
 export interface FileOutput extends Output {
   /** The target is a device or a pipe, from which written bytes cannot be removed. */
   readonly isDirect: boolean
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Saves the received part of a broken answer as `FILE.part` or under the next free name. `held` is its text or its
-   * unreadable body if nothing was written yet. Returns the place, or `undefined` if nothing was received. Does not throw.
-   * Synchronous, because signal handlers call it.
+   * Saves the received part of a broken answer as `FILE.part` or under the next free name. If nothing was
+   * written yet, saves `held`, which is the text of the answer or its unreadable body. Returns the outcome,
+   * or `undefined` if nothing was received. Does not throw. Synchronous, because signal handlers call it.
    */
   savePart(held?: Uint8Array | string): SavedPart | undefined
   /** Removes the temporary file. Does not throw. */
   discard(): void
-  /** Note that names the complete file. */
+  /** Text of a note that names the complete file. */
   readonly described: string | undefined
 }
 
@@ -38,9 +41,9 @@ interface FileOutputOptions {
 }
 
 /**
- * Prepares to write a file without changing it. Devices, pipes and open descriptors are written directly,
- * until the deadline. A user's own file keeps its mode. Throws a `CliError` of kind `file` if the file cannot
- * be written.
+ * Prepares to write a file. Only `commit` changes the file. Devices, pipes and open descriptors are written
+ * directly, until the deadline. A user's own file keeps its mode. Throws a `CliError` of kind `file` if the
+ * file cannot be written.
  */
 export async function openFileOutput(
   name: string,
@@ -104,11 +107,11 @@ function createFileSink(target: string, name: string, mode: number | undefined):
   }
 }
 
-/** Opens a pipe that has a reader. Opening a pipe without one would block forever. */
+/** Opens a pipe for writing. Throws if nobody reads the pipe, because opening would then block forever. */
 async function openPipe(path: string, name: string): Promise<Writable> {
   const { Socket } = await import('node:net')
   try {
-    // With the thread pool, a blocked thread would keep the process from ending.
+    // Opening in the thread pool could block a thread, which would keep the process from ending.
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
@@ -118,8 +121,9 @@ async function openPipe(path: string, name: string): Promise<Writable> {
 }
 
 /**
- * Opens a device or the file of a descriptor. A descriptor of this process is used itself: a second one would
- * have another offset, so parley and the other writers of the file would overwrite each other's text.
+ * Opens a device or the file of a descriptor. A descriptor of this process is used directly. A second
+ * descriptor would have another offset, so parley and the other writers of the file would overwrite each
+ * other's text.
  */
 function openDevice(path: string): Writable {
   const fd = findOwnDescriptor(path)
@@ -150,7 +154,9 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 /** Saves an answer when a run ends early. Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-/** Saves the received parts of answers if the work on the answers fails or is interrupted. */
+/**
+ * Returns the consequences of a failure or an interrupt of work on answers: the received parts are saved.
+ */
 export const savePart = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>
     savers
@@ -162,7 +168,7 @@ export const savePart = (...savers: (PartSaver | undefined)[]) => ({
 
 const describeSavedPart = ({ outcome }: SavedPart): string => oneLine(`the received data ${outcome}`, 2000)
 
-/** Adds the place of the saved part to a failure. */
+/** Adds the name of the saved part to a failure. */
 export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {

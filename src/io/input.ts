@@ -17,7 +17,10 @@ export interface Stdin {
   /** Real path of a regular file. */
   readonly file?: string | undefined
   open(): Readable
-  /** On an interactive terminal: switches to delivering each key, Ctrl-C included, without echo. */
+  /**
+   * Switches an interactive terminal to raw mode, in which it delivers each key, including Ctrl-C, without
+   * echo.
+   */
   setRaw?(isRaw: boolean): void
   /** Has the effect of Ctrl-C while the terminal is raw. */
   interrupt?(): void
@@ -59,7 +62,10 @@ interface TextReading {
   onIdle?(): void
 }
 
-/** Base64 is a third longer, and must fit into a string. */
+/**
+ * Maximum size of a file that is sent as base64. The base64 text is a third longer, and must fit into a
+ * string.
+ */
 const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
 /** Reads the inputs of a command: stdin once, and files. Texts must be UTF-8. */
@@ -77,7 +83,7 @@ export class Input {
     return this.#options.flags.stdin !== false
   }
 
-  /** `-H @-` reads stdin after the words, so the words must not use stdin. */
+  /** `-H @-` reads stdin later than all other inputs, so they must not read it. */
   get #isForHeader(): boolean {
     return this.#options.flags.header?.includes('@-') ?? false
   }
@@ -89,12 +95,12 @@ export class Input {
     )
   }
 
-  /** Reads stdin in chunks, for one reader. */
+  /** Reads stdin in chunks. `reader` is the name of the reading flag or input in messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers } = this.#options.host
     const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
-    return withWaitingNote(pieces, timers, () => this.#sayWaiting())
+    return withWaitingNote(pieces, timers, () => this.#noteWaiting())
   }
 
   async readFile(name: string, shown = name): Promise<Uint8Array> {
@@ -115,8 +121,8 @@ export class Input {
   }
 
   /**
-   * Reads a file, or stdin for `-`. Only one reader may have stdin: a second one gets a usage error that names
-   * both.
+   * Reads a file, or stdin for `-`. Throws a usage error if stdin was read before. The error names both
+   * readers.
    */
   readBytes(path: string, reader: string, { shown, onIdle }: TextReading = {}): Promise<Uint8Array> {
     return path === '-' ? this.#readStdin(reader, onIdle) : this.readFile(path, shown)
@@ -148,8 +154,8 @@ export class Input {
       const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
       return { mimeType, base64 }
     }
-    // Text in another character set has no NUL, except UTF-16. Such text gets the error for text that is not
-    // UTF-8.
+    // Text in another character set has no NUL, except UTF-16. For such text, `decodeUtf8` throws its usage
+    // error.
     if (!mimeType && (!bytes.includes(0) || isUtf16(bytes))) decodeUtf8(bytes, name)
     const kind = mimeType === undefined ? '' : `: it is ${mimeType}`
     throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)
@@ -166,7 +172,10 @@ export class Input {
     return this.readText('-', reader, { kinds, onIdle })
   }
 
-  /** Like `readPiped`, next to other input. A blank stdin adds nothing and prints a note. */
+  /**
+   * Like `readPiped`, for text that is added to other input. If stdin is blank, adds nothing and prints a
+   * note.
+   */
   async readPipedAddition(reader: string, kinds?: FileKinds): Promise<string> {
     const text = await this.readPiped(reader, kinds)
     if (text === undefined) return ''
@@ -176,15 +185,18 @@ export class Input {
   }
 
   /**
-   * Leaves stdin unread because of another input. Throws a usage error if `--fail-on-empty` requires its
-   * text.
+   * Called if another input is used instead of stdin. Throws a usage error if `--fail-on-empty` requires the
+   * text of stdin.
    */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
       throw usageError(`--fail-on-empty: stdin is not read together with ${given}`)
   }
 
-  /** Throws a usage error, or prints a note, if a word was probably meant as a file: words are sent as text. */
+  /**
+   * Throws a usage error, or prints a note, if a word is probably meant as the name of a file. parley sends
+   * words as text.
+   */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options
     const hasFiles = flags.given?.some(({ flag }) => flag === '--file')
@@ -234,13 +246,13 @@ export class Input {
     if (this.#options.host.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
   }
 
-  #sayWaiting(): void {
+  #noteWaiting(): void {
     const { host, note } = this.#options
     const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
     note(host.stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
   }
 
-  async #readStdin(reader: string, onIdle = () => this.#sayWaiting()): Promise<Uint8Array> {
+  async #readStdin(reader: string, onIdle = () => this.#noteWaiting()): Promise<Uint8Array> {
     this.#takeStdin(reader)
     const { host, flags } = this.#options
     const bytes = await this.#read(() => host.stdin.open(), 'stdin', onIdle)
@@ -286,8 +298,9 @@ async function* withWaitingNote(
 }
 
 /**
- * Ctrl-C also ends the program that writes to the pipe, and the end of the pipe can arrive before the signal.
- * Without this pause parley would still send its request.
+ * Lets a signal end the process before the work continues. Ctrl-C also ends the program that writes to the
+ * pipe, and the end of the pipe can arrive before the signal. Without this pause parley would still send its
+ * request.
  */
 export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
@@ -312,15 +325,15 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
   }
 }
 
-/** Reads a stream for a caller that acts on each chunk. */
+/** Yields the chunks of a stream. After the last chunk, lets a signal end the process first. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()
 }
 
 /**
- * Opens a file for reading in chunks. Opening a FIFO blocks a thread until a program opens it for writing;
- * aborting `stop` opens it for writing instead.
+ * Opens a file for reading in chunks. Opening a FIFO blocks a thread until a program opens the FIFO for
+ * writing. If `stop` aborts, parley itself opens it for writing, which frees the thread.
  */
 export async function openReadable(path: string, stop: AbortSignal): Promise<Readable> {
   if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })

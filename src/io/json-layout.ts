@@ -26,14 +26,14 @@ export function* formatJsonLines(json: string): Generator<Span[]> {
     }
     if (mark === '{' || mark === '[') depth++
     const end = ',:{}[]'.includes(mark) ? place + 1 : findEndOfValue(json, place)
-    line.push(spanOf(json, place, end))
+    line.push(toSpan(json, place, end))
     before = mark
     place = skipBlanks(json, end)
   }
   yield line
 }
 
-function spanOf(json: string, start: number, end: number): Span {
+function toSpan(json: string, start: number, end: number): Span {
   const text = json.slice(start, end)
   if (',:{}[]'.includes(text)) return { text: text === ':' ? ': ' : text, sgr: '' }
   if (!text.startsWith('"')) return { text, sgr: styles.other }

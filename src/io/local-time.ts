@@ -4,7 +4,7 @@ import { parseTimestamp } from '../wire/timestamp.ts'
 export function toLocalTime(timestamp: string) {
   const utc = new Date(parseTimestamp(timestamp))
   if (Number.isNaN(utc.getTime())) return undefined
-  // After a shift by the offset, the UTC fields of a time are its local fields.
+  // Adding the offset to a time makes its UTC fields equal to the local fields.
   const offset = -utc.getTimezoneOffset()
   const [date = '', time = ''] = new Date(utc.getTime() + offset * 60_000).toISOString().split('T')
   const [, hours, minutes] = /GMT([+-]\d\d)(\d\d)/.exec(utc.toString()) ?? []

@@ -20,7 +20,7 @@ interface LockOptions {
   /** Kind of the failure if the lock cannot be taken. */
   kind: FailureKind
   consequence: string
-  /** Set if the wait ends at the run's deadline: the same command may get the lock later. */
+  /** `later` if the wait ends at the run's deadline, because the same command may get the lock later. */
   retry?: 'later'
   /** Called once, after the wait took two seconds. */
   onWait?(): void
@@ -36,7 +36,7 @@ interface RunLockOptions {
 /** Interval in which a holder updates the time of its lock. */
 const heartbeatMs = 1000
 
-/** An exclusive lock on a file: an empty file next to it. */
+/** An exclusive lock on a file. The lock is an empty file next to the locked file. */
 export class Lock {
   /** Name in messages. */
   readonly name: string
@@ -77,7 +77,7 @@ export class Lock {
     try {
       futimesSync(this.#file, new Date(), new Date())
     } catch {
-      // `isHeld` returns false for a holder that lost its lock, so this failure is ignored.
+      // If the holder has lost its lock, `isHeld` returns false. So this failure is ignored.
     }
   }
 }
@@ -93,20 +93,20 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }
 
-/** A lock that has not changed for this time belongs to a killed process. */
+/** Time without a change after which a lock counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000
 
 /**
- * Maximum time between two checks that counts as unchanged. A process that was suspended has not observed the
- * lock meanwhile.
+ * Maximum time between two checks that counts as time without a change. A process that was suspended between
+ * them has not checked the lock meanwhile.
  */
 const maxCountedStepMs = 500
 
 /**
- * Waits until a file can be locked. Throws a `CliError` if it does not become free, or if the lock's name
- * belongs to anything but an empty regular file, which stays untouched.
+ * Waits until a file can be locked. Throws a `CliError` if the lock does not become free. Also throws one if
+ * the lock's name belongs to anything but an empty regular file, which stays untouched.
  */
 export async function lock(target: string, options: LockOptions): Promise<Lock> {
   const { name = target, maxWaitMs, kind, consequence, retry, onWait } = options
@@ -117,7 +117,8 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
   let fingerprint = ''
   let lastCheck = start
   /**
-   * Time without a change of the lock, by the waiter's monotonic clock. Clocks of other machines may differ.
+   * Time without a change of the lock, by the monotonic clock of this process, because the clocks of other
+   * machines may differ.
    */
   let unchanged = 0
   for (;;) {
@@ -147,8 +148,8 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
 }
 
 /**
- * Creates and opens the file. Returns `undefined` if it exists. On Windows, a name that stays refused is an
- * error.
+ * Creates and opens the lock's file. Returns `undefined` if the file exists. On Windows, a refused name may
+ * belong to a removed file, so it is an error only after a while.
  */
 function tryCreate(path: string, waited: number): number | undefined {
   try {
@@ -161,8 +162,8 @@ function tryCreate(path: string, waited: number): number | undefined {
 }
 
 /**
- * Removes the lock of a killed process. Of several waiters only one can rename it. If a faster waiter has
- * replaced it with its own lock, that lock gets its name back.
+ * Removes the lock of a killed process. If several processes wait, only one of them can rename the lock. If
+ * another process has already replaced the lock with its own, that lock gets its name back.
  */
 function removeStaleLock(path: string, fingerprint: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
@@ -177,12 +178,12 @@ function removeStaleLock(path: string, fingerprint: string): void {
   else renameSync(aside, path)
 }
 
-/** A rename keeps this value. Each heartbeat of the holder changes it. */
+/** Returns a value that every heartbeat of the holder changes, and that a rename keeps. */
 const getFingerprint = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
 /**
- * On Windows, a removed file keeps its name until every process has closed it. Until then, creating it fails
- * with EPERM.
+ * Returns whether a removed file may still have its name. On Windows, a removed file keeps its name until
+ * every process has closed it. Until then, creating the file fails with EPERM.
  */
 const mayBePendingRemoval = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
 

@@ -3,13 +3,13 @@ import type { StdStream } from './output.ts'
 import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
-/** Prints lines for the person on stderr, secrets redacted. */
+/** Prints lines for the person on stderr, with secrets redacted. */
 export interface Messages {
   /** Prints an escaped line with parley's name, unless `--quiet`. */
   note(line: string): void
   /**
-   * Like `note`, for lines that matter to the result or to safety: printed with `--quiet`, too, and as a JSON
-   * line with `--errors json`.
+   * Like `note`, for lines that matter to the result or to safety. They are printed with `--quiet`, too, and
+   * with `--errors json` as a JSON line.
    */
   warn(line: string): void
   /** Prints a line that needs no escaping, unless `--quiet`. */
@@ -27,9 +27,7 @@ interface MessageOptions {
   redact(text: string, maxLength?: number): string
 }
 
-/**
- * Maximum length of a message before its blanks are joined, in UTF-16 units. A printed message is shorter.
- */
+/** Maximum length of a message before blanks are removed, in UTF-16 units. A printed message is shorter. */
 const maxMessageLength = 64 * 1024
 
 export async function createMessages({ host, flags, redact }: MessageOptions): Promise<Messages> {

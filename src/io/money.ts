@@ -1,6 +1,6 @@
 /** Formats money: `$1.87`. `amount` is in minor units, such as cents. */
 export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
-  const decimals = decimalsOf(currency)
+  const decimals = findDecimals(currency)
   const digits = String(amount).padStart(decimals + 1, '0')
   const text = decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
   // A number would round the amount, so it is passed as a string.
@@ -8,12 +8,12 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
 }
 
 /** Returns the number of decimals of a currency. An unknown currency has two. */
-const decimalsOf = (currency: string): number =>
+const findDecimals = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
 /** Converts a typed amount such as `2.50` to minor units. Smaller fractions are dropped. */
 export function toMinorUnits(text: string, currency: string): bigint {
-  const decimals = decimalsOf(currency)
+  const decimals = findDecimals(currency)
   const [whole = '', fraction = ''] = text.split('.')
   const kept = fraction.slice(0, decimals).padEnd(decimals, '0')
   return BigInt(`${whole}${kept}` || '0')

@@ -24,7 +24,7 @@ export interface StdStream {
   columns?: number
   /** Height of a terminal. */
   rows?: number
-  /** Opens a stream. Slower than `writeSync` for one line, faster for many. */
+  /** Opens the stream, which is slower than `writeSync` for one line and faster for many. */
   open(): Writable
   /**
    * Writes as much as the descriptor takes at once. Returns the number of written bytes, which is 0 if the
@@ -34,8 +34,8 @@ export interface StdStream {
 }
 
 /**
- * Creates the output of stdout. Its methods throw `OutputClosed` if the reader has closed stdout, and a
- * `CliError` of kind `file` for any other error, or if the output is not taken by the deadline.
+ * Creates the output of stdout. Its methods throw `OutputClosed` if the reader has closed stdout. They throw
+ * a `CliError` of kind `file` for any other error, or if stdout does not accept the output by the deadline.
  */
 export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   let failure: Error | undefined
@@ -90,30 +90,32 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
 }
 
 /**
- * Writes to an output until a write fails, and keeps that failure: the rest of a paid answer is still read. A
- * closed reader is not a failure, and is thrown.
+ * Writes to an output until a write fails. It stores the failure instead of throwing it, so the rest of a
+ * paid answer is still read. It throws only `OutputClosed`.
  */
 export class OutputAttempts {
-  refusal: Error | undefined
-  readonly #onRefusal: () => void
+  failure: Error | undefined
+  readonly #onFailure: () => void
 
-  constructor(onRefusal = () => {}) {
-    this.#onRefusal = onRefusal
+  constructor(onFailure = () => {}) {
+    this.#onFailure = onFailure
   }
 
   async run(write: () => Promise<unknown> | undefined): Promise<void> {
-    if (this.refusal) return
+    if (this.failure) return
     try {
       await write()
     } catch (error) {
       if (error instanceof OutputClosed) throw error
-      this.refusal = error as Error
-      this.#onRefusal()
+      this.failure = error as Error
+      this.#onFailure()
     }
   }
 }
 
-/** Returns an output that drops its text after the reader of stdout has gone. The work continues. */
+/**
+ * Returns an output that drops its text after the reader of stdout has closed it, so that the work continues.
+ */
 export function ignoreClosedReader(output: Output): Output {
   let isOver = false
   const attempt = async (act: () => Promise<void>) => {
@@ -155,10 +157,10 @@ export async function writeText(stdout: StdStream, text: string, deadline?: Dead
 }
 
 /** Error codes of a closed reader. Windows uses `EOF` for pipes. */
-const gone = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
+const closedReaderCodes = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
 export const writeTimedOut = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all of it was written`, { deadline: true })
 
 const asFailure = (error: unknown): Error =>
-  hasCode(error, ...gone) ? new OutputClosed() : asFileError(error, 'stdout')
+  hasCode(error, ...closedReaderCodes) ? new OutputClosed() : asFileError(error, 'stdout')

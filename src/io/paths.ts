@@ -10,8 +10,9 @@ export const absolutePath = (host: { readonly cwd: string }, name: string): stri
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * Returns the target of a link that leads to an existing file, otherwise the path. The native call returns
- * the real spelling, so two spellings of one file become equal on file systems that ignore case.
+ * Resolves the links of an existing path. Returns any other path unchanged. The native call returns names in
+ * the case that the file system stores. So two names of one file become equal on file systems that ignore
+ * case.
  */
 function realPath(path: string): string {
   try {
@@ -24,7 +25,10 @@ function realPath(path: string): string {
 /** Maximum number of links in a chain, as on Linux. */
 const maxLinks = 40
 
-/** Returns a path and, if it is a link, all paths that it leads to. The last one may not exist. */
+/**
+ * Returns a path and, if it is a link, all paths of the chain of links that starts there. The last path may
+ * not exist.
+ */
 export function followLinks(path: string): string[] {
   const places = [path]
   try {
@@ -42,7 +46,10 @@ export const resolveRealPath = (path: string): string =>
 
 const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
-/** Returns the path in /proc of an open descriptor, such as `/dev/stdout`, or `undefined` for another path. */
+/**
+ * Returns the path in /proc to which a path such as `/dev/stdout` leads. Returns `undefined` if the path does
+ * not lead to an open descriptor.
+ */
 const findDescriptorPath = (path: string): string | undefined =>
   followLinks(path)
     .map(inRealFolder)
@@ -57,9 +64,9 @@ export function findOwnDescriptor(path: string): number | undefined {
 }
 
 /**
- * Finds where a file of this name is written. Links are refused unless they lead to a device, a pipe or an
- * open descriptor, which are direct targets. Throws a `CliError` of kind `file` if the file cannot be created
- * or, with `replaces`, replaced.
+ * Returns the target for a file of this name. A link is an error, unless it leads to a device, a pipe or an
+ * open descriptor, which parley writes directly (`isDirect`). Throws a `CliError` of kind `file` if the file
+ * cannot be created or, with `replaces`, replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
@@ -86,8 +93,8 @@ export function findTarget(
 }
 
 /**
- * Returns why an existing file is not replaced, or `undefined` if it is. Throws the errors of the file
- * system.
+ * Returns the reason why parley must not replace an existing file, or `undefined` if it may. Throws the
+ * errors of the file system.
  */
 export function findReplaceProblem(
   path: string,
@@ -109,8 +116,8 @@ export function findReplaceProblem(
 
 /**
  * Returns the mode for a file that replaces this one. A user's own file keeps its mode without set-uid,
- * set-gid and sticky bits. `undefined` for other files and on systems without file owners: the new file gets
- * the default mode.
+ * set-gid and sticky bits. Returns `undefined` for other files, and on systems without file owners: the new
+ * file then gets the default mode.
  */
 export function findModeToKeep(path: string, uid: number | undefined): number | undefined {
   const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })

@@ -1,11 +1,11 @@
-/** Escape sequences by which a terminal shows pictures. */
+/** Protocol of the escape sequences that show pictures on a terminal. */
 export type PictureProtocol = 'kitty' | 'iterm2'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Detects the picture protocol from the environment. If nothing is known and pictures are requested, assumes
- * iTerm2's.
+ * Detects the picture protocol from the environment. If the terminal is unknown and the user requests
+ * pictures, returns the protocol of iTerm2.
  */
 export function findPictureProtocol(env: Environment, isWanted = false): PictureProtocol | undefined {
   const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
@@ -17,13 +17,13 @@ export function findPictureProtocol(env: Environment, isWanted = false): Picture
   return isKnown || isWanted ? 'iterm2' : undefined
 }
 
-/** Larger pictures slow the terminal down. */
+/** Maximum size of a shown picture. Larger pictures slow the terminal down. */
 const maxPictureBytes = 16 * 1024 * 1024
 
 /** Maximum piece length of the Kitty protocol, in base64 characters. */
 const maxPieceLength = 4096
 
-/** Returns why a terminal cannot show this picture. */
+/** Returns the reason why a terminal cannot show this picture, or `undefined` if it can. */
 export function findPictureProblem(
   protocol: PictureProtocol,
   bytes: Uint8Array,

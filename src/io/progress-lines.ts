@@ -12,7 +12,7 @@ interface LongRun {
 const minute = 60_000
 
 /**
- * Prints progress on a stderr that is not a terminal: each minute for the first ten, then every ten minutes.
+ * Prints progress on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes.
  * `describe` returns the text after `still at work after 3 min: `. Returns a function that stops the lines.
  */
 export function printProgressLines(

@@ -20,11 +20,13 @@ interface QuestionOptions {
   /** Hides the typed answer. */
   isHidden?: boolean
   /**
-   * A paste may have several lines, and Enter ends the answer. Otherwise only the first pasted line counts.
+   * All lines of a pasted text belong to the answer, which Enter ends. If omitted, only the first pasted line
+   * counts.
    */
   takesLines?: boolean
   /**
-   * Withdraws the question: `prompt` rejects with the signal's reason and drops the typed part of the answer.
+   * Withdraws the question when the signal is aborted. Then `prompt` rejects with the signal's reason and
+   * drops the typed part of the answer.
    */
   signal?: AbortSignal | undefined
 }
@@ -47,7 +49,7 @@ export interface PrompterOptions {
 /** Bracketed paste: the terminal marks the start and the end of pasted text. */
 const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 
-/** Runs work that prompts the person. At its end no question stays open. */
+/** Runs work that prompts a person. When the work ends, withdraws a question that is still open. */
 export function withPrompter<T>(
   options: PrompterOptions,
   work: (prompter: Prompter) => Promise<T>,
@@ -101,7 +103,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
     cleanups.add(release)
     try {
       withdrawal.throwIfAborted()
-      // Hides typed keys before the question is shown, so even a quick answer stays hidden.
+      // Raw mode hides typed keys before the question is shown, so even a quick answer stays hidden.
       stdin.setRaw?.(true)
       if (stdin.setRaw) await dropTyped(input, stdin)
       withdrawal.throwIfAborted()
@@ -157,7 +159,8 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
         prompted.on('SIGINT', () => stdin.interrupt?.())
         // Node would suspend only this process and not the other processes of the pipeline.
         prompted.on('SIGTSTP', () => {
-          // Ctrl-Z drops the typed part, and the rest of a secret is a wrong secret.
+          // Ctrl-Z drops the typed part of an answer. After that, the rest of a secret would be a wrong
+          // secret.
           if (!stdin.suspend || isHidden) return
           lines.length = 0
           prompted.setPrompt(question)
@@ -181,7 +184,10 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
 /** After this pause, all keys typed earlier have arrived. */
 const typingPauseMs = 50
 
-/** Drops keys typed earlier. A raw terminal also delivers typed text that has no line end yet. */
+/**
+ * Drops keys that were typed before the question. In raw mode, the terminal also delivers typed text that has
+ * no line end yet.
+ */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

@@ -12,8 +12,8 @@ const newline = 0x0a
 
 /**
  * Splits bytes into lines, chunk by chunk. The caller must read all lines of a chunk before the next chunk.
- * Lines are split lazily: a batch works on a chunk for long, and a list of its lines would move to V8's old
- * generation. Lines over `maxLineBytes` bytes are dropped.
+ * Lines are split lazily, because a batch works on one chunk for a long time. A list of the lines would move
+ * to V8's old generation. Lines over `maxLineBytes` bytes are dropped.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

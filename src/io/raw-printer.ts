@@ -1,8 +1,11 @@
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** Short texts are gathered up to this length, because a write costs more than producing the text. */
-const maxGatheredLength = 64 * 1024
+/**
+ * Length up to which short texts are joined, in UTF-16 units. Each write costs more than producing a short
+ * text.
+ */
+const maxJoinedLength = 64 * 1024
 
 /**
  * Prints bytes unchanged. On a terminal, control characters become JSON escapes and the last line gets a line
@@ -11,7 +14,7 @@ const maxGatheredLength = 64 * 1024
 export function createRawPrinter(output: Output) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
-  /** The cursor of a terminal is inside a line. Unused in a pipe. */
+  /** The cursor of the terminal is inside a line. Always false in a pipe. */
   let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk
@@ -20,7 +23,7 @@ export function createRawPrinter(output: Output) {
   return {
     add(chunk: Uint8Array | string): void {
       const last = pending.at(-1)
-      if (typeof chunk !== 'string' || typeof last !== 'string' || last.length > maxGatheredLength)
+      if (typeof chunk !== 'string' || typeof last !== 'string' || last.length > maxJoinedLength)
         pending.push(chunk)
       else pending[pending.length - 1] = last + chunk
     },

@@ -3,15 +3,18 @@ import { breakRunnerCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
- * Disables the workflow commands of GitHub's runner: `::` at the start of a line, and `##[` anywhere.
- * `isAtStart`: the text begins a line.
+ * Disables the workflow commands of GitHub's runner: `::` at the start of a line, and `##[` anywhere. With
+ * `isAtStart`, the text begins a line.
  */
 export function guardTextFromRunner(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
   return breakRunnerCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
 }
 
-/** Wraps a stream so that no line is a workflow command. The stream counts as a log: no line is redrawn. */
+/**
+ * Wraps a stream so that no line is a workflow command. The wrapped stream is not a terminal, because a log
+ * cannot redraw lines.
+ */
 export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined
   let isAtStart = true

@@ -4,14 +4,14 @@ import { measureColumns } from './width.ts'
 export interface Span {
   text: string
   sgr: string
-  /** Target, if the terminal shows hyperlinks. */
+  /** Address of a hyperlink, if the terminal shows hyperlinks. */
   target?: string
 }
 
 /** A line without line breaks. */
 export type StyledLine = readonly Span[]
 
-/** SGR parameters by purpose. Only the 16 colours that every terminal shows in its own theme. */
+/** SGR parameters by purpose. They use only the 16 colours of the terminal's theme. */
 export const styles = {
   /** SGR parameters of headings by level. Deeper headings use the last entry. */
   headings: ['1;4;35', '1;35', '1'],

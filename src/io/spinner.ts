@@ -14,8 +14,8 @@ const spinnerDelayMs = 300
 
 /**
  * Shows on a terminal what parley waits for and for how long. Starts after 300 ms, so quick calls do not load
- * ora. Returns a function that removes the spinner. Registered as a cleanup, that function returns whether
- * the spinner was shown, which puts the cursor at the start of a line.
+ * ora. Returns a function that removes the spinner, and registers it as a cleanup. The function returns
+ * whether the spinner was shown: then the cursor is at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: string): () => boolean {
   const { stderr, timers, env } = host

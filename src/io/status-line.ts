@@ -34,7 +34,10 @@ export class StatusLine {
     return wasShown
   }
 
-  /** On a terminal that was made narrower, the line takes several rows. */
+  /**
+   * Returns the escape sequence that clears the status line. If the terminal became narrower, the line takes
+   * several rows.
+   */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

@@ -18,8 +18,8 @@ import type { ActiveSet } from '../active-set.ts'
 import { hasCode } from '../errors.ts'
 import { findModeToKeep } from './paths.ts'
 
-// Node 26 throws if a `FileHandle` is collected while it is open, which may happen after a broken answer. So
-// the file is a descriptor.
+// Node 26 throws if a `FileHandle` is garbage-collected while it is open, which may happen after a broken
+// answer. So this class uses a descriptor.
 const writeTo = promisify(writeFile)
 
 /** A file with a random name next to its target. Methods throw the errors of the file system. */
@@ -28,9 +28,9 @@ export class TemporaryFile {
   #file: number
 
   /**
-   * Creates the file exclusively, so it is never a link or another's file. Synchronous, because a file
-   * created in the background could appear after a signal's cleanup. If `mode` is omitted, the file gets the
-   * default mode.
+   * Creates the file exclusively, so it is never a link or the file of another user. Synchronous, because a
+   * file created in the background could appear after a signal's cleanup. If `mode` is omitted, the file gets
+   * the default mode.
    */
   constructor(target: string, mode?: number) {
     this.#path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
@@ -106,7 +106,7 @@ export class TemporaryFile {
   }
 }
 
-/** Invalid descriptor: the file is closed. */
+/** Value of the descriptor after the file was closed. */
 const closed = -1
 
 /** Errors of file systems without links. Node reports EISDIR for Windows' error on exFAT. */

@@ -3,15 +3,15 @@ import { usageError } from '../errors.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
- * Decodes text and drops its byte order mark. Throws a usage error if it is too long, or not UTF-8, with the
- * place of the first invalid byte. `advice` explains how to give other content.
+ * Decodes text and drops its byte order mark. Throws a usage error if the text is too long or not UTF-8. The
+ * error names the first invalid byte and its line. `advice` explains how to give other content.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw tooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
-  const invalid = firstInvalid(bytes)
-  const place = `byte ${invalid}, on line ${lineOf(bytes, invalid)}, is not valid`
+  const invalid = findInvalidByte(bytes)
+  const place = `byte ${invalid}, on line ${findLineNumber(bytes, invalid)}, is not valid`
   const ways = advice === undefined ? utf8Advice(bytes) : `${advice}; ${utf8Advice(bytes)}`
   throw usageError(`${name}: not UTF-8 text: ${place}; ${ways}`)
 }
@@ -39,14 +39,14 @@ export const isBlank = (bytes: Uint8Array): boolean =>
 export const tooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
-/** Returns the line of a byte, from 1. */
-const lineOf = (bytes: Uint8Array, offset: number): number =>
+/** Returns the number of the line that contains a byte. */
+const findLineNumber = (bytes: Uint8Array, offset: number): number =>
   bytes.subarray(0, offset).reduce((line, byte) => (byte === 0x0a ? line + 1 : line), 1)
 
 const step = 64 * 1024
 
 /** Returns the offset of the first byte that is not part of a valid character. */
-function firstInvalid(bytes: Uint8Array): number {
+function findInvalidByte(bytes: Uint8Array): number {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let at = 0
   for (let start = 0; start < bytes.length; start += step) {

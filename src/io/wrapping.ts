@@ -1,6 +1,6 @@
 import type { StdStream } from './output.ts'
 
-/** On a narrower terminal the terminal itself wraps lines. */
+/** Minimum width for wrapping. On a narrower terminal, the terminal itself wraps lines. */
 const minColumns = 20
 
 /**

@@ -47,7 +47,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
   const layOut = output.isTerminal
-    ? createTable({ width: host.stdout.columns || 80, most: [1024, 12, 20] })
+    ? createTable({ width: host.stdout.columns || 80, limits: [1024, 12, 20] })
     : undefined
   const history = createPageHistory(name)
   let count = 0

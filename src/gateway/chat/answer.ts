@@ -108,11 +108,11 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
   function addRaw(data: Uint8Array | string): void {
     if (!file) rawBody.add(data)
-    if (!attempts.refusal) raw.add(data)
+    if (!attempts.failure) raw.add(data)
   }
 
   function requirePrinted(): void {
-    if (attempts.refusal) throw attempts.refusal
+    if (attempts.failure) throw attempts.failure
   }
 
   /**
@@ -132,7 +132,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
    */
   function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
-    if (attempts.refusal && !file) return joinFailures(attempts.refusal, error)
+    if (attempts.failure && !file) return joinFailures(attempts.failure, error)
     breakLine()
     const failure = asFailure(error)
     const { errorIn, body } = failure.details
@@ -238,7 +238,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       const body = findUnreadAnswer()?.bytes
       if (file) return file.savePart(checked || body)
       const held = schema ? checked : unprinted.join('')
-      if (!attempts.refusal) return saveText(context, held || Buffer.from(body ?? '').toString())
+      if (!attempts.failure) return saveText(context, held || Buffer.from(body ?? '').toString())
       return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
     },
 

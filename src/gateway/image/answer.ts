@@ -161,7 +161,7 @@ export async function readPart(
   const attempts = new OutputAttempts()
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))
-    if (!printer || attempts.refusal) return
+    if (!printer || attempts.failure) return
     printer.add(chunk)
     await attempts.run(() => printer.write())
   }
@@ -180,7 +180,7 @@ export async function readPart(
     printer?.breakLine()
     broken = asFailure(error)
   }
-  if (attempts.refusal) broken = asFailure(joinFailures(attempts.refusal, broken))
+  if (attempts.failure) broken = asFailure(joinFailures(attempts.failure, broken))
   finder.tryRead(decoder.end)
   const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
   return {
@@ -192,6 +192,6 @@ export async function readPart(
     isAssumed,
     // `--raw` prints the received bytes unchanged, so the printed answer is not damaged.
     isDamaged: !printer && decoder.isDamaged(),
-    isPrinted: printer !== undefined && attempts.refusal === undefined,
+    isPrinted: printer !== undefined && attempts.failure === undefined,
   }
 }

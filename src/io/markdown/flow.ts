@@ -6,7 +6,7 @@ import { readInlineTokens } from './source.ts'
 
 export interface TextFlowLayout {
   page: Page
-  /** Begins the first row, such as the bullet of a list item. */
+  /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
   /** Blanks before the other rows. */
   indent: number
@@ -19,7 +19,7 @@ export interface TextFlowLayout {
 export class TextFlow {
   readonly #space: TextFlowLayout
   readonly #cutter = new SegmentCutter()
-  /** Start of the next row. */
+  /** Text at the start of the next row. */
   #lead: StyledLine
   /** Width of the row's text. */
   #width = 0
@@ -35,7 +35,7 @@ export class TextFlow {
     for (const segment of this.#cutter.take(text, false)) this.#print(segment)
   }
 
-  /** Prints the rest, and its open marks as text. */
+  /** Prints the rest of the paragraph. Marks that were not closed are printed as text. */
   end(): void {
     for (const segment of this.#cutter.take('', true)) this.#print(segment)
     if (this.#lastText !== undefined) this.#endRow()

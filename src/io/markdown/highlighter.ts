@@ -9,7 +9,10 @@ export type Highlight = (line: string) => Span[]
 const keywords =
   'abstract any as async await boolean break case catch class const continue debugger declare default delete do else enum export extends finally for from function if implements import in infer instanceof interface keyof let namespace never new null number object of override private protected public readonly return satisfies static string super switch this throw try type typeof undefined unknown var void while with yield true false'
 
-/** The library's own options support JSX and regular expressions, but make it scan parts repeatedly. */
+/**
+ * Options for JavaScript and TypeScript. The library's own options support JSX and regular expressions, but
+ * scan parts of the text repeatedly.
+ */
 const script: ParseOptions = {
   keywords: new Set(keywords.split(' ')),
   templateStrings: true,
@@ -41,24 +44,24 @@ export function findHighlighter(language: string): Highlight | undefined {
     const tokens = tokenize(text, options)
     const whole = tokens.map(([, value]) => value).join('')
     if (whole !== text) return [{ text: line, sgr: '' }]
-    opening = openingOf(tokens)
+    opening = findOpening(tokens)
     return cut(tokens, before.length, before.length + line.length)
   }
 }
 
-/** A letter after the line. Its colour shows whether a comment or a string is still open. */
+/** A letter that is added after the line. Its colour shows whether a comment or a string is still open. */
 const probe = 'x'
 
-function openingOf(tokens: [number, string][]): string {
+function findOpening(tokens: [number, string][]): string {
   const [type, value] = tokens.at(-1) as [number, string]
   if (value === probe) return ''
-  if (nameOf(type) === 'comment') return value.slice(0, 4).trimEnd()
+  if (getTokenName(type) === 'comment') return value.slice(0, 4).trimEnd()
   // A string ends with its line unless it began with a backtick or three quotes.
   const isTriple = tokens.at(-2)?.[1] === '""' || tokens.at(-2)?.[1] === "''"
   return value[0] === '`' || isTriple ? (value[0] as string).repeat(isTriple ? 3 : 1) : ''
 }
 
-const nameOf = (type: number) => SugarHigh.TokenTypes[type] ?? ''
+const getTokenName = (type: number) => SugarHigh.TokenTypes[type] ?? ''
 
 /** Returns the spans between two offsets. */
 function cut(tokens: [number, string][], from: number, to: number): Span[] {
@@ -66,13 +69,13 @@ function cut(tokens: [number, string][], from: number, to: number): Span[] {
   let at = 0
   for (const [type, value] of tokens) {
     const text = value.slice(Math.max(0, from - at), Math.max(0, to - at))
-    if (text !== '') spans.push({ text, sgr: colours.get(nameOf(type)) ?? '' })
+    if (text !== '') spans.push({ text, sgr: colours.get(getTokenName(type)) ?? '' })
     at += value.length
   }
   return spans
 }
 
 function highlightDiff(line: string): Span[] {
-  const look = line.startsWith('@@') ? '36' : line[0] === '+' ? '32' : line[0] === '-' ? '31' : ''
-  return [{ text: line, sgr: look }]
+  const sgr = line.startsWith('@@') ? '36' : line[0] === '+' ? '32' : line[0] === '-' ? '31' : ''
+  return [{ text: line, sgr }]
 }

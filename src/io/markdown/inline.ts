@@ -2,11 +2,11 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, type Span, type StyledLine, styles } from '../spans.ts'
 import { decodeReferences } from './references.ts'
 
-/** Form of a link's address: after its text, or as a hyperlink of the terminal. */
+/** Form of a link's address: as text after the link, or as a hyperlink of the terminal. */
 export type LinkStyle = 'address' | 'hyperlink'
 
 /**
- * Returns the lines of a paragraph, heading or cell without surrounding blanks. `sgr` applies to all of them.
+ * Returns the lines of a paragraph, heading or cell without surrounding blanks. `sgr` applies to every span.
  */
 export function readLines(tokens: readonly Token[], sgr: string, links: LinkStyle): StyledLine[] {
   const lines: Span[][] = [[]]
@@ -54,7 +54,7 @@ function readSpans(tokens: readonly Token[], sgr: string, links: LinkStyle): Spa
           : [{ text: decodeReferences(token.raw), sgr }]
       case 'html':
         if (!/^<br\s*\/?>$/i.test(token.raw)) return [{ text: token.raw, sgr }]
-        // The line ends here anyway.
+        // The source also ends the line here, so one line break is enough.
         return tokens[index + 1]?.raw.startsWith('\n') ? [] : [{ text: '\n', sgr }]
       default:
         return [{ text: token.raw, sgr }]
@@ -94,13 +94,13 @@ function isMisleading(text: string, href: string): boolean {
   const visible = plain.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
   // A combining mark changes an address, but the address still looks the same, so marks are ignored.
   if (!/\.[\p{L}\p{N}]{2}|\/\s*\/|@/u.test(visible.replace(/\p{M}/gu, ''))) return false
-  const shown = bare(visible)
-  const target = bare(href)
+  const shown = shorten(visible)
+  const target = shorten(href)
   return !(target === shown || (target.startsWith(shown) && /[/?#]/.test(target[shown.length] ?? '')))
 }
 
-/** Returns an address without the parts that people leave out. */
-const bare = (address: string) =>
+/** Returns an address without the parts that people leave out, such as `https://`. */
+const shorten = (address: string) =>
   address
     .replace(/^(?:https?:\/\/|mailto:)/i, '')
     .replace(/\/$/, '')

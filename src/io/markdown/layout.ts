@@ -2,10 +2,10 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { findHighlighter, type Highlight } from './highlighter.ts'
 import { type LinkStyle, readLines, trimEnd } from './inline.ts'
-import { type FencedCode, indentOf, maxBlockLength } from './source.ts'
+import { countIndent, type FencedCode, maxBlockLength } from './source.ts'
 import { layOutTable } from './table.ts'
 
-/** Space for a block. */
+/** Space in which a block is laid out. */
 export interface LayoutSpace {
   /** Infinity in a pipe. */
   columns: number
@@ -14,7 +14,10 @@ export interface LayoutSpace {
   depth: number
 }
 
-/** Deeper levels are not indented, because each level narrows every line. */
+/**
+ * Maximum depth of quotes and list items. Deeper levels are not indented, because each level narrows every
+ * line.
+ */
 export const maxDepth = 12
 const maxRuleColumns = 80
 const bar: Span = { text: '│ ', sgr: styles.frame }
@@ -23,15 +26,15 @@ const bullets = ['•', '◦', '▪']
 export const getBullet = (depth: number): string => bullets[depth % bullets.length] as string
 
 /** Lays out blocks. Blank lines between blocks of the source become one blank line. */
-export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): StyledLine[] {
+export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): StyledLine[] {
   const lines: StyledLine[] = []
-  let isApart = false
+  let needsBlankLine = false
   for (const token of tokens as readonly MarkedToken[]) {
     if (token.type !== 'space') {
-      if (isApart && lines.length > 0) lines.push([])
-      lines.push(...layOutBlock(token, room))
+      if (needsBlankLine && lines.length > 0) lines.push([])
+      lines.push(...layOutBlock(token, space))
     }
-    isApart = endsWithBlankLine(token.raw)
+    needsBlankLine = endsWithBlankLine(token.raw)
   }
   return lines
 }
@@ -39,8 +42,8 @@ export function layOutBlocks(tokens: readonly Token[], room: LayoutSpace): Style
 /** Returns whether the block's source ends with a blank line. */
 const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 
-function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
-  const { columns, links, depth } = room
+function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
+  const { columns, links, depth } = space
   const wrapAll = (inner: readonly Token[], sgr: string) =>
     readLines(inner, sgr, links).flatMap((line) => wrapLine(line, columns))
   switch (token.type) {
@@ -56,40 +59,40 @@ function layOutBlock(token: MarkedToken, room: LayoutSpace): StyledLine[] {
       return layOutCode(token)
     case 'blockquote':
       if (depth >= maxDepth) break
-      return layOutBlocks(token.tokens, inside(room, [bar])).map((line) => led([bar], line))
+      return layOutBlocks(token.tokens, narrowSpace(space, [bar])).map((line) => prefixLine([bar], line))
     case 'list':
       if (depth >= maxDepth) break
       return token.items.flatMap((item, index) => {
-        const lines = layOutItem(item, room)
+        const lines = layOutItem(item, space)
         return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
       })
     case 'table':
-      return layOutTable(token.raw, room)
+      return layOutTable(token.raw, space)
     case 'html':
       return layOutVerbatim(token.raw).filter((line) => !/^<br\s*\/?>$/i.test(getText(line).trim()))
   }
   return layOutVerbatim(token.raw)
 }
 
-/** Returns a line after its prefix, such as the bar of a quote. */
-const led = (lead: StyledLine, line: StyledLine): StyledLine =>
+/** Puts a prefix before a line, such as the bar of a quote. */
+const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>
   line.length > 0 ? [...lead, ...line] : trimEnd(lead)
 
-const inside = (room: LayoutSpace, lead: StyledLine): LayoutSpace => ({
-  ...room,
-  columns: Math.max(1, room.columns - measureWidth(lead)),
-  depth: room.depth + 1,
+const narrowSpace = (space: LayoutSpace, lead: StyledLine): LayoutSpace => ({
+  ...space,
+  columns: Math.max(1, space.columns - measureWidth(lead)),
+  depth: space.depth + 1,
 })
 
-function layOutItem(item: Tokens.ListItem, room: LayoutSpace): StyledLine[] {
+function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
   const [mark = '-'] = /[-*+]|\d+[.)]/.exec(item.raw) ?? []
-  const bullet = mark.length > 1 ? mark : getBullet(room.depth)
+  const bullet = mark.length > 1 ? mark : getBullet(space.depth)
   const [first, ...rest] = item.tokens as MarkedToken[]
   const box = first?.type === 'checkbox' ? first.raw : ''
   const marker: StyledLine = [{ text: `${bullet} ${box}`, sgr: styles.marker }]
   const later: Span = { text: ' '.repeat(measureWidth(marker)), sgr: '' }
-  const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, inside(room, marker))
-  return [led(marker, line), ...lines.map((each) => led([later], each))]
+  const [line = [], ...lines] = layOutBlocks(box === '' ? item.tokens : rest, narrowSpace(space, marker))
+  return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]
 }
 
 function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
@@ -102,7 +105,7 @@ function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
 
 /** Lays out a line of a fenced code block. A very long line has no colours. */
 export function layOutFencedLine({ indent, highlight }: FencedCode, line: string): StyledLine {
-  const text = line.slice(Math.min(indent, indentOf(line)))
+  const text = line.slice(Math.min(indent, countIndent(line)))
   return layOutCodeLine(text, text.length > maxBlockLength ? undefined : highlight)
 }
 

@@ -1,5 +1,5 @@
 import { maxDepth } from './layout.ts'
-import { fencePattern, indentOf, maxBlockLength, openFence } from './source.ts'
+import { countIndent, fencePattern, maxBlockLength, openFence } from './source.ts'
 
 type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'html' | 'row' | 'code'
 
@@ -22,7 +22,7 @@ export interface LineStart {
   text: string
 }
 
-interface LinePlace {
+interface LineContext {
   /** The line's end has arrived. */
   isWhole: boolean
   /** The line may continue a paragraph. */
@@ -35,9 +35,9 @@ interface LinePlace {
 /**
  * Returns the start of a line, or `undefined` if the kind of the line depends on text that has not arrived.
  */
-export function readLineStart(line: string, place: LinePlace): LineStart | undefined {
-  const { isWhole, hasText, isInList, codeIndent } = place
-  const indent = indentOf(line)
+export function readLineStart(line: string, context: LineContext): LineStart | undefined {
+  const { isWhole, hasText, isInList, codeIndent } = context
+  const indent = countIndent(line)
   const isLong = line.length > maxBlockLength
   const isOpen = !isWhole && !isLong
   const isDeep = indent >= codeIndent
@@ -89,7 +89,7 @@ interface Item {
   rest: string
 }
 
-/** Returns the marker at the start of a text. It may be incomplete. */
+/** Returns the list marker at the start of a text, or `open` if the text may still become one. */
 function readMarker(text: string): Item | 'open' | undefined {
   if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
     return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }
@@ -127,14 +127,17 @@ function readKind(text: string, isOpen: boolean, continuesText: boolean): LineKi
   return 'text'
 }
 
-/** The first word of a line, which a pipe may follow. Lines of Chinese and Japanese text are one long word. */
+/**
+ * Matches the first word of a line, if a pipe may follow. Lines of Chinese and Japanese text are one long
+ * word.
+ */
 const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
 const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
 
-/** A tag that begins a block, a comment or a declaration. */
+/** Matches the start of a comment, of a declaration, or of a tag that begins a block. */
 const htmlBlock =
   /^<(?:[!?]|\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?:[\s/>]|$))/i
-/** Another tag begins a block only if it is alone on its line. */
+/** Matches any other tag if it is alone on its line. Then it begins a block, too. */
 const htmlLine = /^<\/?(?!br[\s/>])[a-z][^<>:@]{0,200}>\s*$/i
 const mayBeHtml = /^<(?:\/?(?:[a-z][^<>:@]{0,200}(?:>\s*)?)?)?$/i
 

@@ -22,7 +22,7 @@ export class Page {
     this.#isColoured = isColoured
   }
 
-  /** The last row is unfinished, so a spinner would erase it. */
+  /** The last row is unfinished. A spinner would erase such a row. */
   get isInRow(): boolean {
     return this.#isInRow
   }

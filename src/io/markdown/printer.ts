@@ -9,9 +9,9 @@ import { type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.t
 import { blanks, Page } from './page.ts'
 import {
   closesFence,
+  countIndent,
   type Fence,
   type FencedCode,
-  indentOf,
   MarkdownBuffer,
   maxBlockLength,
   openFence,
@@ -50,26 +50,26 @@ interface HeldBlock {
 
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
- * complete. The output depends on the text only, not on its pieces. An underline makes no heading, because
- * the text above it is already printed.
+ * complete. The output depends only on the text, not on the pieces in which it arrives. An underline makes no
+ * heading, because the text above it is already printed.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()
   readonly #page: Page
-  /** The incomplete line; empty while its text goes into the flow. */
+  /** The line that has not ended. Empty while its text is printed as part of a paragraph. */
   #line = ''
-  /** The line's start was read: its rest belongs to the flow. */
+  /** The start of the line was read. The rest of the line belongs to the open paragraph. */
   #isInText = false
-  /** The last line of the flow. */
+  /** Last line of the open paragraph. */
   #textLine = ''
   /** The open paragraph. */
   #flow: TextFlow | undefined
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
   #items: ListItem[] = []
-  /** Bullets of items without text. */
+  /** Bullets of list items whose text has not arrived. */
   #lead: StyledLine | undefined
 
   constructor(output: Output, options: MarkdownOptions) {
@@ -167,7 +167,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     if (this.#flow && isHeader(this.#textLine) && mayBeDelimiterRow(this.#line)) {
       if (!isWhole) return
       if (isDelimiterRow(this.#line)) {
-        this.#startTable(this.#textLine, indentOf(this.#line), true)
+        this.#startTable(this.#textLine, countIndent(this.#line), true)
         return
       }
     }
@@ -216,7 +216,7 @@ export class MarkdownPrinter implements AnswerPrinter {
    * length is printed, and a table with the same header follows.
    */
   #hold(held: HeldBlock): void {
-    const indent = Math.min(indentOf(this.#line), this.#sourceIndent)
+    const indent = Math.min(countIndent(this.#line), this.#sourceIndent)
     const line = this.#line.slice(indent)
     if (held.kind !== 'verbatim') {
       held.text += `${line}\n`
@@ -337,7 +337,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 }
 
-/** Longer indentations have no further meaning. */
+/** Matches an indentation beyond the length that has a meaning. */
 const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
 
 /** Returns whether a line of text may be the header of a table. */

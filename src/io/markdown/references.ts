@@ -8,7 +8,7 @@ const greek =
 const others =
   'amp & lt < gt > quot " apos \' OElig Œ oelig œ Scaron Š scaron š Yuml Ÿ fnof ƒ circ ˆ tilde ˜ ndash – mdash — lsquo ‘ rsquo ’ sbquo ‚ ldquo “ rdquo ” bdquo „ dagger † Dagger ‡ bull • hellip … permil ‰ prime ′ Prime ″ lsaquo ‹ rsaquo › oline ‾ frasl ⁄ euro € image ℑ weierp ℘ real ℜ trade ™ alefsym ℵ larr ← uarr ↑ rarr → darr ↓ harr ↔ crarr ↵ lArr ⇐ uArr ⇑ rArr ⇒ dArr ⇓ hArr ⇔ forall ∀ part ∂ exist ∃ empty ∅ nabla ∇ isin ∈ notin ∉ ni ∋ prod ∏ sum ∑ minus − lowast ∗ radic √ prop ∝ infin ∞ ang ∠ and ∧ or ∨ cap ∩ cup ∪ int ∫ there4 ∴ sim ∼ cong ≅ asymp ≈ ne ≠ equiv ≡ le ≤ ge ≥ sub ⊂ sup ⊃ nsub ⊄ sube ⊆ supe ⊇ oplus ⊕ otimes ⊗ perp ⊥ sdot ⋅ lceil ⌈ rceil ⌉ lfloor ⌊ rfloor ⌋ lang ⟨ rang ⟩ loz ◊ spades ♠ clubs ♣ hearts ♥ diams ♦ check ✓ cross ✗ sigmaf ς thetasym ϑ upsih ϒ piv ϖ'
 
-let named: Map<string, string> | undefined
+let characters: Map<string, string> | undefined
 
 function readNames(): Map<string, string> {
   const names = new Map(others.match(/\S+ \S/gu)?.map((pair) => pair.split(' ') as [string, string]))
@@ -27,14 +27,14 @@ const blank = /^[\s\u200b]$/
 
 /**
  * Replaces character references such as `&amp;` and `&#8212;`. References to control characters, to line
- * breaks and to unknown names stay as they are.
+ * breaks and to unknown names stay unchanged.
  */
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(reference, (source: string, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) {
-      named ??= readNames()
-      return named.get(name) ?? source
+      characters ??= readNames()
+      return characters.get(name) ?? source
     }
     const code = decimal === undefined ? Number.parseInt(hex as string, 16) : Number(decimal)
     const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)

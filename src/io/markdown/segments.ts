@@ -1,9 +1,12 @@
 import { ideograph } from '../spans.ts'
 
-/** A mark that has no counterpart within this number of characters is text. */
+/** Maximum distance of a mark from its counterpart, in characters. A mark without a counterpart is text. */
 const maxOpenLength = 200
 const maxAddressLength = 2000
-/** Longer words are cut, because the lexer is quadratic in the worst case. In characters. */
+/**
+ * Maximum length of a segment, in characters. Longer words are cut, because the lexer is quadratic in the
+ * worst case.
+ */
 const maxSegmentLength = 4000
 
 /** A mark that later text may close. */
@@ -17,7 +20,7 @@ interface OpenMark {
 
 /**
  * Cuts the text of a paragraph, which arrives in pieces, into segments that no later text can change. A
- * segment ends at a word outside of any open mark. The segments depend on the text only, not on its pieces.
+ * segment ends at a word outside of any open mark. The segments depend only on the text, not on its pieces.
  * Every character is read once, except for the characters after an unclosed code mark.
  */
 export class SegmentCutter {
@@ -68,7 +71,8 @@ export class SegmentCutter {
     if (!isWordStart && startsWithIdeograph(this.#text, index)) this.#addCut(this.#at)
     if (this.#at - (this.#cuts.at(-1) ?? this.#base) >= maxSegmentLength && !lowSurrogate.test(char))
       this.#addCut(this.#at)
-    // An address may contain marks. Inside of another mark they can still close it.
+    // An address may contain the characters of marks. If a mark before the address is open, they may close
+    // it.
     if (char === '/' && this.#marks.length === 0 && index > 1 && this.#text.startsWith(':/', index - 2))
       this.#isInAddress = true
     if (this.#isInAddress && char !== '<') return this.#move(1)
@@ -115,7 +119,7 @@ export class SegmentCutter {
     if (next === undefined) return this.#isEnd && this.#move(1)
     if (next !== '\n')
       return this.#move(blank.test(next) || startsWithIdeograph(this.#text, index + 1) ? 1 : 2)
-    // Before another line it is a line break, which the lexer needs as a whole.
+    // A backslash before a line break is a hard line break. The lexer needs it together with the next line.
     if (this.#text[index + 2] === undefined) return this.#isEnd && this.#move(1)
     return this.#move(2)
   }
@@ -224,9 +228,11 @@ const startsWithIdeograph = (text: string, index: number): boolean => {
   return code > 0x2e7f && ideograph.test(String.fromCodePoint(code))
 }
 
-/** The address of a link in parentheses, with its title. */
+/** Matches the address of a link in parentheses, with its title. */
 const linkAddress =
   /^\([ \t\n]*(?:<[^<>\n]*>|(?:[^\s()\\<]|\\.|\([^\s()]*\))(?:[^\s()\\]|\\.|\([^\s()]*\))*)?(?:[ \t\n]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t\n]*\)/
 
-/** The start of parentheses that cannot be an address: its first blank is not before a title. */
+/**
+ * Matches parentheses that cannot contain an address, because the text after the first blank is not a title.
+ */
 const noAddress = /^\([ \t\n]*[^\s<]\S*[ \t\n]+[^\s"'()]/

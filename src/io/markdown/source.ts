@@ -2,10 +2,13 @@ import { getDefaults, Lexer, type MarkedToken, type Token, Tokenizer } from 'mar
 import { escapeControls } from '../escape.ts'
 import { findHighlighter, type Highlight } from './highlighter.ts'
 
-/** Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. In characters. */
+/**
+ * Maximum length of a parsed block, in characters. Longer blocks are printed verbatim, because the lexer is
+ * quadratic in the worst case.
+ */
 export const maxBlockLength = 4000
 
-/** Text that arrives in pieces. Control characters are escaped before parsing, also in a pipe. */
+/** Collects text that arrives in pieces. Escapes control characters before parsing, also in a pipe. */
 export class MarkdownBuffer {
   #added = ''
 
@@ -23,11 +26,11 @@ export class MarkdownBuffer {
 }
 
 /** Disables reference links, because a link's definition may be in a block that has not arrived. */
-class Source extends Tokenizer {
+class SourceTokenizer extends Tokenizer {
   override reflink(): undefined {}
 }
 
-const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new Source() })
+const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTokenizer() })
 
 /** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
@@ -51,7 +54,7 @@ export function readInlineTokens(text: string): Token[] {
   }
 }
 
-export const indentOf = (line: string): number => line.length - line.trimStart().length
+export const countIndent = (line: string): number => line.length - line.trimStart().length
 
 /** Opening of a fenced code block. */
 export interface Fence {
@@ -68,7 +71,7 @@ export interface FencedCode extends Fence {
 
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
-/** Returns the fence that a line without its indentation opens. */
+/** Returns the fence that a line opens. The line must have no indentation. */
 export function openFence(line: string): Fence | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   if (mark === undefined || (mark[0] === '`' && info.includes('`'))) return undefined

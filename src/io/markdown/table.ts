@@ -20,8 +20,8 @@ export const isDelimiterRow = (line: string): boolean =>
   line.includes('|') && splitCells(line).every((cell) => /^:?-+:?$/.test(cell))
 
 /**
- * Lays out the source of a table. Rows may have fewer or more cells than the header. If the columns do not fit,
- * each cell gets a line of its own. A printed header is omitted.
+ * Lays out the source of a table. Rows may have fewer or more cells than the header. If the columns do not
+ * fit, each cell gets its own line. A header that was printed before is omitted.
  */
 export function layOutTable(
   source: string,
@@ -53,8 +53,9 @@ export function layOutTable(
 }
 
 /**
- * Returns the texts of a row's cells. In GFM a pipe in a code span ends a cell, too, but models write such code
- * unescaped. So if only pipes outside of code result in `count` cells, the others are text.
+ * Returns the texts of a row's cells. In GFM a pipe in a code span ends a cell, too, but models do not escape
+ * such pipes. So if splitting at the pipes outside of code results in `count` cells, the pipes in code are
+ * text.
  */
 function splitRow(line: string, count: number): string[] {
   const cells = splitCells(line)
@@ -72,6 +73,7 @@ function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
 
 /**
  * Returns the width of each column: its widest line if there is room, otherwise at least its longest word.
+ * Returns `undefined` if there is no room for the words.
  */
 function findWidths(
   rows: readonly StyledLine[][][],
@@ -107,7 +109,7 @@ function measureCells(
   return widths
 }
 
-/** Lays out a table without room for its columns: each cell after its column's header, row after row. */
+/** Lays out a table that is too wide for columns: one line per cell, after the header of its column. */
 function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
   const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
   if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))

@@ -174,7 +174,7 @@ function createJudgementTable({ host, messages }: Context): (group: readonly Jud
     ask: messages.style.yellow,
     deny: messages.style.red,
   }
-  const layOut = createTable({ width: host.stdout.columns || 80, most: [8, 12, 24] })
+  const layOut = createTable({ width: host.stdout.columns || 80, limits: [8, 12, 24] })
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
   return (group) => {
     const rows = group.map((each) => {

@@ -66,7 +66,7 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
   )
   if (used + required > width)
     return (page) => page.map((row) => stack(row, { width, idWidth, isNarrow: used > width }))
-  const layOut = createTable({ width, most: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
+  const layOut = createTable({ width, limits: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
