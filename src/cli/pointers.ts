@@ -121,7 +121,7 @@ function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
   if (groups.length > 0)
     return groups.map((group) => `'parley ${isHelp ? 'help ' : ''}${group} ${typed}'`).join(' or ')
-  return !isHelp && isTopic(typed) ? `'parley help ${typed}'` : undefined
+  return !isHelp && isTopic(typed) ? `'parley help ${typed}' prints this topic as text` : undefined
 }
 
 /** Returns the names that begin like the word, otherwise the most similar one. */

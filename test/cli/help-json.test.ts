@@ -71,7 +71,7 @@ test('help --json has the commands, flags, values, defaults and exit codes of th
 test.each([
   ['chta', 'did you mean chat?'],
   ['events sned', 'did you mean send?'],
-  ['batch', "unknown command 'batch': 'parley help batch'"],
+  ['batch', "unknown command 'batch': 'parley help batch' prints this topic as text"],
 ])('help --json exits with 2 for an unknown command: %s', async (words, expectedText) => {
   const ended = await run(['help', '--json', ...words.split(' ')])
   expect(ended).toMatchObject({ code: 2, out: '' })
