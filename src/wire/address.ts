@@ -1,20 +1,20 @@
 /**
- * Returns why a text cannot be a service's address, or `undefined`. The message never quotes the text, which
- * may contain a password.
+ * Returns the reason why a text cannot be a service's address, or `undefined` if it can. The reason never
+ * quotes the text, which may contain a password.
  */
 export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
-  // URL accepts a quote as part of a host name.
+  // `URL` accepts a quote as part of a host name.
   if (/["'`<>‘’“”]/.test(text)) return 'must not contain quotes or angle brackets'
-  // URL reads a backslash as a slash, and curl reads it as part of the user name. So they would connect to
-  // different hosts.
+  // `URL` reads a backslash as a slash, and curl reads it as part of the user name. So parley and a printed
+  // curl command would connect to different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
-  // Without slashes, URL reads 'https:8080' as a host number, and curl reads it as host and port.
+  // Without slashes, `URL` reads 'https:8080' as a host number, and curl reads it as host and port.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
-  // URL drops empty user info, but a printed command would contain it.
+  // `URL` drops empty user info, but a printed command would contain it.
   if (url.username || url.password || /^[^/]*\/\/[^/?#]*@/.test(text))
     return 'must not contain a user name or password'
   if (url.search || text.includes('?')) return 'must not contain a query'
@@ -30,8 +30,8 @@ export function isUnencryptedRemote(address: string): boolean {
 }
 
 /**
- * Returns whether a host name means this machine. IPv6 addresses are in brackets or bare. `localhost.` does
- * not count: DNS resolves it, so a DNS server decides where it leads.
+ * Returns whether a host name means this machine. An IPv6 address may be in brackets. `localhost.` does not
+ * count, because DNS resolves it: a DNS server decides where it leads.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, '')

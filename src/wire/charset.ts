@@ -5,8 +5,8 @@ export interface BodyTextDecoder {
   /** Decodes a chunk. Without `stream` it is the last chunk, or the whole body. */
   decode(bytes?: Uint8Array, options?: { stream?: boolean }): string
   /**
-   * Returns the declared charset if the decoder did not use it: it is unknown, or the stream began as UTF-8.
-   * Invalid bytes became U+FFFD.
+   * Returns the declared charset if the decoder ignored it, because the charset is unknown or because the
+   * stream began as UTF-8. Invalid bytes then became U+FFFD.
    */
   ignoredCharset(): string | undefined
   /** Returns whether bytes were invalid and became U+FFFD. */
@@ -31,7 +31,7 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   function decodeWith(decoder: CharsetDecoder, bytes: Uint8Array, stream: boolean): string {
     const text = decoder.decode(bytes, { stream })
     if (!isDamaged) {
-      if (text.includes('\ufffd')) isDamaged = isReplacement(decoder, last, bytes, stream)
+      if (text.includes('\ufffd')) isDamaged = hasInvalidBytes(decoder, last, bytes, stream)
       last = new Uint8Array(concat(last, bytes.subarray(-maxIncompleteBytes)).subarray(-maxIncompleteBytes))
     }
     return text
@@ -66,10 +66,10 @@ const concat = (one: Uint8Array, other: Uint8Array): Uint8Array =>
   one.length === 0 ? other : Buffer.concat([one, other])
 
 /**
- * Returns whether a decoder produced U+FFFD because of an invalid byte, not because the text has that character. `last`
- * precedes `bytes`, and may begin inside a character.
+ * Returns whether a decoder produced U+FFFD for an invalid byte. The text may also contain that character
+ * itself. `last` is the end of the chunk before `bytes`, and may start inside a character.
  */
-function isReplacement(
+function hasInvalidBytes(
   { encoding }: CharsetDecoder,
   last: Uint8Array,
   bytes: Uint8Array,
@@ -105,7 +105,10 @@ interface CharsetDecoder {
 
 const createUtf8Decoder = (): CharsetDecoder => new TextDecoder()
 
-/** Reads the charset of a content type, unless it is UTF-8. `declared` is its decoder, if it is known. */
+/**
+ * Reads the charset of a content type, unless it is UTF-8. `declared` is the decoder of the charset, if Node
+ * has one.
+ */
 function readDeclared(contentType: string): { charset?: string; declared?: CharsetDecoder | undefined } {
   const charset = findCharset(contentType)
   return charset === undefined ? {} : { charset, declared: findDecoder(charset) }
@@ -128,7 +131,10 @@ function findDecoder(charset: string): CharsetDecoder | undefined {
 /** Characters of the bytes 0x80 to 0x9f. */
 const windows1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
-/** Some versions of Node decode Latin-1 instead, which has control characters in this range. */
+/**
+ * Creates a decoder of windows-1252. Some versions of Node decode Latin-1 instead, which has control
+ * characters from 0x80 to 0x9f.
+ */
 const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
   encoding: decoder.encoding,
   decode: (bytes, options) =>
@@ -137,7 +143,7 @@ const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
       .replace(/[\x80-\x9f]/g, (char) => windows1252.charAt(char.charCodeAt(0) - 0x80)),
 })
 
-/** Maximum length of the run of non-ASCII bytes that decides about a stream. */
+/** Maximum length of the run of non-ASCII bytes that decides the charset of a stream. */
 const maxRunBytes = 4096
 
 /**

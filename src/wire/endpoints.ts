@@ -13,7 +13,7 @@ export interface Endpoint extends DeliveryRules {
    * is loaded only if needed.
    */
   request?(): Promise<z.ZodMiniType>
-  /** A cut answer is requested again, and its reader is called once more. */
+  /** If the answer is cut, parley repeats the request and calls the reader of the answer again. */
   isReadAgain?: true
 }
 

@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 export interface HttpRequest {
   method: string
   url: string
-  /** Names with the case of the request. No two differ only in case. */
+  /** Header names as they are sent. No two names differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
   /** The connection is closed when this deadline passes. */
@@ -20,17 +20,17 @@ export interface HttpResponse {
    * closes the connection.
    */
   body: AsyncIterable<Uint8Array>
-  /** Closes the connection. The body ends with the received bytes. */
+  /** Closes the connection. The body then ends after the received bytes. */
   close(): void
 }
 
 /**
  * Sends one request and returns its response, whatever its status. Throws a `CliError` of kind `not-sent`,
- * `unknown` or `response` if there is none. `onSent` is called when the first byte leaves.
+ * `unknown` or `response` if no response arrives. `onSent` is called when the first byte leaves.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/** Buffer sizes, used one after the other. Reserved memory that is not written costs nothing. */
+/** Sizes of a growing buffer. Large steps are cheap, because memory that is not written costs nothing. */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 /**

@@ -1,5 +1,5 @@
 import { isObject, maxDepth, tooDeep } from './json/parse.ts'
-import { createWalk, readKey, skipBlanks } from './json/scanner.ts'
+import { createScanner, readKey, skipBlanks } from './json/scanner.ts'
 import {
   createResponseError,
   isErrorEnvelope,
@@ -19,10 +19,11 @@ export interface Page {
   data: unknown[]
   /** Source text of each element, on one line. */
   texts: string[]
-  /** The page states whether there is another one. */
+  /** The page has a field that shows whether there is a next page. */
   statesNext: boolean
   /**
-   * Returns how to request the next page. Throws a `CliError` if the page has a next one but no token for it.
+   * Returns the query parameter of the next page, or `undefined` after the last page. Throws a `CliError` if
+   * there is a next page, but nothing requests it.
    */
   next(): Cursor | undefined
 }
@@ -31,7 +32,7 @@ export interface Page {
 export function readPage(text: string, name: string): Page {
   let texts: string[] = []
   const page = parseReceived(text, name, () => {
-    // This walk checks the depth, too. A second walk would take as long as the rest of the page.
+    // `listElements` checks the depth, too. A separate check would take as long as the rest of this function.
     texts = listElements(text, text[skipBlanks(text, 0)] === '[' ? undefined : 'data')
     return JSON.parse(text)
   })
@@ -51,7 +52,8 @@ export function readPage(text: string, name: string): Page {
 }
 
 /**
- * Finds how to request the next page. Services name it by a token, a number, or the id of the last element.
+ * Returns the query parameter of the next page. Services identify the page by a token, a number, or the id of
+ * the last element.
  */
 function findNext(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
@@ -80,7 +82,10 @@ export function createPageHistory(list: string) {
   let empty = 0
   const endless = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
-    /** Throws a `CliError` if an earlier page had this mark. `why` explains what the repeated mark means. */
+    /**
+     * Records a text that only one page can have, such as a cursor or the id of its first item. Throws a
+     * `CliError` if an earlier page had the same text. `why` is the reason in the message.
+     */
     addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
       if (marks.has(mark)) throw endless(why)
@@ -96,8 +101,8 @@ export function createPageHistory(list: string) {
 
 /**
  * Returns the source text of each element of a list, or of a list in a field of an object, on one line.
- * Returns nothing if the field is not a list. Throws a `SyntaxError` for a text that is nested too deep; finds
- * no other error. Linear in the length of the text.
+ * Returns an empty list if the field is not a list. Throws a `SyntaxError` for a text that is nested too
+ * deep, and detects no other error. Linear in the length of the text.
  */
 export function listElements(source: string, field?: string): string[] {
   const text = toOneLineJson(source)
@@ -106,8 +111,8 @@ export function listElements(source: string, field?: string): string[] {
   let depth = 0
   let fieldStart = 0
   /**
-   * Name of the field at `fieldStart`. It is read once, because a text that is not JSON may have many lists
-   * in one field.
+   * Name of the field at `fieldStart`, if it was read. It is read once, because a text that is not JSON may
+   * have many lists in one field.
    */
   let fieldName: string | undefined
   /** Offset of the current element in the list. */
@@ -120,7 +125,7 @@ export function listElements(source: string, field?: string): string[] {
     fieldStart = place
     fieldName = undefined
   }
-  createWalk()(text, (mark, place) => {
+  createScanner()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
       depth++
       if (depth > maxDepth) throw new SyntaxError(tooDeep)
@@ -145,5 +150,7 @@ export function listElements(source: string, field?: string): string[] {
   return elements
 }
 
-/** Outside of strings, JSON allows line breaks only between tokens; inside of strings they are escaped. */
+/**
+ * Removes the line breaks from JSON. They have no meaning between tokens, and in strings they are escaped.
+ */
 export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

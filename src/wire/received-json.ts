@@ -3,8 +3,8 @@ import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
 
 /**
- * Parses the body of an answer, which is one JSON value. Throws a `CliError` for any other body. An empty body, a
- * page or cut JSON is often a gateway's, so the same request may succeed later.
+ * Parses the body of an answer, which is one JSON value. Throws a `CliError` for any other body. An empty
+ * body, a web page or cut JSON often comes from a gateway, so the failure advises a later retry.
  */
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })
@@ -12,15 +12,18 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
   return parse(
     () => parseJson(body),
     `the answer${what}`,
-    (message) => failureOfText(body, message),
+    (message) => createTextFailure(body, message),
   )
 }
 
 /** Maximum length of a saved text that is not JSON, in characters. */
 const maxSavedLength = 64 * 1024
 
-/** Incomplete JSON is not shown, because it may contain a secret. */
-function failureOfText(text: string, message: string): CliError {
+/**
+ * Creates the failure for a body that is not JSON. Its message does not quote incomplete JSON, which may
+ * contain a secret.
+ */
+function createTextFailure(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
     ? createResponseError(message).with({ body })
@@ -30,8 +33,8 @@ function failureOfText(text: string, message: string): CliError {
 }
 
 /**
- * Parses JSON from a service. `what` is its name in messages. `read` throws a `SyntaxError` like `parseJson`.
- * Throws a `CliError`.
+ * Parses JSON from a service. `what` is its name in messages. `read` may replace `parseJson`, and throws a
+ * `SyntaxError` like it. Throws a `CliError`.
  */
 export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
   parse(read, what, (message) =>
@@ -43,7 +46,7 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
     return read()
   } catch (error) {
     if ((error as Error).message === tooDeep) throw createResponseError(`${what} is ${tooDeep}`)
-    // The engine's message quotes the text, so the failure gets its own message.
+    // The message of `JSON.parse` quotes the text, so the failure gets its own message.
     throw failure(`${what} is not JSON`)
   }
 }

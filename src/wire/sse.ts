@@ -8,12 +8,12 @@ export interface SseEvent {
   data: string
 }
 
-/** In UTF-16 units. */
+/** Maximum length of an event, in UTF-16 units. */
 const maxEventLength = 64 * 1024 * 1024
 
 /**
- * Decodes server-sent events from chunks of bytes. As the standard says, an event without a blank line at its
- * end is dropped. JSON objects on lines without `data:` are events too (recorded, 3).
+ * Decodes server-sent events from chunks of bytes. By the standard, an event is incomplete without a blank
+ * line after it. JSON objects on lines without `data:` are events too (src/wire/README.md: recorded, 3).
  */
 export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new TextDecoder()) {
   const bare = createSequenceSplitter()
@@ -47,7 +47,10 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     else if (field !== '' && (bare.isInside() || /^\s*\{/.test(line))) readBareValue(line)
   }
 
-  /** A service may omit the blank line after the end mark and keep the connection open. */
+  /**
+   * Adds a `data:` line. An end mark also ends the event, because a service may omit the blank line after the
+   * mark and keep the connection open.
+   */
   function addData(value: string): void {
     const isFirst = data === undefined
     data = isFirst ? value : `${data}\n${value}`
@@ -55,7 +58,7 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /** A bare value ends the event before it, and needs no blank line after it. */
+  /** Reads a JSON value without `data:`. It ends the event before it, and needs no blank line after it. */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
@@ -94,11 +97,11 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
       readLines(text.decode(bytes, { stream: true }))
       return events.splice(0)
     },
-    /** Last `id:` line of a complete event. A new connection can resume there. */
+    /** Returns the last `id:` of a complete event. A new connection can resume there. */
     lastId: () => lastId,
-    /** No line or event is incomplete. */
+    /** Returns true if no line or event is incomplete. */
     isBetween: () => waiting === 0 && size === 0,
-    /** Returns the events that the last line completes, and the incomplete one. */
+    /** Returns the events that the last line completes, and the incomplete event (`torn`). */
     end(): { events: SseEvent[]; torn: SseEvent | undefined } {
       readLines(text.decode())
       const last = kept.join('')
@@ -121,11 +124,14 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
   return `${head}${lines.join('')}\n`
 }
 
-/** Returns whether data marks the end of a stream. The forms were seen in the field (recorded, 3). */
+/**
+ * Returns whether data marks the end of a stream. Services send all of these forms (src/wire/README.md:
+ * recorded, 3).
+ */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 
-/** Returns whether an event only keeps the connection open (recorded, 3). */
+/** Returns whether an event only keeps the connection open (src/wire/README.md: recorded, 3). */
 export function isKeepAlive(data: string, event: string): boolean {
   if (data[0] === '{') return false
   const word = data.trim()

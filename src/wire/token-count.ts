@@ -11,13 +11,13 @@ export interface TokenCounts {
   cacheCreationInputTokens?: TokenCount
 }
 
-/** Returns `undefined` if the value is missing. */
+/** Reads a number of tokens. Returns `undefined` if the value is missing. */
 export function readTokenCount(value: unknown): TokenCount | undefined {
   if (value === undefined || value === null) return undefined
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null
 }
 
-/** A sum is unknown if one of its parts is unknown. */
+/** Adds two counts. The sum is `null` if one of them is. */
 export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
   one === null || other === null ? null : one + other
 
@@ -28,7 +28,8 @@ export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | u
 }
 
 /**
- * Reads the usage of a message or a session. Tokens written to a cache are one number, or one per lifetime.
+ * Reads the usage of a message or a session. Services report the tokens written to a cache as one number, or
+ * as one number per lifetime.
  */
 export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
@@ -39,7 +40,7 @@ export function readTokenCounts(usage: unknown): TokenCounts {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),
     cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
-    // Some services send 0 next to parts with a greater sum.
+    // Some services send 0 next to parts with a greater sum, so the sum counts.
     cacheCreationInputTokens: split ?? (written === undefined ? split : written),
   }
 }

@@ -25,12 +25,12 @@ z.config({
 
 export * from 'zod/mini'
 
-/** A shorter list has few problems, so zod may collect all of them. */
+/** Length up to which zod collects all problems of a list, because they are few. */
 const shortListLength = 1000
 
 /**
- * A list that is checked up to `maxCountedProblems` invalid elements. zod would collect millions of problems
- * and pass them as call arguments, which overflows the stack.
+ * Schema of a list. Checks it up to `maxCountedProblems` invalid elements. zod would collect millions of
+ * problems and pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -46,7 +46,8 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
 }
 
 /**
- * An object with any keys. zod's own record neither checks nor keeps `__proto__`. The values stay unchanged.
+ * Schema of an object with any keys. zod's own record neither checks nor keeps `__proto__`. The values stay
+ * unchanged.
  */
 export const record = <T extends z.ZodMiniType>(schema: T) =>
   z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(

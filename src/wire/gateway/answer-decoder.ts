@@ -10,7 +10,8 @@ import type { ImageFinder } from './found-images.ts'
 /**
  * Decodes the bytes of an answer into text. The body's first characters decide its form, because a gateway
  * may ignore the request for a stream. The content type only distinguishes events from plain text. A single
- * native value without an end is incomplete only if a stream was requested and its content type is not JSON.
+ * native value without a finish reason counts as cut only if a stream was requested and the content type is
+ * not JSON.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -23,7 +24,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
-    // `--raw` has already printed these bytes.
+    // `--raw` has already printed these bytes, so they are not kept.
     if (isStreamed && sink.raw) unread = undefined
     const text = createBodyTextDecoder(contentType)
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
@@ -43,7 +44,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     otherContent: reader.otherContent,
     /** Returns the received body if no text was decoded from it. It may be the only copy of a paid answer. */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /** Returns the progress, which is never `settled` inside a value. */
+    /** Returns the progress of the answer, which is never `settled` inside a value. */
     progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
@@ -97,7 +98,7 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
     : createUnknownDecoder(reading)
 }
 
-/** Receives decoded content before a later failure can occur. */
+/** Receives decoded content at once, so a later failure cannot lose it. */
 export interface AnswerSink {
   text(text: string): void
   /** Receives the output of `--raw`: each event's data as a line, or the bytes of another body. */
@@ -223,8 +224,9 @@ function addValue(
 }
 
 /**
- * Decodes a JSON array of chunks, one JSON value, or several consecutive values (recorded, 3). If no stream
- * was requested, the body stays in bytes until its end, because a text would double the memory.
+ * Decodes a JSON array of chunks, one JSON value, or several consecutive values (src/wire/README.md:
+ * recorded, 3). If no stream was requested, the body stays in bytes until its end, because a text would
+ * double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
@@ -262,7 +264,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       const last = bytes
         ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
         : text.decode()
-      // After a conversion, only invalid bytes produce U+FFFD.
+      // If the body was converted to UTF-8, each U+FFFD replaces an invalid byte.
       isDamaged = bytes !== undefined && last.includes('\ufffd') && (bytes !== received || !isUtf8(bytes))
       take(splitter.push(last))
       const rest = splitter.rest()
@@ -277,7 +279,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
 /** Maximum number of bytes in which an error message is searched. */
 const maxUnknownBytes = 1024 * 1024
 
-/** Decodes a body that is not an answer but may have an error message. */
+/** Decodes a body that is not an answer but may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(maxUnknownBytes)
   const end = () => addBody(reading, decodeBodyText(body.bytes(), reading.contentType))

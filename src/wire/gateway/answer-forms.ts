@@ -25,7 +25,7 @@ export interface AnswerSummary extends AnswerCounts {
   stopReason?: string
   /** The service's explanation of the stop reason. */
   stopMessage?: string
-  /** Continues an answer whose stop reason is `CONTINUATION`. */
+  /** Token that requests the rest of an answer whose stop reason is `CONTINUATION`. */
   continuationToken?: string
   /** Time at which the service retires the model. */
   retirementTime?: string
@@ -43,7 +43,7 @@ export interface AnswerPiece {
   otherContent: OtherContent[]
 }
 
-/** Content other than text, by field name of a part, MIME type, or block type. */
+/** Names of content other than text, with patterns of a part's field name, MIME type or block type. */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
@@ -95,9 +95,9 @@ const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unkn
 const messages = z.lazily(() => {
   const block = z.looseObject({ type: lenientText, text: optionalText })
   const content = normalized(toBlocks, z.array(block))
-  /** Response body of the chat endpoint (gateway, 2.3). */
+  /** Response body of the chat endpoint (src/wire/README.md: gateway, 2.3). */
   const whole = z.looseObject({ id: lenientText, content, model: lenientText, stop_reason: lenientText })
-  /** Message events (public clients, 7). */
+  /** Message events (src/wire/README.md: public clients, 7). */
   const event = z.looseObject({
     message: z.nullish(z.extend(whole, { content: z.nullish(content) })),
     content_block: z.nullish(normalized(toBlock, block)),
@@ -112,22 +112,27 @@ export const isMessage = (value: unknown): boolean =>
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
-/** Parses a whole message (gateway, 2.3). Throws a `CliError` if it has another shape. */
+/**
+ * Parses a whole message (src/wire/README.md: gateway, 2.3). Throws a `CliError` if it has another shape.
+ */
 export function readMessage(value: unknown): AnswerPiece {
   const message = readAs(messages().whole, value)
-  return pieceOf(message.content, message)
+  return createPiece(message.content, message)
 }
 
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/** Parses one event of a message stream (public clients, 7). Throws a `CliError` if it has another shape. */
+/**
+ * Parses one event of a message stream (src/wire/README.md: public clients, 7). Throws a `CliError` if it has
+ * another shape.
+ */
 export function readMessageEvent(value: unknown): AnswerPiece {
   const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
   const stopReason = delta?.stop_reason ?? message?.stop_reason
   const used = Object.assign({}, ...[message?.usage, usage].filter(isObject))
-  return pieceOf(blocks, { ...message, stop_reason: stopReason, usage: used })
+  return createPiece(blocks, { ...message, stop_reason: stopReason, usage: used })
 }
 
 /** Fields of a message that are facts about the answer. */
@@ -138,7 +143,7 @@ interface MessageFacts {
   usage?: unknown
 }
 
-function pieceOf(blocks: Block[], { id, model, stop_reason, usage }: MessageFacts): AnswerPiece {
+function createPiece(blocks: Block[], { id, model, stop_reason, usage }: MessageFacts): AnswerPiece {
   const others = blocks.filter((block) => !isText(block) && !/^$|signature|citation/i.test(block.type ?? ''))
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
@@ -158,9 +163,12 @@ export function readTextDelta(value: unknown): string | undefined {
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** Schema of the family's native answer: a whole body (gateway, 2.2) or one chunk of a stream. */
+/**
+ * Schema of the family's native answer: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a
+ * stream.
+ */
 const NativeAnswer = z.lazily(() => {
-  /** A name, or its number in the family's binary form. */
+  /** A name, or a number that some services send instead. */
   const name = lenient(z.union([z.string(), z.number()]))
   const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })
   const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })
@@ -186,8 +194,8 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 /** Content of one native chunk or body. */
 export interface NativePiece extends AnswerPiece {
   /**
-   * Whether the first candidate, which is printed, and the other candidates are unfinished. Absent if the
-   * chunk has no such candidate.
+   * True if the first candidate, which parley prints, or another candidate has no finish reason yet. A field
+   * is absent if the chunk has no such candidate.
    */
   isOpen: { first?: boolean; others?: boolean }
   /** Counts up to this chunk; they replace all counts of earlier chunks. */
@@ -204,13 +212,13 @@ export function readNative(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
-  const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => textOf(candidate) !== '')
-  // The binary form numbers block reasons separately, so these numbers are not translated.
+  const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => getText(candidate) !== '')
+  // Block reasons have other numbers than finish reasons, so these numbers are not translated.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
   return {
-    text: first ? textOf(first) : '',
+    text: first ? getText(first) : '',
     summary: {
       id: answer.responseId,
       model: answer.modelVersion,
@@ -219,13 +227,13 @@ export function readNative(value: unknown): NativePiece {
       continuationToken: first?.continuationToken || undefined,
       retirementTime: answer.modelStatus?.retirementTime || undefined,
     },
-    counts: isObject(usageMetadata) ? countsOf(usageMetadata) : undefined,
+    counts: isObject(usageMetadata) ? readCounts(usageMetadata) : undefined,
     isOpen: {
       ...(first || blockReason ? { first: continues(first) } : {}),
       ...(others.length > 0 ? { others: others.some(continues) } : {}),
     },
     otherContent: [
-      ...all.flatMap(partsOf).flatMap(listOtherContent),
+      ...all.flatMap(getParts).flatMap(listOtherContent),
       ...(isUnread ? ['something else' as const] : []),
     ],
   }
@@ -240,25 +248,25 @@ function listOtherContent(part: Record<string, unknown>): OtherContent[] {
   })
 }
 
-const partsOf = (candidate: NativeCandidate) => candidate.content?.parts ?? []
+const getParts = (candidate: NativeCandidate) => candidate.content?.parts ?? []
 
-const textOf = (candidate: NativeCandidate): string =>
-  partsOf(candidate)
+const getText = (candidate: NativeCandidate): string =>
+  getParts(candidate)
     .map((part) => (part.thought ? '' : (part.text ?? '')))
     .join('')
 
 const hasKnownShape = ({ content }: NativeCandidate): boolean =>
   Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
-/** Finish reasons by their number, from 1, in the family's binary form. */
-const numbered =
+/** Finish reasons in the order of their numbers, from 1. Some services send the number. */
+const finishReasons =
   'STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL'.split(
     ' ',
   )
 
 /** Returns the reason's name, if there is a reason. */
 function readReason(reason: string | number = ''): string | undefined {
-  const name = typeof reason === 'number' ? (numbered[reason - 1] ?? String(reason || '')) : reason
+  const name = typeof reason === 'number' ? (finishReasons[reason - 1] ?? String(reason || '')) : reason
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
@@ -269,7 +277,7 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
   return total < part ? undefined : total - part
 }
 
-function countsOf(usage: Record<string, unknown>): AnswerCounts {
+function readCounts(usage: Record<string, unknown>): AnswerCounts {
   // The prompt's token count excludes the results of the service's own tools, although these results are
   // input.
   const inputTokens = sumTokens(
@@ -280,7 +288,7 @@ function countsOf(usage: Record<string, unknown>): AnswerCounts {
   const total = readTokenCount(usage.totalTokenCount)
   const generatedTokens = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
-  // The prompt's count includes the cached tokens.
+  // The prompt's count includes the cached tokens, so they are not added.
   const sum = sumTokens(inputTokens, outputTokens)
   return {
     inputTokens,

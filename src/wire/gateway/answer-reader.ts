@@ -37,7 +37,8 @@ export class AnswerReader {
   /** A value had a known form. */
   #isKnown = false
   /**
-   * The answer has a stop reason: in its last message, or in the last native chunk of each kind of candidate.
+   * The answer has a stop reason: in its last message or, for native chunks, in the last chunk of the first
+   * candidate and of the others.
    */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}

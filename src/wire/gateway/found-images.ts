@@ -23,8 +23,8 @@ type JsonFields = Record<string, unknown>
 type ReadBytes = (text: string) => Uint8Array
 
 /**
- * Finds images in the JSON values of an answer. A known field is enough, in any shape, because the image was
- * paid for. An image in a thought counts; a thought's text does not.
+ * Finds images in the JSON values of an answer. A field with a known name is enough, at any place, because
+ * the user paid for the image. An image in a thought counts; the text of a thought does not.
  */
 export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
@@ -40,7 +40,7 @@ export class ImageFinder {
   /** Pieces of a streamed text, joined before the search because a data URI may be cut anywhere. */
   #pieces: string[] = []
   #isThought = false
-  /** The next piece belongs to the same text; a second text of one value is a separate part. */
+  /** The next piece continues the current text. Only the first text of a value can continue it. */
   #isContinued = false
 
   get hasImages(): boolean {
@@ -68,13 +68,13 @@ export class ImageFinder {
   }
 
   /**
-   * Records the failure of a value; `value` is `undefined` if parsing failed. Only stream values have an
-   * event.
+   * Records the failure of a value. `value` is `undefined` if parsing failed. Only a value of a stream has an
+   * `event`.
    */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
-    // An image makes the shape of its value irrelevant, so the failure is kept for values without images. A
-    // bug is always reported.
+    // If the answer has images, the shape of a value does not matter. So this failure is reported only
+    // without images. A bug is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure
@@ -115,8 +115,8 @@ const findTexts = (name: string, { text, content }: JsonFields): string[] =>
 
 const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
-/** Returns the images and links of this object (recorded, 2), without nested objects. */
-function findImages(name: string, fields: JsonFields, bytesOf: ReadBytes): (FoundImage | string)[] {
+/** Returns the images and links of this object (src/wire/README.md: recorded, 2), without nested objects. */
+function findImages(name: string, fields: JsonFields, readBytes: ReadBytes): (FoundImage | string)[] {
   const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
   if (['inlineData', 'inline_data', 'source'].includes(name)) data.push(fields.data)
@@ -124,8 +124,8 @@ function findImages(name: string, fields: JsonFields, bytesOf: ReadBytes): (Foun
   if (['source', 'image_url', 'data'].includes(name)) links.push(fields.url)
   links.push(fields.image_url)
   return [
-    ...filterTexts(...data).map((each) => fromData(bytesOf(each), mimeType)),
-    ...filterTexts(...links).map((each) => fromLink(bytesOf(each))),
+    ...filterTexts(...data).map((each) => fromData(readBytes(each), mimeType)),
+    ...filterTexts(...links).map((each) => fromLink(readBytes(each))),
   ]
 }
 
@@ -145,10 +145,16 @@ const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
-/** Returns a pattern for base64 data; shorter data is text about an image. */
+/**
+ * Returns a pattern for base64 data of at least 32 characters. Shorter data is an example in a text about
+ * images.
+ */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
-/** Matches line breaks only in a URI in brackets or quotes; a bare URI ends at the first one. */
+/**
+ * Matches the data URI of an image. Only a URI in brackets or quotes may contain line breaks. Any other URI
+ * ends at the first line break.
+ */
 const imageUri = new RegExp(
   `(?<=[("'<])${uriHeadPattern('image')}${uriDataPattern('\\w+/=\\r\\n-')}|${uriHeadPattern('image')}${uriDataPattern('\\w+/=-')}`,
   'gi',

@@ -1,12 +1,12 @@
 import { usageError } from '../../errors.ts'
 
-/** Maximum string length of V8, in UTF-16 units. A body has at most as many bytes. */
+/** Maximum string length of V8, in UTF-16 units. It also limits the bytes of a body. */
 export const maxTextLength = 0x1fffffe8
 
-/** Returns the text that `spell` creates. Throws a usage error if it is too long for a string. */
-export function createBodyText(spell: () => string): string {
+/** Returns the text that `create` returns. Throws a usage error if the text is too long for a string. */
+export function createBodyText(create: () => string): string {
   try {
-    const text = spell()
+    const text = create()
     if (Buffer.byteLength(text) <= maxTextLength) return text
   } catch (error) {
     if (!(error instanceof RangeError)) throw error

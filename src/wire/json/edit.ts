@@ -65,7 +65,7 @@ const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
  * Changes values in a JSON text; everything else stays byte for byte. If a key occurs twice, the last one is
- * changed, as `JSON.parse` reads that one. Throws a usage error if a path leads through a scalar value.
+ * changed, because `JSON.parse` reads that one. Throws a usage error if a path leads through a scalar value.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   if (assignments.length === 0) return text
@@ -80,16 +80,16 @@ interface Child {
   value: string | Container
 }
 
-/** An object or list whose values can be changed. Values that are not opened stay one text. */
+/** An object or list whose values can be changed. Other values keep their source text. */
 class Container {
   readonly isList: boolean
   readonly #head: string
   readonly #tail: string
   readonly #children: Child[] = []
-  /** If a key occurs twice, the last one. */
+  /** Children by key. If a key occurs twice, the last child. */
   readonly #byKey = new Map<Step, Child>()
 
-  /** The text contains one value, maybe with blanks around it. */
+  /** `text` is one object or list, with optional blanks around it. */
   constructor(text: string) {
     const start = skipBlanks(text, 0)
     let end = start + 1

@@ -8,8 +8,8 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /**
- * Returns the offset of the quote that closes a string in a text or its bytes, or -1. `isEscaped`: the first
- * character is escaped.
+ * Returns the offset of the quote that closes a string in a text or its bytes, or -1. With `isEscaped`, the
+ * first character is escaped.
  */
 export function findClosingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -32,15 +32,15 @@ function isEscapedAt(text: string | Buffer, place: number, start: number, isEsca
  * of strings, and for each quote that opens a string. The scan ends if `visit` returns true. The text need
  * not be valid. Each character is read once.
  */
-type Walk = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
+type Scan = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
-export function createWalk(): Walk {
+export function createScanner(): Scan {
   let isInString = false
   /** The previous piece ended with a backslash that escapes the next character. */
   let isEscaped = false
 
   /** Returns the offset after the string's closing quote, or the end of the piece. */
-  function leaveString(piece: string, start: number): number {
+  function skipString(piece: string, start: number): number {
     const quote = findClosingQuote(piece, start, isEscaped)
     isInString = quote < 0
     isEscaped = isInString && isEscapedAt(piece, piece.length, start, isEscaped)
@@ -48,12 +48,12 @@ export function createWalk(): Walk {
   }
 
   return (piece, visit, start = 0) => {
-    let place = isInString ? leaveString(piece, start) : start
+    let place = isInString ? skipString(piece, start) : start
     while (place < piece.length) {
       const mark = marks[piece.charCodeAt(place++)]
       if (mark === undefined) continue
       if (visit(mark, place - 1) === true) return
-      if (mark === '"') place = leaveString(piece, place)
+      if (mark === '"') place = skipString(piece, place)
     }
   }
 }
@@ -75,11 +75,11 @@ export interface Child {
 
 /** Returns the offset after the value at `start`. `JSON.parse` must accept the text. */
 export function findEndOfValue(text: string, start: number): number {
-  if (text[start] === '"') return endOfString(text, start)
-  if (text[start] !== '{' && text[start] !== '[') return endOfScalar(text, start)
+  if (text[start] === '"') return findEndOfString(text, start)
+  if (text[start] !== '{' && text[start] !== '[') return findEndOfScalar(text, start)
   let depth = 0
   let end = text.length
-  createWalk()(
+  createScanner()(
     text,
     (mark, place) => {
       depth += getDepthChange(mark)
@@ -92,27 +92,27 @@ export function findEndOfValue(text: string, start: number): number {
   return end
 }
 
-function endOfString(text: string, start: number): number {
+function findEndOfString(text: string, start: number): number {
   const quote = findClosingQuote(text, start + 1)
   return quote < 0 ? text.length : quote + 1
 }
 
 const scalar = /[^\s,\]}]*/y
 
-function endOfScalar(text: string, start: number): number {
+function findEndOfScalar(text: string, start: number): number {
   scalar.lastIndex = start
   scalar.test(text)
   return scalar.lastIndex
 }
 
-/** Returns how a structural character changes the depth. */
+/** Returns 1 for an opening bracket, -1 for a closing one, otherwise 0. */
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
 /** Reads the key at `start`, before which may be blanks. `JSON.parse` must accept the text. */
 export function readKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
-  return JSON.parse(text.slice(place, endOfString(text, place)))
+  return JSON.parse(text.slice(place, findEndOfString(text, place)))
 }
 
 /** Yields the values of the object or list at `start`. `JSON.parse` must accept the text. */
@@ -122,7 +122,7 @@ export function* listChildren(text: string, start: number): Generator<Child> {
   while (place < text.length && text[place] !== '}' && text[place] !== ']') {
     let name: string | undefined
     if (isObject) {
-      const end = endOfString(text, place)
+      const end = findEndOfString(text, place)
       name = readKey(text, place)
       place = skipBlanks(text, skipBlanks(text, end) + 1)
     }
@@ -168,15 +168,15 @@ export function parseWithSourceTexts(json: string): unknown {
   return JSON.parse(parts.join(''))
 }
 
-/** Returns whether objects and lists are nested more than `most` deep. The text need not be valid. */
-export function isDeeperThan(text: string, most: number): boolean {
-  if (text.length <= most) return false
+/** Returns whether objects and lists are nested more than `maxDepth` deep. The text need not be valid. */
+export function isDeeperThan(text: string, maxDepth: number): boolean {
+  if (text.length <= maxDepth) return false
   let depth = 0
-  createWalk()(text, (mark) => {
+  createScanner()(text, (mark) => {
     depth += getDepthChange(mark)
-    return depth > most
+    return depth > maxDepth
   })
-  return depth > most
+  return depth > maxDepth
 }
 
 /** Finds a key that occurs twice in one object. `JSON.parse` must accept the text. */
@@ -184,12 +184,12 @@ export function findRepeatedKey(text: string): string | undefined {
   /** The keys of each enclosing object; `undefined` for a list. */
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined
-  createWalk()(text, (mark, place) => {
+  createScanner()(text, (mark, place) => {
     if (mark === '{') around.push(new Set())
     else if (mark === '[') around.push(undefined)
     else if (mark === '}' || mark === ']') around.pop()
     const keys = mark === '"' ? around.at(-1) : undefined
-    const end = keys ? endOfString(text, place) : 0
+    const end = keys ? findEndOfString(text, place) : 0
     if (!keys || text[skipBlanks(text, end)] !== ':') return false
     const key = readKey(text, place)
     if (keys.has(key)) repeated = key

@@ -1,4 +1,4 @@
-import { createWalk } from './scanner.ts'
+import { createScanner } from './scanner.ts'
 
 /** Splits JSON that arrives in pieces into values. */
 export type JsonSplitter = ReturnType<typeof createSplitter>
@@ -14,7 +14,7 @@ export const createSequenceSplitter = () => createSplitter(0)
  */
 function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','
-  const walk = createWalk()
+  const scan = createScanner()
   let depth = 0
   let closed = false
   let kept: string[] = []
@@ -29,7 +29,7 @@ function createSplitter(level: 0 | 1) {
       if (value !== '') values.push(value)
       start = next
     }
-    walk(text, (mark, place) => {
+    scan(text, (mark, place) => {
       if (mark === '[' || mark === '{') {
         if (depth++ === level) cut(place, place)
         else if (depth === level) cut(place, place + 1)

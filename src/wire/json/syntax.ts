@@ -1,12 +1,12 @@
 import { findEndOfValue, skipBlanks } from './scanner.ts'
 
-/** Finds the first offset at which a text is not JSON, or is nested more than `deepest` deep. */
+/** Finds the first offset at which a text is not JSON, or is nested more than `maxDepth` deep. */
 export function findSyntaxError(
   text: string,
-  deepest: number,
+  maxDepth: number,
 ): { offset: number; reason: string } | undefined {
   try {
-    const end = skipBlanks(text, readValue(text, skipBlanks(text, 0), deepest))
+    const end = skipBlanks(text, readValue(text, skipBlanks(text, 0), maxDepth))
     return end < text.length ? { offset: end, reason: 'end of text expected' } : undefined
   } catch (error) {
     const { message: reason, cause } = error as SyntaxError
@@ -14,7 +14,7 @@ export function findSyntaxError(
   }
 }
 
-/** The error's cause is its offset. */
+/** Creates a syntax error whose `cause` is its offset. */
 const createSyntaxError = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
 const closings = new Map([
@@ -23,13 +23,13 @@ const closings = new Map([
 ])
 
 /**
- * Returns the offset after the value at `start`, in which at most `deepest` levels may be nested. Throws the
+ * Returns the offset after the value at `start`, in which at most `maxDepth` levels may be nested. Throws the
  * syntax error.
  */
-function readValue(text: string, start: number, deepest: number, depth = 0): number {
+function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
   const closing = closings.get(text.charAt(start))
   if (closing === undefined) return readScalar(text, start)
-  if (depth === deepest) throw createSyntaxError(start, `nested more than ${deepest} deep`)
+  if (depth === maxDepth) throw createSyntaxError(start, `nested more than ${maxDepth} deep`)
   let place = skipBlanks(text, start + 1)
   if (text[place] === closing) return place + 1
   for (;;) {
@@ -39,7 +39,7 @@ function readValue(text: string, start: number, deepest: number, depth = 0): num
       if (text[colon] !== ':') throw createSyntaxError(colon, 'colon expected')
       place = skipBlanks(text, colon + 1)
     }
-    place = skipBlanks(text, readValue(text, place, deepest, depth + 1))
+    place = skipBlanks(text, readValue(text, place, maxDepth, depth + 1))
     if (text[place] === closing) return place + 1
     if (text[place] !== ',') throw createSyntaxError(place, `comma or '${closing}' expected`)
     place = skipBlanks(text, place + 1)

@@ -3,13 +3,15 @@ import type { FailureKind } from '../../errors.ts'
 /** Returns the kind of failure for the names of an error. */
 export function findFailureKind(names: string[]): FailureKind {
   const known = names.map(
-    (name) => kinds.get(plainName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
+    (name) => kinds.get(normalizeName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
   )
   return known.find((kind) => kind !== undefined) ?? 'response'
 }
 
-/** `AccessDeniedException` and `access_denied_error` become `access_denied`. */
-const plainName = (name: string) =>
+/**
+ * Normalizes the name of an error: `AccessDeniedException` and `access_denied_error` become `access_denied`.
+ */
+const normalizeName = (name: string) =>
   name
     .replace(/([a-z])([A-Z])/g, '$1_$2')
     .toLowerCase()

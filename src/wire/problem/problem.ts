@@ -7,7 +7,9 @@ import { findFailureKind } from './failure-kind.ts'
 export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
-/** The readable parts of an error body of any known form (public clients, 8; recorded, 4). */
+/**
+ * The readable parts of an error body of any known form (src/wire/README.md: public clients, 8; recorded, 4).
+ */
 export interface Problem {
   /** The service's name of the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string
@@ -22,18 +24,18 @@ export function readProblem(body: unknown): Problem {
   if (typeof body === 'string') return readText(body)
   const value = Array.isArray(body) ? body[0] : body
   const [type] = listNames(value)
-  const requestId = requestIdIn(value) ?? requestIdIn(readField(value, 'error'))
+  const requestId = findRequestId(value) ?? findRequestId(readField(value, 'error'))
   const error = readField(value, 'error')
-  return { type, message: withCode(readMessage(body), error), retryAfter: readDelay(error), requestId }
+  return { type, message: addCode(readMessage(body), error), retryAfter: readDelay(error), requestId }
 }
 
 /**
- * Returns the message of an error with its code, which names the cause more exactly than its type (public
- * clients, 8).
+ * Returns the message of an error with its code, which names the cause more exactly than its type
+ * (src/wire/README.md: public clients, 8).
  */
-export const describeError = (error: unknown): string | undefined => withCode(readMessage(error), error)
+export const describeError = (error: unknown): string | undefined => addCode(readMessage(error), error)
 
-function withCode(message: string | undefined, error: unknown): string | undefined {
+function addCode(message: string | undefined, error: unknown): string | undefined {
   const codes = [readField(error, 'details')].flat().map((entry) => readField(entry, 'error_code'))
   const code = codes.find((each): each is string => typeof each === 'string' && /^\S{1,100}$/.test(each))
   if (code === undefined || message?.includes(code)) return message
@@ -45,7 +47,7 @@ function readText(text: string): Problem {
   return value === undefined ? readMarkup(text) : readProblem(value)
 }
 
-const requestIdIn = (value: unknown): string | undefined => {
+const findRequestId = (value: unknown): string | undefined => {
   const id = readField(value, 'request_id', 'requestId', 'RequestId')
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
@@ -78,10 +80,10 @@ function looksLikeError(value: Record<string, unknown>): boolean {
   const found = answerFields.map((name) => readField(value, name)).filter((answer) => answer !== undefined)
   if (found.some(isFull)) return false
   const code = readField(value, 'code', 'Code', 'statusCode')
-  const says = readMessage(value) !== undefined
-  if (code !== undefined) return says && !isSuccessCode(code)
+  const hasMessage = readMessage(value) !== undefined
+  if (code !== undefined) return hasMessage && !isSuccessCode(code)
   // A message next to an empty list or a success word is not an error.
-  return says && found.length === 0 && !isSuccess(value)
+  return hasMessage && found.length === 0 && !isSuccess(value)
 }
 
 const isSuccess = (value: Record<string, unknown>) =>
@@ -99,7 +101,10 @@ const isFull = (value: unknown): boolean =>
     ? Object.keys(value).length > 0
     : value !== undefined && value !== ''
 
-/** Returns the failure in an error envelope with status 2xx, by the error's type (public clients, 8). */
+/**
+ * Returns the failure for an error envelope with status 2xx. The type of the error decides the kind of the
+ * failure (src/wire/README.md: public clients, 8).
+ */
 export function readFailureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
   const names = listNames(Array.isArray(value) ? value[0] : value)
@@ -112,8 +117,9 @@ export function readFailureInBody(value: unknown): CliError {
 }
 
 /**
- * Returns the failure for a 2xx response with an unexpected body, parsed JSON or text: the error in the body,
- * or a failure of kind `response` with the message `otherwise`. Both have the body and its message.
+ * Returns the failure for a 2xx response with an unexpected body, which is parsed JSON or text. If the body
+ * is an error, returns that error; otherwise a failure of kind `response` with the message `otherwise`. Both
+ * contain the body and its message.
  */
 export function unexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
@@ -152,17 +158,17 @@ function readMessage(value: unknown, depth = 0): string | undefined {
   return (
     joinWords(inner('error'), inner('error_description')) ??
     inner('issues', 'errors', 'fault', 'faultstring') ??
-    withPlace(readField(value, 'loc'), inner('message', 'Message', 'msg')) ??
+    addPlace(readField(value, 'loc'), inner('message', 'Message', 'msg')) ??
     joinWords(inner('title'), inner('detail'))
   )
 }
 
-/** Joins words as `what: why`. */
+/** Joins different texts as `what: why`. */
 const joinWords = (...words: (string | undefined)[]) =>
   [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
-/** Adds the place to a message. */
-function withPlace(place: unknown, message: string | undefined): string | undefined {
+/** Adds the place of an error in the request to its message. */
+function addPlace(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
   return `${steps.slice(0, maxListedErrors).join('.')}: ${message}`
@@ -193,7 +199,10 @@ function readMarkup(text: string): Problem {
   return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
 }
 
-/** Returns the text of an element. Every repetition is limited, so no page can keep the CPU busy. */
+/**
+ * Returns the text of an XML or HTML element. Every repetition of the pattern is limited, so no page can keep
+ * the CPU busy.
+ */
 function readElementText(markup: string, name: string): string | undefined {
   const element = new RegExp(
     `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,

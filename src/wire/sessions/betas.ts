@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** Documented beta identifiers (session events, 9.3). */
+/** Documented beta identifiers (src/wire/README.md: session events, 9.3). */
 export const betas = [
   'message-batches-2024-09-24',
   'prompt-caching-2024-07-31',

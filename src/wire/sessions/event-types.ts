@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** Types of events that a client may send (session events, 2.2). */
+/** Types of events that a client may send (src/wire/README.md: session events, 2.2). */
 export const sentTypes = [
   'user.message',
   'user.interrupt',
@@ -13,7 +13,10 @@ export const sentTypes = [
 
 export type SentType = (typeof sentTypes)[number]
 
-/** Documented types of events from the service (public clients, 4 and 10). A service may have others. */
+/**
+ * Documented types of events from the service (src/wire/README.md: public clients, 4 and 10). A service may
+ * have others.
+ */
 const serviceEventTypes = [
   'agent.message',
   'agent.thinking',
@@ -53,8 +56,8 @@ const serviceEventTypes = [
 export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
 
 /**
- * Suggests the known type closest to an unknown one, in the form of `didYouMean`. The unknown type may lack
- * words of the known one.
+ * Suggests the known type closest to an unknown one, in the form of `didYouMean`. A known type that contains
+ * all words of the unknown one is preferred.
  */
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)

@@ -33,8 +33,8 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * Reads one event of a stream. The event's `event:` line may say `error` instead of its JSON. Throws a
- * `CliError`: for a permanent error by its type, otherwise of kind `response`.
+ * Reads one event of a stream. An error may have the name `error` on its `event:` line only. Throws a
+ * `CliError`: a permanent error has the kind of its type, any other error the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')

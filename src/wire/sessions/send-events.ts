@@ -6,16 +6,17 @@ import { type SentType, sentTypes } from './event-types.ts'
 // zod counts characters, as the specification does: an emoji counts as one.
 const filled = z.lazily(() => z.minLength(1, 'must not be empty'))
 
-/** Id of a tool use (session events, 8). */
+/** Id of a tool use (src/wire/README.md: session events, 8). */
 export const ToolUseId = z.lazily(() => z.string().check(filled(), z.maxLength(128)))
 
 export const maxDenyMessageLength = 10_000
 
-/** Reason for a denial (session events, 8). */
+/** Reason for a denial (src/wire/README.md: session events, 8). */
 export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
 /**
- * Text blocks are checked. Blocks of other types are accepted, because the specification does not show them.
+ * Schema of a content block. Blocks of types other than text are accepted, because the specification does not
+ * show them.
  */
 const ContentBlock = z.lazily(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
@@ -54,7 +55,7 @@ const ToolConfirmation = z.lazily(() =>
   ),
 )
 
-/** Event parameters by type (session events, 2.2 and 8). */
+/** Event parameters by type (src/wire/README.md: session events, 2.2 and 8). */
 const EventParameters = z.lazily(() =>
   z.discriminatedUnion(
     'type',
@@ -89,7 +90,10 @@ function isPlainMessage(event: unknown): boolean {
   return content[0]?.type === 'text' && typeof content[0].text === 'string'
 }
 
-/** Ranges that public clients document and the specification does not show (public clients, 3). */
+/**
+ * Ranges that public clients document and the specification does not show (src/wire/README.md: public
+ * clients, 3).
+ */
 const documentedRanges = z.lazily(
   () =>
     new Map<unknown, z.ZodMiniType>([
@@ -116,8 +120,8 @@ export interface EventProblem {
 }
 
 /**
- * Checks the events of one request by every rule of session events, 2.2, 4.1 and 8. Takes one event at a
- * time, so no event must stay in memory.
+ * Checks the events of one request by every rule of the specification (src/wire/README.md: session events,
+ * 2.2, 4.1 and 8). Takes one event at a time, so events need not stay in memory.
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
@@ -152,7 +156,7 @@ export function createEventsCheck() {
       type = (event as { type?: unknown } | null | undefined)?.type
       count++
     },
-    /** Returns all problems, or `maxCountedProblems` plus one. */
+    /** Returns the problems, at most one more than `maxCountedProblems`. */
     end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {
@@ -177,6 +181,6 @@ export const EventList = z
     }),
   )
 
-/** The request body (session events, 2.1). */
+/** The request body (src/wire/README.md: session events, 2.1). */
 export const SendEventsBody = z.looseObject({ events: EventList })
 export type SendEventsBody = z.infer<typeof SendEventsBody>

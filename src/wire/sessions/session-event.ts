@@ -10,14 +10,14 @@ export const SessionEvent = z.looseObject({
 })
 export type SessionEvent = z.infer<typeof SessionEvent>
 
-/** The response to sent events (session events, 2.3; public clients, 1). */
+/** The response to sent events (src/wire/README.md: session events, 2.3; public clients, 1). */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 /** Returns the value if it is a text that is not empty. */
 const filled = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
-const fieldsOf = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
+const toFields = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
 
 interface StopReason {
   type?: string
@@ -28,12 +28,13 @@ interface StopReason {
 }
 
 /**
- * Reads why a session is idle. Some services give a text, or nothing. The specification shows `event_ids` without a type,
- * so any entry means `requires_action`. A list without a single id counts as missing.
+ * Reads the stop reason of an idle event. Some services send a text, or nothing. The specification shows
+ * `event_ids` without a type, so a list with any entry means `requires_action`. A list whose entries are no
+ * ids counts as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
-  const { type, event_ids: ids } = fieldsOf(reason)
+  const { type, event_ids: ids } = toFields(reason)
   const list: unknown[] = Array.isArray(ids) ? ids : []
   const eventIds = [...new Set(list.map(filled).filter((id) => id !== undefined))]
   const oddIds = list.filter((id) => filled(id) === undefined)
@@ -44,18 +45,21 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
   }
 }
 
-/** Reads details of a stop, such as a refusal, next to the reason or inside of it (public clients, 4). */
+/**
+ * Reads the details of a stop reason, such as a refusal. They are next to the reason or inside of it
+ * (src/wire/README.md: public clients, 4).
+ */
 export function readStopDetails({ stop_details: details, stop_reason: reason }: SessionEvent): {
   category?: string
   explanation?: string
 } {
-  const { category, explanation } = fieldsOf(details ?? fieldsOf(reason).stop_details)
+  const { category, explanation } = toFields(details ?? toFields(reason).stop_details)
   return { category: filled(category), explanation: filled(explanation) }
 }
 
 /**
- * Reads the error of a `session.error`, a `workflow_run.error` or a workflow run's result (public clients, 4
- * and 10).
+ * Reads the error of a `session.error`, a `workflow_run.error` or a workflow run's result
+ * (src/wire/README.md: public clients, 4 and 10).
  */
 export function readError(error: unknown): {
   type?: string
@@ -65,31 +69,34 @@ export function readError(error: unknown): {
   /** The service no longer retries by itself. */
   isFinal: boolean
 } {
-  const { type, mcp_server_name: server, retry_status: retry } = fieldsOf(error)
+  const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
   return {
     type: filled(type),
     message: describeError(error),
     server: filled(server),
     isFinal: /^(exhausted|terminal)$/.test(
-      filled(typeof retry === 'string' ? retry : fieldsOf(retry).type) ?? '',
+      filled(typeof retry === 'string' ? retry : toFields(retry).type) ?? '',
     ),
   }
 }
 
-/** Reads the result of a workflow run from `workflow_run.status_ended` (public clients, 10). */
+/**
+ * Reads the result of a workflow run from `workflow_run.status_ended` (src/wire/README.md: public clients,
+ * 10).
+ */
 export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: filled(result) }
-  const { type, error } = fieldsOf(result)
+  const { type, error } = toFields(result)
   return { type: filled(type), message: readError(error).message }
 }
 
 /**
- * Returns why the service itself refused a tool use (public clients, 10): `undefined` if it did not refuse
- * it, empty without a reason.
+ * Returns the reason with which the service itself refused a tool use (src/wire/README.md: public clients,
+ * 10). Returns an empty text if it gave no reason, and `undefined` if it did not refuse the tool use.
  */
 export function readRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
-  return filled(fieldsOf(fieldsOf(event.evaluation).evaluated_permission).reason_code) ?? ''
+  return filled(toFields(toFields(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
 
 /** Returns the blocks of an event's content, which is a list of blocks or a text. */
@@ -119,12 +126,13 @@ export const describeContent = (event: SessionEvent): string =>
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${filled(type) ?? 'unknown'}]`))
     .join(' ')
 
-/** Returns whether an event's content has a redacted block (public clients, 10). */
+/** Returns whether an event's content has a redacted block (src/wire/README.md: public clients, 10). */
 export const isRedacted = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
 /**
- * Returns whether an event is a preview of an event that follows whole (recorded, 6). A preview has no id.
+ * Returns whether an event is a piece of another event, which follows as a whole (src/wire/README.md:
+ * recorded, 6). A piece has no id.
  */
 export const isPreview = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
@@ -138,13 +146,13 @@ export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
 /**
- * Returns whether the agent works after this event. A client's event starts work, except an interrupt; so
- * does an event that reports work.
+ * Returns whether the agent works after this event. An event from a client starts work, except an interrupt.
+ * `session.status_running` reports work.
  */
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-/** Fields by which an answer or a result names its tool use. */
+/** Fields in which a reply or a result names its tool use. */
 export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
 /**

@@ -1,7 +1,10 @@
 import * as z from '../zod.ts'
 import { EventList } from './send-events.ts'
 
-/** Amount in minor units of a currency, as text: `"187"` and `"USD"` mean $1.87 (public clients, 9). */
+/**
+ * Amount in minor units of a currency, as text: `"187"` and `"USD"` mean $1.87 (src/wire/README.md: public
+ * clients, 9).
+ */
 const Money = z.looseObject({
   amount: z.string().check(z.refine((text) => /^\d{1,18}$/.test(text), 'must be whole minor units, as text')),
   currency: z.string(),
@@ -12,7 +15,7 @@ const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: M
 /** Maximum number of events with which a session can be created. */
 const maxInitialEvents = 50
 
-/** The body that creates a session (public clients, 9). */
+/** The body that creates a session (src/wire/README.md: public clients, 9). */
 export const CreateSession = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(

@@ -7,15 +7,15 @@ export interface Money {
   currency: string
 }
 
-/** Reported usage of a session, or of one model request (public clients, 9). */
+/** Reported usage of a session, or of one model request (src/wire/README.md: public clients, 9). */
 export interface SessionUsage {
   tokens: TokenCounts
   cost?: Money | undefined
 }
 
 /**
- * Reads the `usage` of a session or a `session.usage`, or a `model_usage`. Returns `undefined` if it has no
- * known field.
+ * Reads the `usage` of a session or of a `session.usage` event, or a `model_usage`. Returns `undefined` if it
+ * has no known field.
  */
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
-  createWalk,
+  createScanner,
   findChild,
   findEndOfValue,
   findRepeatedKey,
@@ -12,7 +12,7 @@ import { cutsOf, smallTexts } from './texts.ts'
 
 /** Scans a text that arrives in these chunks. Returns each token with its offset in the whole text. */
 function walkOver(pieces: string[]): string {
-  const walk = createWalk()
+  const walk = createScanner()
   let marks = ''
   let before = 0
   for (const piece of pieces) {
@@ -53,7 +53,7 @@ describe('tokens of JSON', () => {
 
   test('the JSON scanner starts at the given offset and stops if its callback returns true', () => {
     const marks: string[] = []
-    createWalk()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
+    createScanner()('"[,{"x]}', (mark, place) => marks.push(`${mark}${place}`) === 2, 1)
     expect(marks).toEqual(['[1', ',2'])
   })
 })
