@@ -110,7 +110,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => report.end())
     await endInterrupt()
-    // The requests of a pipe are known at its end.
+    // The requests of a pipe are known only after its last line.
     if (!source.isRepeatable && tally.total !== undefined) reportOthers()
     report.printSummary(outcome.stop)
     const stop = describeSaved(outcome.stop, { part: saved.part, unsaved, options, tally })
@@ -149,7 +149,7 @@ function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, {
   messages.note(empty)
 }
 
-/** Adds to the reason for the stop where the results were saved and how to resume with them. */
+/** Adds the place of the saved results, and how to resume with them, to the reason for the stop. */
 function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
   if (!part) return stop
   const { results } = options
@@ -174,7 +174,7 @@ interface SavedResults {
   tally: Tally
 }
 
-/** Throws the reason why the batch stopped, or a failed line if more lines failed than allowed. */
+/** Throws the reason why the batch stopped, or the failure of a line if more lines failed than allowed. */
 function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,

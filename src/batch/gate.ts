@@ -92,11 +92,11 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
 
 /** Decides when requests start and how many run at once. Immutable: each event returns a new value. */
 export interface Gate {
-  /** Maximum number of slots. */
+  /** Maximum number of slots. Each running request uses one slot. */
   readonly concurrency: number
   readonly slots: number
   readonly inFlight: number
-  /** Number of answers in this pause since the number of slots changed. */
+  /** Number of answers since the last pause, or since a slot was added. */
   readonly answers: number
   /** The current or last pause. Monotonic clock. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
@@ -159,8 +159,8 @@ export const startLine = (gate: Gate): Gate => ({
 export const freeSlot = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
- * Records an answer, successful or not; its ticket is the number of the pause before the request. Adds a slot
- * after as many answers as there are slots.
+ * Records an answer, successful or not. `ticket` is the number of the last pause before the request. Adds a
+ * slot after as many answers as there are slots.
  */
 export function recordAnswer(
   gate: Gate,
@@ -193,7 +193,7 @@ export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const waitMs = getRetryAfterMs(refusal)
-  // During a pause, a refused request was sent before the pause or before its extension.
+  // A request that is refused during a pause was sent before the pause, or before its extension.
   const isNew = ticket === pause.number && now >= pause.until
   requireFiniteWait(refusal, waitMs, isNew ? failedPauses.time : 0)
   if (!isNew) {
@@ -223,9 +223,9 @@ const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pa
 })
 
 /**
- * Records a failure of an outage. If as many lines as there are slots fail in a row, an outage starts: all
- * requests pause, then one line tests the service. Each failed test makes the pause longer. Throws a
- * `CliError` if the wait would be too long.
+ * Records a failure that may be part of an outage. If as many lines as there are slots fail in a row, an
+ * outage starts: all requests pause, then one line tests the service. Each failed test makes the pause
+ * longer. Throws a `CliError` if the wait would be too long.
  */
 export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRequest): Gate {
   const { now, index } = failed

@@ -20,7 +20,7 @@ import { type Id, type LineForm, parseLine } from './line-form.ts'
 
 /** Answer to one line. */
 export interface LineAnswer {
-  /** Exactly one of these; `json` and `response` are JSON source text. */
+  /** One of these forms. `json` and `response` are JSON source text. */
   content:
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
@@ -37,9 +37,9 @@ export interface LineCall {
   model: string
   body: Uint8Array
   /**
-   * Sends the request once, and requests that continue its answer if `requireNext` does not throw. Adds the
-   * expenses to the line. Throws a `CliError`. The batch decides about a retry, which continues an incomplete
-   * answer.
+   * Sends the request once. Continues an incomplete answer with further requests, unless `requireNext`
+   * throws. Adds the usage to the line. Throws a `CliError`. The batch decides about a retry, which continues
+   * an incomplete answer.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
   /**
@@ -91,7 +91,7 @@ export interface Share {
 
 /** Progress of a batch: the numbers of lines of its share by state. */
 export class Tally implements BatchUsage {
-  /** `undefined` until the end of a pipe is known. */
+  /** Number of lines of the share; `undefined` until a pipe was read to its end. */
   total?: number
   /** The input has a line with a request, in any share. */
   hasLine = false
@@ -151,13 +151,13 @@ const maxLineMebibytes = 64
 /** Reads the lines of a batch one by one, with line numbers from 1. */
 export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
-  longest = maxLineMebibytes * mebibyte,
+  maxLineBytes = maxLineMebibytes * mebibyte,
 ): AsyncGenerator<TextLine, void, undefined> {
   let index = 0
-  for await (const lines of splitLines(chunks, longest)) {
+  for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       index++
-      if (!bytes) yield { index, problem: `it is longer than ${longest / mebibyte} MiB` }
+      if (!bytes) yield { index, problem: `it is longer than ${maxLineBytes / mebibyte} MiB` }
       else if (!isUtf8(bytes)) yield { index, problem: `it is not UTF-8 text: ${utf8Advice(bytes)}` }
       else {
         // `toString` also removes a byte order mark.
@@ -169,9 +169,9 @@ export async function* readLines(
 }
 
 /**
- * Reads the lines of a batch. It checks a whole file first and throws a usage error that lists every invalid
- * line. It also checks and counts the lines of other shares: an invalid line then stops every share, and
- * duplicates have the same number in each.
+ * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
+ * line. Also checks and counts the lines of other shares: an invalid line stops every share, and a duplicate
+ * has the same number in each share.
  */
 export async function readInput(
   source: BatchSource,
@@ -225,7 +225,9 @@ interface CheckedLines {
   repeated: Map<number, string>
 }
 
-/** Returns the part of a hash that fits a small integer: one change in 2^28 is not detected. */
+/**
+ * Returns the part of a hash that fits into a small integer. Of 2^28 changes of a line, one is not detected.
+ */
 const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Reads the lines with these numbers again. Throws a `CliError` if the file has changed since its check. */

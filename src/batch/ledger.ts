@@ -2,10 +2,16 @@ import { hash as digest } from 'node:crypto'
 import { usageError } from '../errors.ts'
 import type { Id } from './line-form.ts'
 
-/** Result of an earlier run. A positive entry is the number of the input's lines with the request. */
+/**
+ * Entries for requests with a result of an earlier run. A positive entry is the number of input lines with
+ * the request.
+ */
 const [ok, failed] = [-1, -2]
 
-/** The input has the id. A positive entry is a part of the request that the results have with the id. */
+/**
+ * Entry for an id of the input. A positive entry is a part of the fingerprint of the request that has the id
+ * in the results.
+ */
 const inInput = -1
 
 /** Records the requests and ids of the input and of earlier results. */
@@ -16,7 +22,8 @@ export class Ledger {
   /** Adds a line of the results. If several lines have the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: Id; hash: string; isOk: boolean }): void {
     this.#requests.set(getFingerprint(hash), isOk ? ok : failed)
-    // The number of a duplicate depends on the lines around it, so the id belongs to the request itself.
+    // The number of a duplicate depends on the lines around it, so the id is stored with the hash without
+    // that number.
     if (id !== undefined)
       this.#ids.set(getFingerprint(String(id)), toEntry(getFingerprint(hash.replace(/#.*/s, ''))))
   }
@@ -38,7 +45,7 @@ export class Ledger {
     return { hash, isDone }
   }
 
-  /** Counts the requests in the results that the input does not have so far. */
+  /** Counts the requests of the results that no input line has had so far. */
   countOtherRequests(): number {
     return this.#requests.countNegative()
   }
@@ -98,7 +105,10 @@ class FingerprintMap {
   }
 }
 
-/** Returns 52 bits of the text's digest. Among 100,000 texts, two are equal with a probability of 1 to 900,000. */
+/**
+ * Returns 52 bits of the text's digest. Among 100,000 texts, two have the same fingerprint with a probability
+ * of 1 in 900,000.
+ */
 function getFingerprint(text: string): number {
   // JSON escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
   return Number.parseInt(digest('sha256', JSON.stringify(text)).slice(0, 13), 16)

@@ -46,7 +46,7 @@ function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName
   return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
 }
 
-/** A request has its model in the address, so the field is removed from the body. */
+/** Reads a body. Removes its field `model`, because the address of the request names the model. */
 function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
   const model = readModel(value)
   return { model, body: model === undefined ? body : withoutField(body, 'model') }

@@ -34,10 +34,13 @@ export function withStatusLine(context: Context): BatchContext {
 
 const progressIntervalMs = 250
 
-/** A terminal prints `^C` after the progress. On the next row, it would keep the progress from being removed. */
+/**
+ * Columns that stay free for `^C`, which a terminal prints after the progress line. If `^C` continued on the
+ * next row, the progress line could not be removed.
+ */
 const ctrlCColumns = 3
 
-/** Number of results after which the young generation of the heap needs no more growth. */
+/** Number of results after which V8's young generation is limited, because it no longer needs to grow. */
 const steadyResults = 2000
 
 /** Reports the progress and the end of a batch to the user. */
@@ -48,7 +51,7 @@ export class BatchReport {
   readonly #isResumable
   readonly #saved
   readonly #start
-  /** A terminal shows one progress line. */
+  /** stderr is a terminal that shows the progress line. */
   readonly #isShown
   readonly #stopProgressLines
   #pausedUntil = 0
@@ -78,8 +81,8 @@ export class BatchReport {
   async write(line: string): Promise<void> {
     const { output, status, host } = this.#context
     const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
-    // The reader of a pipe may print to the same terminal, so the next tick prints the status line again,
-    // below.
+    // The reader of stdout may print to the same terminal, so the status line is removed. The next tick
+    // prints it again, below that text.
     if (!output.isTerminal && this.#isShown && host.stdout.file === undefined) status.remove()
     await (output.isTerminal ? status.above(write) : write())
     await output.flush()
@@ -109,7 +112,7 @@ export class BatchReport {
     return { ...toFailureJson(shown), body: answer ?? body }
   }
 
-  /** Counts the result of this line. */
+  /** Counts a result. */
   onResult(index: number): void {
     const { host, cleanups } = this.#context
     if (++this.#results === steadyResults && host.limitYoungGeneration)
@@ -193,7 +196,7 @@ export class BatchReport {
   /** Describes how to continue if lines are left. */
   #describeResume(stop: unknown): string {
     const left = this.#left
-    // The failure, or the text of a signal, names the saved results.
+    // The failure, or the text of a signal, already names the saved results.
     if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)

@@ -55,7 +55,8 @@ export async function openResults(
   let held: Lock | undefined
   try {
     held = await lockForRun(path, { name, deadline, messages })
-    // The other run removes its file if the file has no result, so the file may have changed during the wait.
+    // The other run may have removed its file, because the file had no result. Then this run opens a new
+    // file.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()

@@ -49,7 +49,7 @@ export interface BatchOutcome {
 }
 
 /**
- * Smaller extensions of a pause are not reported, because the waits of concurrent answers differ by some
+ * Minimum extension of a pause that is reported. The waits that concurrent answers request differ by some
  * milliseconds.
  */
 const minReportedExtensionMs = 1000
@@ -120,8 +120,8 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Writes the received parts of answers, and saves results that stdout has not accepted yet. Synchronous, for
-   * a signal.
+   * Writes the received parts of answers, and saves results that stdout has not accepted yet. Synchronous,
+   * because signal handlers call it.
    */
   saveReceived(): void {
     const { results, report, save } = this.#options
@@ -258,7 +258,10 @@ export class BatchRun implements BatchState {
     return line.call.send(line, () => this.#requireNext(line))
   }
 
-  /** A suspended process may have lost the results file to another run, so each request checks this first. */
+  /**
+   * Throws if another run has taken over the results file. Called before each request, because a suspended
+   * process may lose the file.
+   */
   #requireOwned(): void {
     this.#options.results?.requireOwned()
   }
@@ -353,7 +356,9 @@ export class BatchRun implements BatchState {
     if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
   }
 
-  /** Returns true if the result is in its destination, where the next run or the reader expects it. */
+  /**
+   * Writes a result. Returns true if it is in its destination, where the next run or the reader expects it.
+   */
   async #write(text: string): Promise<boolean> {
     const { results, report, save } = this.#options
     try {

@@ -7,8 +7,8 @@ export interface BodyConsumer {
   /** Receives each chunk before the decoder's progress is checked. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
-   * Returns true to read for up to `maxRestMs` after the answer's end, because the connection can then carry
-   * the next request. Otherwise the connection is closed.
+   * Returns true if the body is read for up to `maxRestMs` after the answer's end, so that the connection can
+   * serve the next request. Otherwise the connection is closed.
    */
   readsRest(): boolean
   timers: Timers
@@ -20,8 +20,8 @@ const maxSilenceMs = 15_000
 const maxRestMs = 1000
 
 /**
- * Reads a body up to the answer's end, which `decoder` detects, and ignores later failures. `isAssumed` is
- * true if the service did not end the stream, and it counts as complete because of its silence.
+ * Reads a body up to the answer's end, which `decoder` detects, and ignores later failures. Returns
+ * `isAssumed` if the service did not end the stream, and silence is the only sign of its end.
  */
 export async function readAnswerBody(
   response: HttpResponse,

@@ -37,7 +37,7 @@ interface SharedLineParts {
 /** Placeholder for a prompt. It contains a NUL, which no flag or file can contain. */
 const placeholder = 'the prompt\0'
 
-/** Number and expenses of a line. */
+/** Number and usage of a line. */
 export interface LineContext {
   index: number
   spent: LineUsage
@@ -77,7 +77,7 @@ export async function createLineSender(
   // building each body.
   const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
-  const bodyOf = (line: LineInput) =>
+  const createBody = (line: LineInput) =>
     'prompt' in line
       ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
       : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...first, ...last] })
@@ -88,25 +88,27 @@ export async function createLineSender(
   const warnLine = createLineWarning(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags
-  const requestOf = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
+  const createParts = ({ model, body }: LineRequest) => ({ params: { family, model }, body })
   return {
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
-    preview: async (request: LineRequest) => void (await caller.preview(endpoint, requestOf(request))),
+    preview: async (request: LineRequest) => void (await caller.preview(endpoint, createParts(request))),
     /** Builds the request of a line. Throws a usage error. */
     async build(line: LineInput): Promise<LineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
-      return { model: line.model ?? model(), body: await bodyOf(line) }
+      return { model: line.model ?? model(), body: await createBody(line) }
     },
     /** Adds the tokens of an answer to the line. */
     countAnswer: ({ spent }: LineContext, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),
-    /** Requests the answer of a line. Returns what the reader made of it, and the facts of its end. */
+    /**
+     * Requests the answer of a line. Returns the result of the reader, and facts about the end of the answer.
+     */
     async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>
         withFreshSecret(() => {
           spent.attempts++
-          return caller.call(endpoint, requestOf({ model, body }), read)
+          return caller.call(endpoint, createParts({ model, body }), read)
         })
       try {
         const value = await answer.receive(send, reader, { requireNext, isRepeated: true })

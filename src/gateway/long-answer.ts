@@ -20,7 +20,7 @@ export interface AnswerPart extends AnswerEnd {
 export interface PartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
-  /** Called after the last part, while its response still counts as open. */
+  /** Called after the last part, before the call of its response ends. */
   finish(response: ReadableResponse): Promise<T>
 }
 
@@ -129,7 +129,10 @@ export class LongAnswer {
 
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
-/** Returns the failure of a run that has received another answer before, so "nothing was sent" would be false. */
+/**
+ * Corrects a failure of a run that has received another answer before, because "nothing was sent" would be
+ * false.
+ */
 export function explainAfterAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })
@@ -137,7 +140,7 @@ export function explainAfterAnswer(error: CliError): CliError {
   return new CliError('response', error.message, { ...details, sent, delivery: 'answered', retry: 'later' })
 }
 
-/** Adds the token and changes nothing else, because the service rejects a token in another request. */
+/** Adds the token and changes nothing else, because the service rejects a token in any other request. */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
   const assignment = createAssignment(['continuationToken'], JSON.stringify(token))

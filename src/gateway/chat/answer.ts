@@ -25,7 +25,7 @@ import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
 export interface PrintedAnswer {
-  /** The text if the caller asked for it; with a schema the JSON that matches. */
+  /** Text of the answer, if `returnsText` is set. With a schema, the JSON that matches. */
   text: string
 }
 
@@ -37,7 +37,7 @@ export interface PrintOptions {
   isMarkdown?: boolean
   /** Returns the text at the end. */
   returnsText?: boolean
-  /** The request asked for a stream. */
+  /** A stream was requested. */
   isStreamed: boolean
   /** Required content; with `--raw` an answer needs no text. */
   requirement: AnswerRequirement
@@ -70,7 +70,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   let unread: () => Uint8Array = () => new Uint8Array()
   /**
    * Text that is not printed yet. A part stays here until the next part arrives, so that stdout stays empty
-   * if that part fails.
+   * if the next part fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -128,7 +128,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
   /**
    * Saves an unreadable answer, or an answer without text, because it was paid for, and adds its path to the
-   * failure. An error response is not saved. `savePart` saves text.
+   * failure. Does not save an error response, or received text, which `savePart` saves.
    */
   function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error

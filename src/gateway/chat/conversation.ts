@@ -22,7 +22,7 @@ export interface Conversation {
   addTurn(turn: Turn): Promise<void>
   /** Throws a `CliError` if another run has taken the lock of the file. */
   requireLock(): void
-  /** Message after a failed turn. */
+  /** Text of the message that a failed turn has not changed the file. */
   readonly unchangedNote: string
 }
 
@@ -30,7 +30,7 @@ interface Turn {
   question: Part[]
   answer: string
   role: string
-  /** Instruction that replaces the one of the conversation. */
+  /** System instruction that replaces the earlier one of the conversation. */
   system: string | undefined
   model: string
 }
@@ -77,8 +77,8 @@ export async function openConversation(context: Context, name: string): Promise<
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         const thread = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
-        // A suspended process may have lost its lock. The question did not include the turns that another
-        // process has added since.
+        // A suspended process may have lost its lock. Another process may then have added turns that the
+        // question did not include.
         requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true
@@ -100,7 +100,10 @@ export async function openConversation(context: Context, name: string): Promise<
   }
 }
 
-/** Returns a thread without its model, and otherwise unchanged, and the model. A text that is not JSON stays as it is. */
+/**
+ * Removes the model from the text of a thread. Returns the text and the model. A text that is not JSON stays
+ * unchanged.
+ */
 function splitModel(text: string): { text: string; model: string | undefined } {
   const thread = tryParseJson(text)
   if (!isObject(thread) || typeof thread.model !== 'string') return { text, model: undefined }

@@ -222,7 +222,9 @@ class ReceivedParts {
   }
 }
 
-/** Maximum size of a saved body. The result line of a longer body exceeds the maximum string length. */
+/**
+ * Maximum size of a saved body. A longer body would make the result line longer than V8's longest string.
+ */
 const maxSavedBytes = 64 * 1024 * 1024
 
 /** Returns the body on one line. Throws a `CliError` with the answer if it is not JSON. */

@@ -50,7 +50,7 @@ function createStdoutDestination({ output }: Context): Destination {
   }
 }
 
-/** Returns a destination for files named by the prompt, with the next free number. */
+/** Returns a destination for files with a name from the prompt and the next free number. */
 async function createFolderDestination(
   { host, cleanups }: Context,
   folder: string,

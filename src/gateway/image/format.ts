@@ -13,12 +13,12 @@ const sameKind = new Map([
   ['apng', 'png'],
 ])
 
-const kindOf = (name: string) => sameKind.get(name) ?? name
+const normalizeExtension = (name: string) => sameKind.get(name) ?? name
 
 /** Returns the extension of a MIME type, such as `heic` of `image/heif-sequence`. */
 function getExtension(mimeType: string): string | undefined {
   const [, name = ''] = /^image\/(?:x-ms-)?(.*?)(?:-sequence)?$/.exec(mimeType) ?? []
-  return extensions.find((extension) => extension === kindOf(name))
+  return extensions.find((extension) => extension === normalizeExtension(name))
 }
 
 export interface Format {
@@ -43,5 +43,5 @@ export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise
 /** Returns true if the file name has the extension of another format. */
 export function hasOtherExtension(name: string, extension: string): boolean {
   const given = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
-  return given !== undefined && kindOf(given) !== extension
+  return given !== undefined && normalizeExtension(given) !== extension
 }

@@ -98,7 +98,7 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   throw usageError(`no image model: give -m NAME, or set one with ${way}`)
 }
 
-/** Returns the destination of images, or `undefined` if none is saved. */
+/** Returns the destination of images, or `undefined` if no image is saved. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
@@ -130,8 +130,8 @@ async function saveAnswer(
 }
 
 /**
- * Prints the texts next to the images with a mark first, because a line must not start with text of the
- * service.
+ * Prints the texts of an answer with images. A mark precedes each line, because no line may start with text
+ * of the service.
  */
 function printTexts({ messages }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))

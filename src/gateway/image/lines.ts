@@ -68,7 +68,10 @@ export async function prepareImageLines(
   }
 }
 
-/** Returns true if the image's file exists. An earlier run may have used another working folder. */
+/**
+ * Returns true if the image's file exists. An earlier run may have had another working folder, so the folder
+ * of `-o` is searched, too.
+ */
 const isImageThere = ({ host }: Context, file: string, folder = ''): boolean =>
   [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
 
