@@ -126,11 +126,11 @@ function findRow({ kind, details }: CliError): StatusRow {
 
 /** Returns whether the same command may be run again after a failed call. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
-  const { isTransient } = findRow(failure)
   // For example an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
-  if (isRepeatable) return isTransient ? 'later' : 'never'
-  return isTransient || failure.kind === 'response' ? 'look-first' : 'never'
+  if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
+  // The service answered, and only a local file failed.
+  return failure.kind === 'file' ? 'never' : 'look-first'
 }
 
 /** Returns the delivery state of a failed attempt. */

@@ -421,7 +421,7 @@ describe('--errors json', () => {
       'an event that is forbidden',
       ['events', 'send', 'x', '-s', 's'],
       envelope('forbidden', 'no'),
-      { kind: 'credentials', exit: 3, safeToRetry: false, retry: 'never', sent: 'unknown' },
+      { kind: 'credentials', exit: 3, safeToRetry: false, retry: 'look-first', sent: 'unknown' },
     ],
     [
       'a POST with a rate limit',

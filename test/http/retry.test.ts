@@ -103,9 +103,9 @@ describe('consequences of a status', () => {
     ['rate-limited', 200, 'later', 'look-first', 'go on'],
     ['rate-limited', 299, 'later', 'look-first', 'go on'],
     ['service', 200, 'later', 'look-first', 'go on'],
-    ['refused', 200, 'never', 'never', 'go on'],
-    ['credentials', 200, 'never', 'never', 'end'],
-    ['payment', 200, 'never', 'never', 'end'],
+    ['refused', 200, 'never', 'look-first', 'go on'],
+    ['credentials', 200, 'never', 'look-first', 'end'],
+    ['payment', 200, 'never', 'look-first', 'end'],
     ['response', 200, 'never', 'look-first', 'go on'],
   ])(
     'an error of kind "%s" in a %i is not retried, does not pause a batch, and may hide an accepted event',
