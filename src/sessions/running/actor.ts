@@ -31,13 +31,12 @@ interface ReplyOptions {
   denials: Denials
 }
 
-/** Reason why only a person may reply to an id. */
+/** Printed reason why rules do not answer an id. Only a person may answer it. */
 const replyableIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
- * Replies to the pending tool uses of a session by rules, commands and a person, one step at a time. The
- * actor runs next to the loop that reads the session and never blocks that loop. Before each step the actor
- * reads the newest state.
+ * Replies to the pending tool uses of a session by policy rules, `--tool` commands and prompts, one step at a
+ * time. Works concurrently with the loop that reads the session, and reads the newest state before each step.
  */
 export class Actor {
   readonly #run: SessionRun
@@ -47,7 +46,7 @@ export class Actor {
   readonly #replies: Replies
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
-  /** The open questions. */
+  /** Tool uses about which a person is being prompted. */
   #openQuestions: readonly KnownToolUse[] = []
   /** Number of commands that returned a result in this run. */
   #commandCount = 0
@@ -70,8 +69,8 @@ export class Actor {
   }
 
   /**
-   * Handles a change of the state: starts to reply and withdraws outdated questions. Throws an earlier
-   * failure.
+   * Handles a change of the session's state: starts to reply, and withdraws outdated questions. Throws the
+   * failure of an earlier reply.
    */
   update(): void {
     if (this.#failure) throw this.#failure.error
@@ -100,8 +99,8 @@ export class Actor {
   }
 
   /**
-   * Ends the work when the run no longer follows the session. No step starts, and open questions are
-   * withdrawn.
+   * Stops replying, because the run no longer follows the session. Withdraws the open questions and starts no
+   * more steps.
    */
   dismiss(): void {
     this.#replies.isDismissed = true
@@ -145,12 +144,13 @@ export class Actor {
     for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
       if (this.#replies.isStopped) break
       if ((await this.#replies.filterOpen([judgement])).length === 0) continue
-      // The list may have shown that a limit is reached.
+      // The list that `filterOpen` reads may show that a limit is exceeded.
       if (this.#replies.isStopped) break
       await this.#execute(judgement.use)
       await this.#replies.post(this.#createResultReply(judgement.use))
     }
-    // Doubts are settled last, because the replies above may lead to an idle event that settles a doubt.
+    // Replies with unknown delivery come last, because the replies above may lead to an idle event that
+    // settles them.
     await this.#replies.settle(doubts)
   }
 
@@ -170,10 +170,7 @@ export class Actor {
     })
   }
 
-  /**
-   * Reads the list again until it shows each unknown tool use, because the stream may have omitted a tool
-   * use.
-   */
+  /** Reads the list until it contains each pending tool use, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
     for (const wait of lagWaitsMs) {
       if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.read(id))) return
@@ -183,7 +180,7 @@ export class Actor {
   }
 
   /**
-   * Decides by the rules, or prompts a person if a rule demands a question and a person is present. Tool uses
+   * Decides about tool uses by the rules. For the decision `ask`, prompts a person on a terminal. Tool uses
    * without a decision stay open.
    */
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
@@ -203,9 +200,7 @@ export class Actor {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
     this.#openQuestions = questions.map(({ use }) => use)
     try {
-      return await this.#prompt.ask(
-        questions.map(({ use, why }) => ({ ...use, why, call: identifyCall(use) })),
-      )
+      return await this.#prompt.ask(questions.map(({ use, why }) => ({ ...use, why, call: getCallKey(use) })))
     } finally {
       this.#openQuestions = []
     }
@@ -217,24 +212,24 @@ export class Actor {
     const isLeft = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.decide(judgement, isLeft)
     this.#printDecision(judgement, isLeft)
-    // Other threads may work for long before the run ends with the waiting tool uses, so a note names the
-    // tool use now.
+    // Other threads may work for a long time before the run ends and reports its waiting tool uses, so this
+    // tool use is reported now.
     if (isLeft && !this.#follower.state.isIdle)
-      this.#run.context.messages.note(`${use.id} of a child thread stays open: nothing here answers it`)
+      this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or tool answers it`)
     if (isLeft && use.isContradicted)
       this.#run.context.messages.note(
         `${use.id} is not answered: the service sent it with two different inputs`,
       )
   }
 
-  /** Prints the decision without the input, because the transcript has shown the input. */
+  /** Prints the decision on a terminal, without the input, which the transcript has printed. */
   #printDecision(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, messages } = this.#run.context
     if (!host.stderr.isTerminal) return
-    const isForNobody = isLeft && decision === 'allow'
-    const shown = isForNobody ? 'ask' : decision
-    const why = isForNobody ? 'nothing here can execute the tool use' : reason
+    const lacksExecutor = isLeft && decision === 'allow'
+    const shown = lacksExecutor ? 'ask' : decision
+    const why = lacksExecutor ? 'no --tool command executes this tool' : reason
     const who =
       by === 'person' || shown === 'ask' ? '' : messages.style.dim(` (${describeDecider(judgement)})`)
     const tool = formatBriefName(use.name)
@@ -247,7 +242,7 @@ export class Actor {
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
-  /** Returns the reply if the decision alone determines it. */
+  /** Returns the reply that follows from the decision alone, without running a command. */
   #createDecisionReply({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
     if (findExecutor(use, this.#rules.tools) === 'service')
@@ -261,13 +256,13 @@ export class Actor {
     return decision === 'allow' && findExecutor(use, this.#rules.tools) === 'command'
   }
 
-  /** Returns the reply if a command executed the tool use, in this run or in a killed one. */
+  /** Returns the reply with the result of a command, which ran in this run or in a killed one. */
   #createResultReply(use: KnownToolUse): GivenReply[] {
     const result = this.#replies.getReadyResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
-  /** Runs the command of a tool use. Throws a `CliError` if the deadline passes meanwhile. */
+  /** Runs the command of a tool use. Throws a `CliError` if the deadline passes while the command runs. */
   async #execute(use: KnownToolUse): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     const { deadline } = this.#run.parts
@@ -280,7 +275,7 @@ export class Actor {
       const reason = result.isError ? result.text : undefined
       this.#replies.record(use, { event: 'end', result }, { result: createToolResult(use, result), reason })
       this.#commandCount++
-      // The agent gets the whole result, and the warning only its first lines.
+      // The agent gets the whole result. The warning contains only its first two lines.
       const [what, first = ''] = result.text.split('\n', 2)
       if (result.isError)
         this.#run.context.messages.warn(describeFailure(use, oneLine(`${what} ${first}`, 500)))
@@ -292,9 +287,7 @@ export class Actor {
       })
   }
 
-  /**
-   * Warns that an earlier run was killed while its command ran, because that run could not report its end.
-   */
+  /** Warns that an earlier run was killed while its command ran. That run could not warn. */
   #warnOfInterrupted(use: KnownToolUse): void {
     if (this.#replies.getReadyResult(use.id) !== interruptedResult) return
     this.#commandCount++
@@ -309,17 +302,17 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /**
- * Returns whether a person is prompted: only if an allow could be sent. Other tool uses have two inputs, or
- * nothing can execute them here.
+ * Returns whether to prompt a person. Tool uses with two inputs, or without an executor, cannot be allowed,
+ * so nobody is prompted about them.
  */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
 /**
- * Returns the same text for calls with the same tool and the same source text of the input. Returns
- * `undefined` if it is unclear what the call does, so each one needs an answer.
+ * Returns a key that is equal for calls of the same tool with the same input. Returns `undefined` for an
+ * ambiguous call, because an answer to one such call must not apply to another.
  */
-const identifyCall = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
+const getCallKey = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 /** Maximum number of printed stderr lines. */
@@ -334,7 +327,7 @@ async function runTool(
   command: string,
   deadline: Deadline,
 ): Promise<ToolResult> {
-  // Every variable of parley may be a secret, so a command gets none of these variables.
+  // Variables of parley may contain secrets, so commands do not get them.
   const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
   const env = {
     ...Object.fromEntries(others),
@@ -352,7 +345,7 @@ async function runTool(
     },
     context,
   )
-  const why = problem ?? (isUtf8(stdout) ? undefined : 'printed what is not UTF-8')
+  const why = problem ?? (isUtf8(stdout) ? undefined : 'printed text that is not UTF-8')
   if (why === undefined) return { text: stdout.toString(), isError: false }
   return { text: `the command ${why}${lastLines(stderr)}`, isError: true }
 }

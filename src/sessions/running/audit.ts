@@ -14,7 +14,7 @@ import type { KnownToolUse, toAuditFields } from './judgement.ts'
 import { interruptedResult, type Reply, type ReplyLine, stepReply } from './replying.ts'
 import { type AuditedTask, hashTask, ListSnapshot, stepTask } from './task.ts'
 
-/** The session of a run, and its deadline. */
+/** The session that a run locks, and the run's deadline. */
 interface AuditTarget {
   /** Address of the service. */
   address: string | undefined
@@ -22,41 +22,44 @@ interface AuditTarget {
   deadline: Deadline
 }
 
-/** A line of the audit without `session` and `time`. A decision has the fields of its judgement. */
+/**
+ * Fields of an audit line, without `session` and `time`. The line of a decision has the fields of its
+ * judgement.
+ */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
   /** Null if the line is not about a tool use. */
   toolUse: string | null
   event: AuditEvent
   /** Hash of the task. */
   task?: string
-  /** State of the list before a task was sent. */
+  /** Summary of the session's list before a task was sent. */
   known?: ListSnapshot
-  /** Result of a command, in the form in which it is sent. */
+  /** Result of a command, as the event that is sent. */
   result?: SessionEvent
   /** Id of the last idle event that was known when a reply was sent. */
   rest?: string | undefined
 }
 
-/** Steps of a reply whose lines have no further fields. */
+/** Steps of a reply that need no fields to be applied. */
 const steps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**
- * Steps of a reply or of a task, a denied tool use that ran without a question, or an interrupt before it is
- * posted.
+ * Values of `event`: steps of a reply or a task; `not-asked` for a denied tool use that ran without a
+ * question; `interrupt` before an interrupt is posted.
  */
 const events = [...steps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 type AuditEvent = (typeof events)[number]
 
 /**
- * The record of decisions and actions. After a kill, the record shows how far a run got. The class also holds
- * the lock of the session, which one run has at a time. Without a file, the class is only the lock.
+ * The audit file, with a line for each decision and action. After a kill, the file shows how far a run got.
+ * Also holds the lock of the session, which one run has at a time. Without `--audit` it only holds the lock.
  */
 export class Audit {
   readonly #context: Context
   readonly #session: string
   readonly #locks: Lock[] = []
   #isClosed = false
-  /** The state in which earlier runs left the reply to each tool use, by id. */
+  /** States in which earlier runs left their replies, by tool use id. */
   readonly earlier = new Map<string, Reply>()
   /**
    * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
@@ -64,22 +67,22 @@ export class Audit {
    */
   readonly denied = new Map<string, string>()
   /**
-   * Failed and unfinished --tool commands of the last task, in this run and earlier ones: descriptions by the
-   * id of the tool use.
+   * Descriptions of the failed and unfinished --tool commands of the last task, in this run and earlier ones,
+   * by tool use id.
    */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
   /** The last task of the session, unless the task is done. */
   task: AuditedTask | undefined
   /**
-   * Time when a run started to interrupt the session, in milliseconds since the epoch by this machine's wall
-   * clock; NaN if unknown. `undefined` if no run did so since the last task, or the service refused the
-   * interrupt. The interrupt may have arrived.
+   * Time when a run began to post an interrupt, in milliseconds since the epoch by this machine's wall clock;
+   * NaN if unknown. The interrupt may have arrived. `undefined` if no run posted one since the last task, or
+   * if the service refused it.
    */
   interrupt: number | undefined
   /**
-   * Fingerprints of the tool uses, by id. The fingerprint is empty if earlier runs decided about two tool
-   * uses of that id.
+   * Fingerprints of the tool uses about which earlier runs decided, by id. The fingerprint is empty if they
+   * decided about two different tool uses with the same id.
    */
   readonly #fingerprints = new Map<string, string>()
 
@@ -90,17 +93,17 @@ export class Audit {
   }
 
   /**
-   * Waits until no other run of this user on this machine works on the session, and no run, on any machine,
-   * uses the same audit file. Reads the file at `path`. Throws a `CliError` of kind `file`, also at the
-   * deadline.
+   * Locks the session and the audit file, then reads the file. Waits for runs of this user on this machine
+   * that work on the session, and for runs on any machine that use the same file. Throws a `CliError` of kind
+   * `file`, also if the deadline passes.
    */
-  static async open(context: Context, workplace: AuditTarget, path: string | undefined): Promise<Audit> {
-    const audit = new Audit(context, workplace.session)
+  static async open(context: Context, target: AuditTarget, path: string | undefined): Promise<Audit> {
+    const audit = new Audit(context, target.session)
     const name = `the audit file ${path}`
     try {
       if (path !== undefined) audit.#file = new AppendedFile({ path: absolutePath(context.host, path), name })
-      await audit.#lockSession(workplace)
-      if (path !== undefined) await audit.#lockFile(workplace, path)
+      await audit.#lockSession(target)
+      if (path !== undefined) await audit.#lockFile(target, path)
       if (audit.#file) await audit.#read(audit.#file, name)
       return audit
     } catch (error) {
@@ -110,8 +113,8 @@ export class Audit {
   }
 
   /**
-   * Locks the session. A container may have no folder for the lock. Then the run continues without the lock
-   * and prints a note.
+   * Locks the session. In a container without a folder for the lock, prints a note and continues without the
+   * lock.
    */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, messages } = this.#context
@@ -127,7 +130,10 @@ export class Audit {
     }
   }
 
-  /** Locks the audit file, because runs of other sessions may write the same file at the same time. */
+  /**
+   * Locks the audit file for this session only: runs of other sessions may write to the same file at the same
+   * time.
+   */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
@@ -143,17 +149,17 @@ export class Audit {
   }
 
   /**
-   * Returns whether earlier runs decided about another tool use of this id: with another type, server, name
+   * Returns whether earlier runs decided about a different tool use with this id: another type, server, name
    * or input.
    */
-  hasOther(use: KnownToolUse): boolean {
+  isDifferentToolUse(use: KnownToolUse): boolean {
     const fingerprint = this.#fingerprints.get(use.id)
     return fingerprint !== undefined && fingerprint !== getToolUseFingerprint(use, use.text)
   }
 
   /**
-   * Writes a line to the disk before the action that the line announces. Throws a `CliError` of kind `file`,
-   * also if another run may have taken over the session.
+   * Writes a line to the disk. Callers act only after this. Throws a `CliError` of kind `file`, also if
+   * another run may have taken over the session.
    */
   add(entry: AuditEntry): void {
     this.requireLocks()
@@ -181,7 +187,7 @@ export class Audit {
       )
   }
 
-  /** A later run can resume this run. */
+  /** An audit file exists, so a later run can resume this run. */
   get hasFile(): boolean {
     return this.#file !== undefined
   }
@@ -210,15 +216,15 @@ export class Audit {
   }
 
   /**
-   * Applies a step of the task or of the interrupt. A line of an interrupt names neither a tool use nor a
-   * task.
+   * Applies a line about the task or about an interrupt. The line of an interrupt has neither a tool use nor
+   * a task.
    */
   #step({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask)
       this.task = stepTask(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
     if (event === 'interrupt') this.interrupt = Date.parse(String(time))
-    // A new task begins another turn, to which an earlier interrupt does not belong.
+    // A new task begins another turn, so an earlier interrupt no longer counts.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
   }
 
@@ -248,13 +254,13 @@ export class Audit {
   }
 }
 
-/** Normalizes an address, so that all forms of an address get the same lock. */
+/** Returns the same text for all forms of an address, so that all get the same lock. */
 const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
 const digest = (text: string) => hashTask(Buffer.from(text)).slice(0, 16)
 
-/** Inserts the input's source text before the event. */
+/** Formats a line as JSON. The input is inserted as its source text. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
@@ -262,12 +268,12 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** Maximum length of a line, in bytes. No event of a service is longer. */
+/** Maximum length of a line. No event of a service is longer. */
 const maxLineBytes = 2 ** 27
 
 /**
- * Reads an audit line by line. `name` is its name in messages. Throws a `CliError` if a line does not belong
- * to an audit, because the file is something else.
+ * Reads the lines of an audit file. `name` is the file's name in messages. Throws a `CliError` if a line has
+ * another form, because the file is then not an audit.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
@@ -277,7 +283,7 @@ export async function* readEntries(
   for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // If two runs both complete a torn line, an empty line follows.
+      // If two runs both end an unfinished line, an empty line follows.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
@@ -294,12 +300,12 @@ const isEntry = (entry: unknown): boolean =>
   typeof entry.session === 'string' &&
   (events as readonly unknown[]).includes(entry.event)
 
-/** Start of every line, with other digits. */
+/** Start of every line, with all digits replaced by 0. */
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /**
- * Returns whether a line is not JSON because a run was killed while it wrote the line. A later run completed
- * the line.
+ * Returns whether a line is unfinished: a run was killed while it wrote the line, and a later run ended the
+ * line.
  */
 function isTorn(text: string | undefined): boolean {
   const head = text?.slice(0, opening.length).replace(/\d/g, '0')

@@ -11,7 +11,7 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { Budget } from './budget.ts'
-import { postOnce, resolve } from './posting.ts'
+import { postOnce, resolveDoubt } from './posting.ts'
 import type { InterruptState, SessionRun } from './resumption.ts'
 
 /** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
@@ -25,12 +25,12 @@ const interrupt = { type: 'user.interrupt' }
 /** Text of the failure if the deadline of a run passes after an interrupt. */
 export const notIdleText = 'the session did not become idle within 30 s of the interrupt'
 
-/** Maximum time until a session becomes idle: by itself, and after an interrupt. */
+/** Time in which a session should become idle: by itself, and after an interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
- * Reads the usage of a run for the report, and interrupts the session at a limit: once, if it does not become
- * idle by itself. The deadline of the run passes when an interrupted session had enough time.
+ * Reads the usage of a run for the report, and enforces its limits. If the session does not become idle by
+ * itself at a limit, it is interrupted once. Then the run's deadline is 30 s later.
  */
 export class Bounds {
   readonly #run: SessionRun
@@ -38,14 +38,14 @@ export class Bounds {
   readonly #budget: Budget
   interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
-  /** The exceeded limit, as a text. */
+  /** Description of the exceeded limit. */
   #excess = ''
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
-  /** Deadline of the current attempt. It passes if the attempt is no longer needed. */
+  /** Deadline of the current attempt. The attempt ends when this deadline passes. */
   #end: Deadline | undefined
   #failure: unknown
-  /** The interrupt was sent, and its response does not show whether it was accepted. */
+  /** The interrupt was sent, and it is unknown whether the service accepted it. */
   #isInDoubt = false
 
   constructor(run: SessionRun, follower: Follower, budget: Budget) {
@@ -54,15 +54,15 @@ export class Bounds {
     this.#budget = budget
   }
 
-  /** Called before the run sends its task, or continues the session without one. */
+  /** Called before the run sends its task, or before it continues the session without a task. */
   async begin(hasTask: boolean): Promise<void> {
     this.#budget.begin(hasTask)
     if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
   }
 
   /**
-   * Starts to count the usage of the session as the run's. Before the task is sent, the session may work for
-   * another client.
+   * Starts to count the session's usage as the run's. Called after the task is sent, because before that the
+   * session may work for another client.
    */
   follow(): void {
     this.#updateReport()
@@ -75,8 +75,8 @@ export class Bounds {
   }
 
   /**
-   * Called when the session is idle, or `error` ended the run. Returns the stop at a limit, otherwise
-   * `error`.
+   * Called when the session is idle, or when `error` has ended the run. Returns the failure for an exceeded
+   * limit, otherwise `error`.
    */
   async end(error: unknown): Promise<unknown> {
     this.#cancelInterrupt()
@@ -161,7 +161,7 @@ export class Bounds {
     figures.session = this.#budget.session
   }
 
-  /** Returns the exceeded limit with the newest usage, in words; empty if no limit is exceeded. */
+  /** Describes the exceeded limit with the newest usage. Returns an empty text if no limit is exceeded. */
   #updateExcess(): string {
     this.#excess = this.#budget.findExceededLimit() ?? this.#excess
     return this.#excess
@@ -191,8 +191,8 @@ export class Bounds {
   }
 
   /**
-   * Posts one interrupt. Posts none if the session becomes idle, if the list shows an interrupt of an earlier
-   * run, or while such an interrupt may still arrive.
+   * Posts an interrupt, unless the session becomes idle, the list contains an interrupt of an earlier run, or
+   * such an interrupt may still arrive.
    */
   async #interrupt(end: Deadline): Promise<void> {
     const { audit, context, parts } = this.#run
@@ -221,15 +221,15 @@ export class Bounds {
   }
 
   /**
-   * Returns whether the session shows the interrupt of an earlier run. Waits until that interrupt must have
+   * Returns whether the list contains the interrupt of an earlier run. Waits until that interrupt must have
    * arrived: 30 s after `sentAt`, a wall-clock time.
    */
   async #findEarlier(sentAt: number, end: Deadline): Promise<boolean> {
     const { context, parts } = this.#run
     const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
     const access = { ...this.#run, parts: { ...parts, deadline: end } }
-    const isShown = await resolve(access, {
-      // The follower reads the list meanwhile.
+    const isShown = await resolveDoubt(access, {
+      // The follower reads the list, so `list` is not needed.
       read: async () => this.#follower.turn.isInterrupted || undefined,
       // The time is unknown if another program has changed the audit.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
@@ -242,8 +242,8 @@ export class Bounds {
   }
 
   /**
-   * Posts until the service may have accepted the interrupt. Throws a `CliError` if the service certainly did
-   * not accept it, or if the session is idle before.
+   * Posts the interrupt until the service may have accepted it. Throws a `CliError` if the service certainly
+   * did not accept it, or if the session becomes idle first.
    */
   async #post(end: Deadline): Promise<void> {
     const { audit, context } = this.#run
@@ -261,7 +261,7 @@ export class Bounds {
         },
       })
       if (is === 'refused') throw failure
-      // If the interrupt may have arrived, the next idle event shows it.
+      // If the interrupt may have arrived, it is not posted again. The next idle event shows whether it did.
       this.#isInDoubt = is === 'unknown'
       if (this.#isInDoubt) return
       this.#follower.addAccepted(interrupt)
@@ -294,7 +294,7 @@ export class Bounds {
   }
 
   #createRefusedInterruptError(refusal?: CliError): CliError {
-    // A passed deadline is not the service's reason.
+    // The service's reason is not a passed deadline.
     const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
     return this.#createStoppedError(
       `; the session continues, because the service did not accept the interrupt${because}`,
@@ -303,11 +303,11 @@ export class Bounds {
 
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
     const { resumption } = this.#run
-    // A message would be another task for a session that was not interrupted.
+    // A session that was not interrupted continues without a message.
     const isInterrupted = this.interrupt === 'sent'
     const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
-    // A program that resumed at once would exceed the limit again, so the failure is not retryable.
-    // The usage may have grown since.
+    // A program that resumed at once would exceed the limit again, so the failure is not retryable. The usage
+    // may have grown since the interrupt, so it is described anew.
     return new CliError('stopped', `${this.#updateExcess()}${more}`, {
       sent: 'yes',
       retry: 'never',

@@ -12,23 +12,22 @@ export interface LimitFlags {
   maxCost?: string
 }
 
-/** Usage of a new session. */
+/** Marks a session without earlier usage. */
 const unused = 'unused'
 
 /**
- * Usage of a run and its session from the session's events, and whether the run is over its limits. The usage
+ * Computes the usage of a run and its session from events, and whether the run is over its limits. The usage
  * of the run is the first of these two that the service reports:
  *
- * - the difference between the newest usage of the session and the last one before the run. A new session
- *   starts with no usage. If an older session reported no usage before the run, the usage of the run is
- *   unknown
+ * - the difference between the session's newest usage and its last usage before the run. A new session starts
+ *   with no usage. If an older session reported no usage before the run, the usage of the run is unknown
  * - the sum of the usages of the run's model requests
  */
 export class Budget {
   readonly #flags: LimitFlags
   /** Newest usage of the whole session. */
   #session: SessionUsage | undefined
-  /** The agent has worked since the run began. Before the run begins: the agent has ever worked. */
+  /** The agent has worked since the run began or, before the run, at any time. */
   #hasWorked = false
   /** The agent has worked since the newest usage was reported. */
   #isBehind = false
@@ -40,7 +39,7 @@ export class Budget {
   /** Sum of the usages of the run's requests. */
   #requests: SessionUsage | undefined
   #lacksRequest = false
-  /** Number of tokens of the run's requests, without unreadable counts. */
+  /** Sum of the tokens of the run's requests, without counts that cannot be read. */
   #readTokens: number | undefined
 
   constructor(flags: LimitFlags = {}) {
@@ -51,7 +50,7 @@ export class Budget {
     return this.#flags.maxTotalTokens !== undefined || this.#flags.maxCost !== undefined
   }
 
-  /** Starts the run. Earlier usage does not count. */
+  /** Starts to count for the run. Earlier usage does not count. */
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isBehind
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
@@ -72,10 +71,10 @@ export class Budget {
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
 
-  /** Adds the total usage of the session. Ignores a total below the newest one. */
+  /** Adds the total usage of the session. Ignores a total that is lower than the newest one. */
   addSession(usage: SessionUsage | undefined): void {
     if (!usage || (this.#session && isOlder(usage, this.#session))) return
-    this.#noteCurrency(usage)
+    this.#addCurrency(usage)
     this.#session = usage
     this.#isBehind = false
     this.hasSessionUsage = true
@@ -97,10 +96,10 @@ export class Budget {
   }
 
   get session(): UsageFigures {
-    return this.#inFigures(this.#session)
+    return this.#toFigures(this.#session)
   }
 
-  /** Returns why the run is over its limits; `undefined` if it is not. */
+  /** Describes the limit that the run has exceeded. Returns `undefined` if it is within its limits. */
   findExceededLimit(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
     const tokens = this.#minTokens ?? -1
@@ -112,7 +111,9 @@ export class Budget {
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /** Returns which limits cannot be enforced although the session has worked. */
+  /**
+   * Returns a warning that names the limits that cannot be enforced, because the service reports no usage.
+   */
   get unenforceable(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
@@ -129,15 +130,15 @@ export class Budget {
     return this.hasSessionUsage ? tokens && sumReadable(tokens) : this.#readTokens
   }
 
-  /** A request has reported no usage, and no total contains the request. */
+  /** A model request reported no usage, and the session reported no total. */
   get #lacksUsage(): boolean {
     return !this.hasSessionUsage && this.#lacksRequest
   }
 
   get #reported(): UsageFigures {
-    if (!this.hasSessionUsage) return this.#inFigures(this.#requests)
+    if (!this.hasSessionUsage) return this.#toFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
-    return this.#inFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
+    return this.#toFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
@@ -145,17 +146,20 @@ export class Budget {
       this.#lacksRequest = true
       return
     }
-    this.#noteCurrency(usage)
+    this.#addCurrency(usage)
     this.#requests = this.#requests ? combine(this.#requests, usage, 1) : usage
     this.#readTokens = (this.#readTokens ?? 0) + sumReadable(usage.tokens)
   }
 
-  #noteCurrency({ cost }: SessionUsage): void {
+  #addCurrency({ cost }: SessionUsage): void {
     if (cost) this.#currencies.add(cost.currency)
   }
 
-  /** A total is the sum of the reported counts. Two currencies have no sum. */
-  #inFigures(usage: SessionUsage | undefined): UsageFigures {
+  /**
+   * Converts a usage for the report, with the sum of its token counts. Costs in two currencies have no sum,
+   * so they are left out.
+   */
+  #toFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
     const counts = Object.values(tokens) as TokenCount[]
@@ -178,8 +182,8 @@ const sumReadable = (tokens: TokenCounts): number =>
   tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * Returns the sum or difference of the counts that both usages have; null if one of the counts cannot be
- * read. A negative difference means different sessions.
+ * Returns the sum or difference of two usages. A count that cannot be read in one usage is null in the
+ * result. A negative difference is left out: the usages belong to different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}

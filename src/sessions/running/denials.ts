@@ -12,20 +12,20 @@ import {
 } from './judgement.ts'
 
 /**
- * The tool uses of the turn that were denied by this run, an earlier run or another client, and those that
- * the policy denies but that the service ran without a question. A turn with such a tool use is not a
- * success, even if the run is started again.
+ * Collects the denials of a turn: tool uses that this run, an earlier run or another client denied, and tool
+ * uses that ran although the policy denies them. A turn with a denial fails, even if the run is started
+ * again.
  */
 export class Denials {
   /** Descriptions of the tool uses that earlier runs denied, by id. */
   readonly #earlier: ReadonlyMap<string, string>
-  /**
-   * Descriptions of the tool uses that this run denied, and of tool uses that ran without a question, by id.
-   */
+  /** Descriptions of the tool uses that this run denied, by id. */
   readonly #byThisRun = new Map<string, string>()
+  /** Descriptions of denied tool uses that ran without a question, by id. */
   readonly #unapproved = new Map<string, string>()
-  /** Tool uses that the policy denies: tool uses that have not run yet, and tool uses that ran. */
+  /** Tool uses that the policy denies and that have not run yet. */
   readonly #notRun: NotRun = { allowed: new Map(), others: new Map() }
+  /** Tool uses that the policy denies and that ran. */
   #ran: Judgement[] = []
   readonly #rules: Rules
 
@@ -38,7 +38,7 @@ export class Denials {
   async add(items: readonly EventItem[], { lastStop }: SessionState): Promise<void> {
     for (const item of items) {
       const { id } = item.event
-      // A list may show an older stop late, before which other tool uses ran.
+      // Skips an older stop that a list contains late: some of the known tool uses are newer than that stop.
       const isOlder = stopsSession(item.event) && id !== undefined && id !== lastStop
       if (!isOlder && !this.#earlier.has(id ?? ''))
         this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
@@ -46,8 +46,8 @@ export class Denials {
   }
 
   /**
-   * Returns the tool uses of the turn that ran without a reply, each once. A stream may omit replies. So only
-   * a list that was read at an idle event proves that a tool use had no reply.
+   * Returns the denied tool uses of the turn that ran without a reply, each once. The stream may omit a
+   * reply, so only the list after an idle event (`isListed`) proves that there was none.
    */
   drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
@@ -77,11 +77,11 @@ export class Denials {
     this.#byThisRun.delete(id)
   }
 
-  /** Returns the failure of a run that reached the end of a turn with denials. */
+  /** Returns the failure of a run whose turn ended with denials. */
   createFailure(session: string, turn: FollowedTurn): CliError | undefined {
     const uses = readToolUseIds(turn)
     const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || turn.hasOwnTask)
-    const denied = new Map([...this.#readByOthers(turn), ...byThisRun])
+    const denied = new Map([...this.#readDeniedByOthers(turn), ...byThisRun])
     const unapproved = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
     if (denied.size + unapproved.size === 0) return undefined
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
@@ -96,7 +96,7 @@ export class Denials {
   }
 
   /** Returns the tool uses that other clients and earlier runs denied in the turn. */
-  #readByOthers(turn: FollowedTurn): ReadonlyMap<string, string> {
+  #readDeniedByOthers(turn: FollowedTurn): ReadonlyMap<string, string> {
     const denied = new Map<string, string>()
     for (const event of turn.readEvents()) {
       const { id, type, tool_use_id: use, result } = event

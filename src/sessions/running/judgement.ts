@@ -21,7 +21,7 @@ export interface KnownToolUse extends ToolCall {
   type: string
   /** Source text of the whole event. */
   text: string
-  /** The service showed two inputs for its id. */
+  /** The service sent two different inputs for this id. */
   isContradicted: boolean
   /** The service's own decision. */
   permission?: unknown
@@ -57,7 +57,7 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
   }
 }
 
-/** Policy and commands that decide about tool uses. */
+/** The policy and the `--tool` commands, which decide about tool uses. */
 export interface Rules {
   policy: Policy
   /** Commands that execute tool uses, by tool name. */
@@ -86,11 +86,11 @@ export interface Judgement {
   /** Index of the rule, from 0. */
   rule?: number
   reason?: string
-  /** Why no rule allowed the tool use, if an allow rule names its tool. */
+  /** Why the allow rules for this tool do not match, if there are any. */
   why?: string | undefined
 }
 
-/** Decides about a tool use. A command for a tool counts as an allow rule; a stricter rule wins. */
+/** Decides about a tool use. A `--tool` command counts as an allow rule; a stricter rule wins. */
 export async function judge(use: KnownToolUse, { policy, tools, pace }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pace)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
@@ -143,7 +143,10 @@ export interface NotRun {
   others: Map<string, Judgement>
 }
 
-/** Finds tool uses that a policy denies and the service ran. Changes `notRun`. */
+/**
+ * Adds a denied tool use to `notRun`. If the event shows that some of these have run, removes and returns
+ * them.
+ */
 export async function findUnapprovedToolUses(
   notRun: NotRun,
   { event, text }: EventItem,
@@ -155,9 +158,9 @@ export async function findUnapprovedToolUses(
     const use = readToolUse({ id, type, text })
     const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
     if (judgement?.decision !== 'deny') return []
-    const [its, other] = judgement.use.permission === 'allow' ? [allowed, others] : [others, allowed]
+    const [target, other] = judgement.use.permission === 'allow' ? [allowed, others] : [others, allowed]
     other.delete(id)
-    its.set(id, judgement)
+    target.set(id, judgement)
     return []
   }
   const ran = stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event)
@@ -167,8 +170,8 @@ export async function findUnapprovedToolUses(
 }
 
 /**
- * Finds a tool use that the service allowed and that ran before this idle event, because the event does not
- * list it. An idle event without a list may wait for any of the tool uses.
+ * Returns the allowed tool uses that an idle event does not list as waiting, so they have run. An idle event
+ * without a list proves nothing.
  */
 function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
@@ -177,7 +180,7 @@ function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgemen
   return [...allowed.keys()].filter((id) => !waiting.has(id))
 }
 
-/** Returns the ids of the tool uses whose result the event is. */
+/** Returns the id of the tool use that has this event as its result. */
 function getResultIds({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
   const id = tool_use_id ?? mcp_tool_use_id
   return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []

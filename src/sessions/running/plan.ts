@@ -24,7 +24,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-/** Events that a run sends once before it follows the session. */
+/** Events that a run sends once, before it follows the session. */
 interface Task {
   body: Uint8Array
   events: readonly SessionEvent[]
@@ -35,7 +35,7 @@ interface Task {
 /** The work of a run, from its flags, words and files. */
 export type Plan = Awaited<ReturnType<typeof readPlan>>
 
-/** Throws a `CliError` for a wrong flag or file. */
+/** Reads the flags, words and files of a run. Throws a `CliError` if one of them is wrong. */
 export async function readPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
@@ -49,10 +49,10 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
   if (body && options.after !== undefined)
-    throw usageError('--after continues a task that was sent: it excludes another task')
+    throw usageError('--after continues a task that was sent, so it excludes a new task')
   const { dryRun, curl } = context.flags
-  if ((dryRun || curl) && !body) throw usageError('without a task, --dry-run and --curl have nothing to show')
-  /** Absent if the run continues the session. */
+  if ((dryRun || curl) && !body) throw usageError('--dry-run and --curl need a task to print')
+  /** `undefined` if the run continues the session without a new task. */
   const task: Task | undefined = body && {
     body,
     events: readEventsOfBody(body),
@@ -72,20 +72,25 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   }
 }
 
-/** Returns the body of a task with this text and with the parts that the plan adds to every task. */
+/**
+ * Creates the body of a task with one message, including the schema instructions that every task of the plan
+ * has.
+ */
 export function createMessageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
   const body = Buffer.from(JSON.stringify({ events: [message] }))
   return schema ? addSchemaInstructions(context, body, schema) : body
 }
 
-/** Reads the policy. Without a file, a person decides. Throws a usage error that lists every problem. */
+/**
+ * Reads the policy file. Without a file, the policy is to ask. Throws a usage error that lists every problem.
+ */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)
 }
 
-/** Returns the timeout in milliseconds. Throws a usage error. */
+/** Parses --tool-timeout into milliseconds; 0 means no limit. Throws a usage error. */
 function readToolTimeout(text = '600'): number {
   const limit = parseDuration(text, 's')
   if (limit === undefined)

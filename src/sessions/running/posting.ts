@@ -7,9 +7,9 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
-import { maxDoubtMs } from './replying.ts'
+import { maxDeliveryMs } from './replying.ts'
 
-/** The result of posting events, as the audit records it. */
+/** Result of posting events, as the audit records it. */
 interface Posted {
   is: 'accepted' | 'refused' | 'unknown'
   /** The events that the receipt names. */
@@ -21,21 +21,24 @@ interface Posted {
 interface PostOptions {
   /** Writes a line of the audit to the disk. */
   record(event: 'sent' | Posted['is'], reason?: string): void
-  /** Number of events that a receipt has to name, if it names any. If omitted, any receipt is whole. */
+  /**
+   * Number of events that a complete receipt names; an empty receipt is complete, too. If omitted, every
+   * receipt is complete.
+   */
   count?: number
   /** One attempt only, because the caller has its own retry rules. */
   isSingle?: boolean
-  /** Result that is printed if the run is interrupted after the acceptance. */
+  /** Text that is printed if a signal ends the run after the acceptance. */
   accepted?: string
   /** Called as soon as acceptance is certain. */
   onAccepted?(): void
 }
 
 /**
- * Posts events once: records `sent` before a byte leaves, and then the result, each once. If a receipt may
- * name any number of events, `accepted` is recorded before the receipt is read, because a run that is killed
- * meanwhile needs that line to resume. Throws a `CliError` if the audit cannot be written. If the events were
- * certainly not accepted, that failure is thrown instead.
+ * Posts events once. Records `sent` before a byte leaves, and the result afterwards, each once. Without
+ * `count`, records `accepted` before the receipt is read, because a run that is killed meanwhile needs that
+ * line to resume. Throws a `CliError` if the audit cannot be written, or the failure of the request if the
+ * events were certainly not accepted.
  */
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
@@ -70,7 +73,10 @@ export async function postOnce(
   return posted
 }
 
-/** Without a delivery state, the call failed before its first attempt or between two attempts. */
+/**
+ * Returns the result of a failed call. Without a delivery state, the call failed before its first attempt or
+ * between two attempts, so nothing was sent.
+ */
 function findResult({ details: { delivery = 'not-sent' } }: CliError): Posted['is'] {
   // The receipt may be cut after the service accepted the events.
   if (delivery === 'done') return 'accepted'
@@ -89,14 +95,14 @@ interface Doubt<T> {
 }
 
 /**
- * Resolves a doubt about an earlier post: lists the events until `read` returns a result. Returns `undefined`
- * after `maxMs` or at the deadline. Throws a `CliError`.
+ * Determines whether an earlier post arrived: lists the events until `read` returns a result. Returns
+ * `undefined` after `maxMs` or at the deadline. Throws a `CliError`.
  */
-export async function resolve<T>(
+export async function resolveDoubt<T>(
   access: SessionAccess,
-  { read, maxMs = maxDoubtMs, whenWaiting = () => {} }: Doubt<T>,
+  { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: Doubt<T>,
 ): Promise<T | undefined> {
-  const deadline = access.parts.deadline.narrow(maxMs, `no whole list within ${maxMs / 1000} s`)
+  const deadline = access.parts.deadline.narrow(maxMs, `no complete list within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }
   for (let count = 0; ; count++) {
     try {

@@ -13,10 +13,10 @@ import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
-import { postOnce, resolve } from './posting.ts'
+import { postOnce, resolveDoubt } from './posting.ts'
 import {
   getNextStep,
-  maxDoubtMs,
+  maxDeliveryMs,
   minPollMs,
   type Reply,
   type ReplyLine,
@@ -33,8 +33,8 @@ export interface GivenReply {
 }
 
 /**
- * The replies of a run. Takes the steps that their states allow. The audit has each step before the step is
- * taken.
+ * Decides, posts and settles the replies of a run, as far as their states allow. Each step is in the audit
+ * file before it is taken.
  */
 export class Replies {
   readonly #run: SessionRun
@@ -42,13 +42,12 @@ export class Replies {
   readonly #denials: Denials
   readonly #prompt: ConfirmationPrompt
   /**
-   * Decisions of this run, by the id of the tool use. If the session waits for a tool use anew, the run
-   * decides again.
+   * Decisions of this run, by tool use id. If the session waits for a tool use again, the run decides again.
    */
   readonly judgements = new Map<string, Judgement>()
-  /** States of the replies, by the id of the tool use. */
+  /** States of the replies, by tool use id. */
   readonly #replies: Map<string, Reply>
-  /** Tool uses whose reply is or was in doubt, with the reason of the doubt, by id. */
+  /** Tool uses whose reply has or had an unknown delivery, and the reason, by id. */
   readonly #doubts = new Map<string, { use: KnownToolUse; reason: string }>()
   /** The run no longer follows the session. */
   isDismissed = false
@@ -62,7 +61,7 @@ export class Replies {
     this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
 
-  /** No step may start any more. Pending tool uses stay open. */
+  /** No new step may start. Pending tool uses stay open. */
   get isStopped(): boolean {
     return this.isDismissed || this.#run.resumption.isBounded
   }
@@ -86,42 +85,38 @@ export class Replies {
   }
 
   /**
-   * Returns the tool use as the session shows it, if its whole event is known. If earlier runs decided about
-   * another tool use of this id, the tool use counts as contradicted, and the reply of those runs does not
-   * apply.
+   * Returns a tool use if its whole event is known. If earlier runs decided about a different tool use with
+   * this id, it counts as contradicted, and the reply of those runs does not apply.
    */
   read(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.toolUse(id)
     const use = readToolUse(toolUse)
-    if (!toolUse || !use || use.isContradicted || !this.#run.audit.hasOther(use)) return use
+    if (!toolUse || !use || use.isContradicted || !this.#run.audit.isDifferentToolUse(use)) return use
     toolUse.isContradicted = true
     return readToolUse(toolUse)
   }
 
   /**
-   * Returns whether the reply is in doubt although no run started to post it: an earlier run left it to
-   * others.
+   * Returns whether the reply counts as in doubt only because an earlier run found it answered elsewhere, and
+   * no run began to post it.
    */
   wasLeftToOthers(id: string): boolean {
     const reply = this.#getReply(id)
     return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
   }
 
-  /** Leaves an unknown tool use open. The audit gets no line, so the next run examines it again. */
+  /** Leaves a tool use open without a line in the audit, so the next run examines it again. */
   leaveOpen(id: string): void {
     this.#replies.set(id, { is: 'left' })
   }
 
-  /** Writes a line to the audit and takes its step. Throws a `CliError` of kind `file`. */
+  /** Writes a line to the audit and applies it to the reply's state. Throws a `CliError` of kind `file`. */
   record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, stepReply(this.#getReply(id), line))
   }
 
-  /**
-   * Writes a decision to the audit. `isLeft` is true if nobody here can execute the tool use, or decided
-   * about it.
-   */
+  /** Writes a decision to the audit. `isLeft`: nobody here decided, or can execute the tool use. */
   decide(judgement: Judgement, isLeft: boolean): void {
     this.record(judgement.use, { event: 'decision', isLeft }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
@@ -131,7 +126,8 @@ export class Replies {
   /** Returns why the session no longer waits for a tool use, as far as known. */
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
-    // No command runs for a tool use with two inputs, so a result belongs to another input.
+    // A command runs only for a tool use with one input, so a ready result belongs to an earlier, single
+    // input.
     const hadOne = !isContradicted || this.#getReply(id).is === 'ready'
     const isChanged = hadOne && state.toolUse(id)?.isContradicted
     return (
@@ -157,7 +153,7 @@ export class Replies {
     })
   }
 
-  /** Settles the decisions that were not sent and are no longer needed. Warns of replies in doubt. */
+  /** Settles unsent decisions that are no longer needed. Warns about replies with unknown delivery. */
   end(): void {
     const judgements = [...this.judgements.values()]
     this.settleClosed(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
@@ -169,8 +165,8 @@ export class Replies {
   }
 
   /**
-   * Settles a reply that this run does not send. If the run withdrew a question, it has already printed the
-   * reason.
+   * Settles a reply that this run does not send. Prints the reason, unless it was printed when a question was
+   * withdrawn.
    */
   #settleUnsent(use: KnownToolUse, reason: string): void {
     const { messages } = this.#run.context
@@ -183,7 +179,7 @@ export class Replies {
     else if (!this.#prompt.hasWithdrawn(id)) messages.note(`${id} is not answered here: ${reason}`)
   }
 
-  /** Reads the newest state. Waits for a service that is unreachable. */
+  /** Reads the newest state. Retries while the service is unreachable. */
   async refresh(isForced = false): Promise<void> {
     const { deadline } = this.#run.parts
     return retry(deadline, new ReconnectPolicy(this.#run), () => this.#follower.refresh(isForced))
@@ -215,7 +211,7 @@ export class Replies {
       })
     } catch (error) {
       if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pending) throw error
-      const left = await this.#openAfterRefusal(open)
+      const left = await this.#filterOpenAfterRefusal(open)
       if (left.length === open.length && !this.isStopped) throw error
       await this.#postTogether(left)
     }
@@ -242,10 +238,10 @@ export class Replies {
   }
 
   /**
-   * Reads the list again after a refusal, because another client may have answered first, and the list may
-   * lag.
+   * Returns the replies for which the session still waits after a refusal. Another client may have answered
+   * first, and the list may lag, so the list is read up to several times.
    */
-  async #openAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
+  async #filterOpenAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
     for (const wait of lagWaitsMs) {
       await this.#run.parts.deadline.wait(wait)
@@ -260,9 +256,10 @@ export class Replies {
   }
 
   /**
-   * Reads the list until it has settled each reply in doubt, or another tool use has a next step: the idle event after
-   * that reply may settle the doubt. `resumed` are tool uses to which an earlier run began to reply. Throws a `CliError` of
-   * kind `unknown` if the session still waits for one of them after 30 s.
+   * Reads the list until each reply in doubt is settled. Ends early if another tool use has a next step,
+   * because the idle event after that reply may settle the doubt. `resumed` are tool uses to which an earlier
+   * run began to reply. Throws a `CliError` of kind `unknown` if the session still waits for one of them
+   * after 30 s.
    */
   async settle(resumed: readonly KnownToolUse[]): Promise<void> {
     for (const use of resumed)
@@ -272,7 +269,7 @@ export class Replies {
       [...this.#doubts.values()].filter((doubt) => this.#getReply(doubt.use.id).is === 'in-doubt')
     if (left().length === 0) return
     let seen: SessionState | undefined
-    const isOver = await resolve(this.#run, {
+    const isOver = await resolveDoubt(this.#run, {
       maxMs: this.#getMaxPollMs(left().map(({ use }) => use)),
       read: async (list) => {
         const state = new SessionState()
@@ -288,8 +285,8 @@ export class Replies {
         return left().length === 0 || this.#hasNextStep || undefined
       },
     })
-    // A session that works again does not wait for the reply. If the session becomes idle and waits for the
-    // reply anew, the list is read again.
+    // A session that works again does not wait for the reply. If it later waits for the reply again, the list
+    // is read again.
     const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
       !seen || seen.unlisted.length > 0 || seen.asked.includes(id)
     const unknown = left().filter(isAsked)
@@ -312,20 +309,20 @@ export class Replies {
   }
 
   /**
-   * Returns the time in milliseconds until the requests are certainly over, but at least the time that a
-   * lagging list needs.
+   * Returns the time to read lists, in milliseconds: until the requests have certainly ended, and at least as
+   * long as a list may lag.
    */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#getReply(id)
-      const end = reply.is === 'in-doubt' ? reply.sent.at + maxDoubtMs - now : Number.NaN
-      return Number.isNaN(end) ? maxDoubtMs : end
+      const end = reply.is === 'in-doubt' ? reply.sent.at + maxDeliveryMs - now : Number.NaN
+      return Number.isNaN(end) ? maxDeliveryMs : end
     })
-    return Math.min(Math.max(minPollMs, ...ends), maxDoubtMs)
+    return Math.min(Math.max(minPollMs, ...ends), maxDeliveryMs)
   }
 
-  /** Settles a reply in doubt if a list shows enough. */
+  /** Settles a reply in doubt if the list proves enough. */
   #settleFromList(use: KnownToolUse, seen: SessionState): void {
     const { context } = this.#run
     const reply = this.#getReply(use.id)
@@ -351,7 +348,7 @@ export class Replies {
     this.#replies.set(use.id, settleByList(reply, shown, context.host.timers.wallTime()))
   }
 
-  /** Returns the decision of this run, otherwise of an earlier one. */
+  /** Returns the decision of this run or, without one, of an earlier run. */
   #findDecision(id: string): Decision {
     return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }

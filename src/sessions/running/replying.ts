@@ -59,27 +59,27 @@ export interface Doubt {
   is: 'in-doubt'
   sent: Sending
   result?: ToolResult
-  /** Idle events that prove nothing about the reply; unknown before the first list. */
+  /** Ids of idle events that may be older than the reply's arrival. `undefined` before the first list. */
   before?: ReadonlySet<string>
-  /** Time since when lists show that the session waits for the tool use anew. */
+  /** Time of the first list that showed that the session waits for the tool use again. */
   askedSince?: number
 }
 
 interface Sending {
   /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
   at: number
-  /** Idle events that were known when the reply was sent. */
+  /** Ids of the idle events that were known when the reply was sent. */
   idleEvents: ReadonlySet<string>
 }
 
-/** A line of the audit about a reply. */
+/** A line of the audit file about a reply. */
 export type ReplyLine =
   | { event: 'decision'; isLeft?: boolean }
   | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: Sending }
 
-/** Returns the reply after a line of the audit. */
+/** Returns the state of a reply after a line of the audit file. */
 export function stepReply(reply: Reply, line: ReplyLine): Reply {
   switch (line.event) {
     case 'decision':
@@ -89,34 +89,34 @@ export function stepReply(reply: Reply, line: ReplyLine): Reply {
     case 'end':
       return { is: 'ready', result: line.result }
     case 'sent':
-      return { is: 'posting', sent: line.sent, result: resultOf(reply) }
+      return { is: 'posting', sent: line.sent, result: getResult(reply) }
     case 'accepted':
     case 'answered-elsewhere':
-      return { ...sendingOf(reply), is: 'settled' }
+      return { ...getSending(reply), is: 'settled' }
     case 'refused':
       return allowRepeat(reply)
     case 'unknown':
-      return { ...sendingOf(reply), is: 'in-doubt' }
+      return { ...getSending(reply), is: 'in-doubt' }
   }
 }
 
 /**
- * Returns the reply for a new run that finds the session waiting for it. `idleEvents` are the idle events shown so
- * far.
+ * Returns the state of a reply for a new run, if the session waits for the reply. `idleEvents` are the ids of
+ * the idle events in the list so far.
  */
 export function resumeReply(reply: Reply, idleEvents: ReadonlySet<string>): Reply {
   if (reply.is === 'left') return { is: 'deciding' }
   if (reply.is === 'working') return { is: 'ready', result: interruptedResult }
   if (reply.is === 'deciding' || reply.is === 'ready') return reply
-  return { ...sendingOf(reply), is: 'in-doubt', before: idleEvents }
+  return { ...getSending(reply), is: 'in-doubt', before: idleEvents }
 }
 
-/** Content of a list about a reply in doubt. */
+/** Facts in a list about a reply in doubt. */
 export interface ListEvidence {
   isAnswered: boolean
   /** The last idle event lists the tool use; `undefined` if the session works, or the event has no list. */
   isListed: boolean | undefined
-  /** The service lists events of clients, so a missing answer proves something. */
+  /** The service lists events of clients, so it would list the reply. */
   showsClients: boolean
   /** Ids of all idle events, in order. */
   idleEvents: ReadonlySet<string>
@@ -124,29 +124,34 @@ export interface ListEvidence {
   idleAt: number
 }
 
-/** Maximum time of a request, and maximum difference of two clocks, in milliseconds. */
-export const maxDoubtMs = 30_000
+/**
+ * After this time, a request with unknown delivery has arrived or never will. The clocks of parley and the
+ * service differ by less.
+ */
+export const maxDeliveryMs = 30_000
 
-/** Time for which lists must show that a session waits anew, because they may lag. In milliseconds. */
+/**
+ * Maximum lag of a list. A reply is sent again only if lists show for this time that the session waits again.
+ */
 const maxLagMs = 5_000
 
-/** Minimum time to read lists: within it, a lagging list shows the answer. In milliseconds. */
+/** Minimum time to read lists. It is longer than a list may lag. */
 export const minPollMs = maxLagMs + 1_000
 
-/** Returns the reply in doubt after a list. */
+/** Returns the state of a reply in doubt after another list. */
 export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Reply {
   if (shown.isAnswered) return { ...doubt, is: 'settled' }
-  // The first list may show idle events from before the request arrived.
+  // Idle events in the first list may be older than the request's arrival.
   const before = doubt.before ?? new Set([...doubt.sent.idleEvents, ...shown.idleEvents])
   const isLater = isLaterThanKnown(doubt.sent, shown)
-  // Whether or not the reply arrived, the session no longer waits for it.
+  // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (isLater && shown.isListed === false) return { ...doubt, is: 'settled' }
   const isNew = isNewer(doubt.sent, before, shown, now)
   if (!(isNew || isLater) || shown.isListed === undefined) return { ...doubt, before, askedSince: undefined }
   if (!shown.isListed) return { ...doubt, is: 'settled' }
   const askedSince = doubt.askedSince ?? now
-  // A request that has ended arrived before this list was read, or will never arrive.
-  const isSure = isNew || (shown.showsClients && now >= doubt.sent.at + maxDoubtMs)
+  // The request has ended, so it either arrived before this list was read or never will.
+  const isSure = isNew || (shown.showsClients && now >= doubt.sent.at + maxDeliveryMs)
   return isSure && now - askedSince >= maxLagMs ? allowRepeat(doubt) : { ...doubt, before, askedSince }
 }
 
@@ -160,8 +165,9 @@ function isLaterThanKnown(sent: Sending, { idleEvents }: ListEvidence): boolean 
 }
 
 /**
- * Returns whether the last idle event came after the reply: it was first shown later or, if an earlier run
- * sent the reply, its time is later by more than clocks may differ, and the request is long over.
+ * Returns whether the last idle event is newer than the reply. It is if it first appeared after the first
+ * list. If an earlier run sent the reply, it also is if its time is later by more than clocks may differ, and
+ * the request has certainly ended.
  */
 function isNewer(
   sent: Sending,
@@ -171,11 +177,11 @@ function isNewer(
 ): boolean {
   const last = [...idleEvents].at(-1)
   if (last === undefined || sent.idleEvents.has(last)) return false
-  const over = sent.at + maxDoubtMs
+  const over = sent.at + maxDeliveryMs
   return !before.has(last) || (idleAt > over && now > over)
 }
 
-/** Returns the next step of a reply while the session waits for it. */
+/** Returns the next step of a reply for which the session waits. */
 export function getNextStep({ is }: Reply): 'decide' | 'post' | 'poll' | undefined {
   if (is === 'deciding') return 'decide'
   if (is === 'ready') return 'post'
@@ -185,18 +191,21 @@ export function getNextStep({ is }: Reply): 'decide' | 'post' | 'poll' | undefin
 /** Result of a command that was killed with its run. */
 export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-/** Returns a reply that may be sent again: it is decided anew, but a command does not run again. */
+/**
+ * Returns the state of a reply that may be sent again. A new decision is needed, but a command does not run
+ * again.
+ */
 function allowRepeat(reply: Reply): Reply {
-  const result = resultOf(reply)
+  const result = getResult(reply)
   return result ? { is: 'ready', result } : { is: 'deciding' }
 }
 
-function resultOf(reply: Reply): ToolResult | undefined {
+function getResult(reply: Reply): ToolResult | undefined {
   if (reply.is === 'working') return interruptedResult
   return 'result' in reply ? reply.result : undefined
 }
 
-function sendingOf(reply: Reply): { sent: Sending; result?: ToolResult } {
+function getSending(reply: Reply): { sent: Sending; result?: ToolResult } {
   const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, idleEvents: new Set<string>() }
-  return { sent, result: resultOf(reply) }
+  return { sent, result: getResult(reply) }
 }

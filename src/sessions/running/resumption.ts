@@ -45,16 +45,16 @@ interface Followed {
   sent?: readonly SessionEvent[] | undefined
 }
 
-/** Creates the command that resumes a run, for each failure and for a signal. */
+/** Creates the resume command that failures and signals print. */
 export class Resumption implements Ending {
   readonly #context: Context
   readonly #plan: Plan
   readonly #audit: Audit
   /**
    * State of this run's task. After `accepted`, no failure may look like a reason to send the task again.
-   * `taken-up`: the run has no task, or an earlier run sent the task.
+   * `continued`: the run has no task, or an earlier run sent the task.
    */
-  #task: 'unsent' | 'accepted' | 'taken-up' = 'unsent'
+  #task: 'unsent' | 'accepted' | 'continued' = 'unsent'
   #followed: Followed | undefined
 
   constructor(context: Context, plan: Plan, audit: Audit) {
@@ -64,11 +64,11 @@ export class Resumption implements Ending {
   }
 
   /** Records that the run has nothing left to send. */
-  begin(task: 'accepted' | 'taken-up'): void {
+  begin(task: 'accepted' | 'continued'): void {
     this.#task = task
   }
 
-  /** Records that the run follows the session from now on. */
+  /** Records that the run has begun to follow the session. */
   follow(followed: Followed): void {
     this.#followed = followed
   }
@@ -98,14 +98,17 @@ export class Resumption implements Ending {
     return createResumeCommand(this.#context, this.#session, { after })
   }
 
-  /** The list may lag, so a run that is resumed without an audit has to wait until the list shows this id. */
+  /**
+   * Returns the id of the task. A run that is resumed without an audit waits until the list contains this id,
+   * because the list may lag.
+   */
   #findTaskId(): string | undefined {
     return this.#followed?.follower.turn.taskId ?? this.#followed?.sent?.findLast(isTask)?.id
   }
 
   /**
-   * Returns the command that resumes an interrupted session by a message. The message differs from the last
-   * task of the audit, which would not be sent again.
+   * Returns the command that resumes an interrupted session with a message. The message differs from the last
+   * task in the audit file, because an equal task would not be sent again.
    */
   getCommandWithMessage(): string[] {
     const isLast = (text: string) =>
@@ -123,7 +126,7 @@ export class Resumption implements Ending {
     return this.isAccepted ? this.getCommand() : undefined
   }
 
-  /** Describes what the session does while nobody follows it, and how to resume. */
+  /** Describes the state of the session that is no longer followed, and how to resume. */
   words(): string | undefined {
     if (!this.isAccepted)
       return this.#audit.hasFile && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
@@ -132,10 +135,13 @@ export class Resumption implements Ending {
     const what =
       this.#interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     const resume = formatResumeCommand(this.getCommand()).join('\n  ')
-    return this.#task === 'taken-up' && !state ? resume : `the session ${what}; ${resume}`
+    return this.#task === 'continued' && !state ? resume : `the session ${what}; ${resume}`
   }
 
-  /** An earlier run or another client may have sent the events of a failure, which this run did not send. */
+  /**
+   * Corrects `sent`: the failure may be about events that an earlier run or another client sent, not this
+   * run.
+   */
   explain(error: CliError): CliError {
     return error.details.sent === 'yes' ? error.with({ sent: this.#context.endings.sent }) : error
   }
@@ -178,7 +184,7 @@ export class Resumption implements Ending {
         retry:
           isAudited && error.details.deadline
             ? 'later'
-            : this.#task === 'taken-up'
+            : this.#task === 'continued'
               ? error.details.retry
               : 'never',
         consequence: undefined,
@@ -194,7 +200,7 @@ export class Resumption implements Ending {
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { pending, retry = 'never' } = error.details
-    // The service refused a reply, so the kind of the refusal is kept.
+    // The service refused a reply. The failure keeps its kind.
     if (pending) return error.with({ ...known, consequence: acceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: undefined, resume })

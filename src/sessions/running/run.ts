@@ -34,15 +34,15 @@ import {
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the work is done. Throws a `CliError`
- * if it was not done: of kind `waiting`, `stuck`, `denied`, `stopped` or `unknown` among others.
+ * if the work was not done, for example of kind `waiting`, `stuck`, `denied`, `stopped` or `unknown`.
  */
 export async function runTask(context: Context, plan: Plan): Promise<CommandEnd> {
   const { settings, parts, task, auditPath } = plan
   const caller = createCaller(context, settings)
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
-  const workplace = { ...parts.params, address: settings.values.agentsUrl, deadline: parts.deadline }
-  const audit = await Audit.open(context, workplace, auditPath)
+  const target = { ...parts.params, address: settings.values.agentsUrl, deadline: parts.deadline }
+  const audit = await Audit.open(context, target, auditPath)
   const resumption = new Resumption(context, plan, audit)
   const run = {
     context: { ...context, output: ignoreClosedReader(context.output) },
@@ -67,8 +67,8 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const { context, parts, audit, resumption } = run
   const shown = await findSentTask(run, plan)
   const task = shown ? undefined : plan.task
-  if (!task) resumption.begin('taken-up')
-  // A run without a task continues the last turn of the session, whoever began it.
+  if (!task) resumption.begin('continued')
+  // A run without a task continues the session's last turn, even if another client began that turn.
   const ownTaskIds = plan.task || plan.after !== undefined ? shown : undefined
   const budget = new Budget(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
@@ -96,7 +96,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     bounds.follow()
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
-    // An interrupted task stays open, but a run that sent only an interrupt is done.
+    // The audit keeps an interrupted task open. A run that sent only an interrupt is done.
     const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
     // If the service has not shown that it works on the task, an answer may come later.
     const isOpen = isInterrupted || follower.isUndone
@@ -109,8 +109,8 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
 }
 
 /**
- * Prompts a person whether the session's last task is sent once more. Without a terminal it is a warning.
- * Throws a `CliError` of kind `stopped` if the answer is no.
+ * Prompts before parley sends the session's last task once more. Without a terminal, prints a warning and
+ * continues. Throws a `CliError` of kind `stopped` if the answer is no.
  */
 async function confirmRepetition({ context, resumption }: SessionRun): Promise<void> {
   const repetition = "the session's last user.message is the same task"
@@ -142,8 +142,8 @@ interface FollowingRun extends SessionRun {
 }
 
 /**
- * Follows the session until it is idle, and delivers the answer. Returns why a turn that ended well is not a
- * success. Throws a `CliError` if the turn did not end well.
+ * Follows the session until it is idle, and delivers the answer. Returns a failure if the turn ended well but
+ * the run is no success, for example after a denial. Throws a `CliError` if the turn did not end well.
  */
 async function finish(run: FollowingRun): Promise<CliError | undefined> {
   const { context, resumption, follower, bounds, denials } = run
@@ -159,7 +159,7 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
         context.messages.note(`${describeOtherTask(turn.otherTask)}: later messages are not the answer`)
       const answer = await checkAnswer(wanted, turn)
       if ('failure' in answer) return answer.failure
-      // The transcript marks a redacted part itself.
+      // The transcript already marks redacted parts.
       const isInTranscript = !wanted.isAlone && !wanted.file
       if (turn.answer && isRedacted(turn.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
@@ -174,7 +174,7 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
   }
 }
 
-/** Returns why --fail-on-tool-error makes the run fail. */
+/** Returns the failure for --fail-on-tool-error if a command failed. */
 function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError | undefined {
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
@@ -224,8 +224,8 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
     try {
       await actor.finish()
     } catch (error) {
-      // The time limit of an interrupt also ends a reply that is still being sent. The run then fails with that
-      // limit.
+      // The time limit after an interrupt also ends a reply that is being sent. The run then fails because of
+      // that limit.
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)
@@ -252,9 +252,10 @@ function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followin
   if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
-  // After an interrupt of one thread, the turn of the main thread has not ended. No reply is needed any more.
+  // After an interrupt of one thread, the turn of the main thread has not ended, but it needs no reply any
+  // more.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
-  // Some services do not show an interrupt. Then only the audit shows that an earlier run sent an interrupt.
+  // Some services do not list interrupts. Then only the audit file shows that an earlier run sent one.
   const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients
   if (!isInterrupted && !isHalted && !isOnlyInAudit) {
     bounds.warnOfExcess()

@@ -4,14 +4,14 @@ import { formatBriefName } from '../plain-name.ts'
 import { createSentEvents } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Plan } from './plan.ts'
-import { postOnce, resolve } from './posting.ts'
+import { postOnce, resolveDoubt } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 
 /**
- * Returns the ids of the task's events if `--after` or the audit names a task that an earlier run sent,
- * otherwise `undefined`. Throws a `CliError` if the session does not show these events. A run without a task
- * also waits for the audit's task, because earlier messages are not its answer.
+ * Returns the event ids of a task that an earlier run sent, if `--after` or the audit names one; otherwise
+ * `undefined`. Throws a `CliError` if the list does not contain these events. A run without a task also waits
+ * for the audit's task, because messages before that task are not its answer.
  */
 export async function findSentTask(
   run: SessionRun,
@@ -22,7 +22,7 @@ export async function findSentTask(
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await resolve(run, { read: (list) => findTask(list, earlier, task?.events), whenWaiting })
+  const ids = await resolveDoubt(run, { read: (list) => findTask(list, earlier, task?.events), whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -32,8 +32,8 @@ export async function findSentTask(
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
-      // To send or find a task that may not have arrived, the command needs the task's words. So no resume
-      // command is printed for such a task.
+      // A task that may not have arrived can only be found or sent by a command with the task's words, so no
+      // resume command is printed.
       resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
     })
   }
@@ -46,14 +46,14 @@ export async function findSentTask(
 }
 
 /**
- * Waits until the list shows an event. Returns no id if the list has no events of clients, as with some
- * services. Throws a `CliError` after 30 s.
+ * Waits until the list contains an event. Returns no id if the service does not list client events. Throws a
+ * `CliError` after 30 s.
  */
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
   const { context, parts } = run
   const whenWaiting = () =>
     context.messages.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
-  const found = await resolve(run, {
+  const found = await resolveDoubt(run, {
     whenWaiting,
     async read(list) {
       let [isListed, showsClients] = [false, false]
@@ -68,7 +68,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   if (found) return found
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
-    // A receipt can name an id that no event has, so the same command could fail each time.
+    // The receipt's id can differ from the event's id, so the same command could fail each time.
     retry: 'look-first',
     consequence: `look with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
     resume: createResumeCommand(context, parts.params.session, {}),
@@ -76,8 +76,8 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 }
 
 /**
- * Sends the task once. Returns its events in the form in which the session will show them. `known` describes
- * the list before the task.
+ * Sends the task once. Returns its events as the session will list them. `known` describes the list before
+ * the task.
  */
 export async function sendTask(
   run: SessionRun,

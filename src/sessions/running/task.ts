@@ -5,7 +5,7 @@ import * as z from '../../wire/zod.ts'
 import { getContent } from '../following/seen-events.ts'
 
 /**
- * A task that the audit file shows as sent and not done. Each arrow is a line of the audit file:
+ * A task that is sent and not done according to the audit file. Each arrow is a line of the audit file:
  *
  *     (none)    -- sent -----> posting      the request may have left
  *     posting   -- accepted -> accepted
@@ -13,11 +13,11 @@ import { getContent } from '../following/seen-events.ts'
  *     posting   -- refused --> (none)       the service certainly did not accept it
  *     accepted  -- done -----> (none)       the run ended its turn, and all its output is written
  *
- * If a run has the same task, it does not send the task again. It first looks for the task in the session's
- * list, because the audit file does not prove that the task arrived. If the list shows the task, the run
- * continues the session. Some lists omit all events of clients. Then, for an accepted task, any event counts
- * that the list did not show before the task. Otherwise the run ends. A run with another task sends that task,
- * which replaces this one in the audit file.
+ * A run with the same task does not send it again. It first looks for the task in the session's list, because
+ * the audit file does not prove that the task arrived. If the list contains the task, the run continues the
+ * session. Some lists omit all events of clients. Then an accepted task counts as found if the list has an
+ * event that it did not have before the task. Otherwise the run ends. A run with another task sends that
+ * task, which replaces this one in the audit file.
  */
 export interface AuditedTask {
   /** Hash of the request's body. */
@@ -27,16 +27,16 @@ export interface AuditedTask {
 }
 
 /**
- * How a run finds the task in a list. `marks` are fingerprints of the task's events, for a run without the
- * task's words. The other fields describe the list before the task was sent: the number of events with these
- * fingerprints, and the id of the last event.
+ * Data for finding the task in a list. `marks` are fingerprints of the task's events, for a run without the
+ * task's words. `alike` is the number of events with these fingerprints before the task was sent, and `last`
+ * is the id of the last event before it.
  */
 export const ListSnapshot = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
 )
 export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
 
-/** Returns the task of the audit after a line. Earlier versions did not write `known`. */
+/** Returns the task after a line of the audit file. Earlier versions did not write `known`. */
 export function stepTask(
   task: AuditedTask | undefined,
   {
@@ -62,14 +62,14 @@ export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
 const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${hashTask(Buffer.from(getContent(event)))}`
 
-/** Counts the events of a list that have the fingerprints of a task. */
+/** Counts the events of a list that have fingerprints of a task. */
 export class TaskCounter {
   readonly known: ListSnapshot
   readonly #fingerprints: ReadonlySet<string>
   readonly #types: ReadonlySet<string>
   /** The last message of a client has the fingerprint of one of the task's messages. */
   endsWithTask = false
-  /** The list shows events of clients. */
+  /** The list contains events of clients. */
   showsClients = false
 
   constructor(marks: string[] = []) {
@@ -91,8 +91,9 @@ export class TaskCounter {
 }
 
 /**
- * Finds a task of an earlier run in a list or, if the service accepted the task, any later event. Returns the
- * ids of the task's events. `events` are the task's events if the command has the task's words.
+ * Returns the ids of an earlier run's task in a list, or `undefined` if the list does not prove that the task
+ * arrived. If the list omits client events, any later event proves the arrival of an accepted task. `events`
+ * are the task's events if the command has the task's words.
  */
 export async function findTask(
   list: AsyncIterable<readonly EventItem[]>,

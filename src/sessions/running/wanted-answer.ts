@@ -36,14 +36,14 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
   if (schemaName !== undefined && name === undefined && other)
     throw usageError(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
-    /** stdout prints only the answer or, if the answer goes to a file, nothing. */
+    /** stdout gets only the answer or, if the answer goes to a file, nothing. */
     isAlone: isLast || (schemaName !== undefined && !other),
     ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
     /** File name from the command line. */
     name,
-    /** On a terminal, messages of the agent are laid out as Markdown. */
+    /** Format the agent's messages as Markdown on a terminal. */
     markdown: settings.values.markdown,
   }
 }
@@ -53,7 +53,7 @@ async function readSchema(context: Context, settings: ResolvedSettings, name: st
   return openSchema(context, settings, { name, text })
 }
 
-/** Adds the required form of the answer to the task's last message. */
+/** Adds the instructions of the schema to the task's last message. */
 export function addSchemaInstructions(
   { messages }: Context,
   body: Uint8Array,
@@ -73,18 +73,21 @@ export function addSchemaInstructions(
 const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-/** Returns whether the answer is the only text on stdout or in a file, where readers take any text for the answer. */
+/**
+ * Returns whether the answer has stdout or a file for itself. A reader would take any other text there for
+ * the answer.
+ */
 export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isAlone
 
 /**
- * Returns the failure if only a stream has shown the end of the turn, because the stream may have omitted the
+ * Creates the failure for a turn whose end only the stream has shown, because the stream may have omitted the
  * last message.
  */
 export const createUnprovedAnswerError = (unreadEnd: CliError, resume: string[]): CliError =>
   new CliError(
     'response',
-    `no answer was proved, as the list could not be read at the end: ${unreadEnd.message}`,
+    `the answer is not certain, because the list could not be read at the end: ${unreadEnd.message}`,
     {
       ...unreadEnd.details,
       sent: 'yes',
@@ -94,14 +97,14 @@ export const createUnprovedAnswerError = (unreadEnd: CliError, resume: string[])
   )
 
 /**
- * Returns the printable text of the answer, or why it does not count as an answer. Throws a `CliError` if the
- * check takes too long.
+ * Returns the text of the answer to print, or the failure if it does not count as an answer. Throws a
+ * `CliError` if the check takes too long.
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
   { answer }: FollowedTurn,
 ): Promise<{ text: string } | { failure: CliError }> {
-  const text = textOf(answer)
+  const text = getText(answer)
   if (text.trim() === '' && hasOwnDestination(wanted)) {
     const problem = answer ? 'the answer has no text' : 'the agent gave no answer'
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
@@ -138,11 +141,11 @@ export const createAnswerSaver = (
   { turn, state }: Follower,
 ): PartSaver => ({
   savePart() {
-    const text = textOf(turn.answer)
+    const text = getText(turn.answer)
     if (file) return file.savePart(text)
     const isAnswer = schema || (isAlone && !turn.isInterrupted && !turn.otherTask)
     return saveText(context, isAnswer && state.stop?.kind === 'done' ? text : '')
   },
 })
 
-const textOf = (answer: SessionEvent | undefined): string => (answer ? readText(answer) : '')
+const getText = (answer: SessionEvent | undefined): string => (answer ? readText(answer) : '')

@@ -144,7 +144,7 @@ test.each<[title: string, lines: string[], hasOther: boolean]>([
 ])('a tool use is compared with the input in an audit file with %s', async (_, lines, hasOther) => {
   const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
   const toolUse = readToolUse({ id: 't1', type: 'agent.tool_use', text }) as KnownToolUse
-  expect(await afterLines(lines, (audit) => audit.hasOther(toolUse))).toBe(hasOther)
+  expect(await afterLines(lines, (audit) => audit.isDifferentToolUse(toolUse))).toBe(hasOther)
 })
 
 const known = { alike: 1, last: 'e1', marks: ['m'] }

@@ -433,7 +433,7 @@ describe('--tool commands', () => {
 
   test.each([
     ['fails', 'echo why >&2; exit 3', 'the command failed with exit code 3:\nwhy'],
-    ['prints invalid UTF-8', String.raw`printf '\377'`, 'the command printed what is not UTF-8'],
+    ['prints invalid UTF-8', String.raw`printf '\377'`, 'the command printed text that is not UTF-8'],
     ['prints too much', 'yes', 'the command printed more than 1 MiB'],
     ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
     ['is killed', 'kill -9 $$', 'the command was ended by SIGKILL'],
