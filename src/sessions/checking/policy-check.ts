@@ -32,8 +32,8 @@ export interface PolicyCheckOptions extends SessionOptions {
 }
 
 /**
- * Checks a policy file and prints its decision about each tool use of recorded events or of a session. Throws
- * a `CliError`, with `failOnDeny` of kind `denied` if a tool use is not allowed.
+ * Checks a policy file and prints its decision about each tool use of recorded events or of a session. With
+ * `failOnDeny`, throws a `CliError` of kind `denied` if a tool use is not allowed.
  */
 export async function checkPolicy(
   context: Context,
@@ -58,7 +58,7 @@ export async function checkPolicy(
   if (host.limitYoungGeneration) context.cleanups.add(host.limitYoungGeneration())
   const uses = new RecordedToolUses()
   if (events !== undefined) {
-    const given = await readGiven(input, events, { hint: 'a record is events as JSON' })
+    const given = await readGiven(input, events, { hint: 'EVENTS must be events as JSON' })
     for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addListed(uses, context, settings, options))) return
   // Without events, the check would always pass.
@@ -68,7 +68,7 @@ export async function checkPolicy(
   const count = counts.allow + stopped
   if (count === 0) messages.note('no tool use')
   else if (host.stderr.isTerminal)
-    messages.note(`${counts.allow} allowed, ${counts.ask} asked about, ${counts.deny} denied of ${count}`)
+    messages.note(`${counts.allow} allowed, ${counts.ask} to ask about, ${counts.deny} denied of ${count}`)
   if (failOnDeny && stopped > 0)
     throw new CliError('denied', `${file} does not allow ${stopped} of ${count} tool uses`, { problems })
 }
@@ -87,7 +87,10 @@ async function addListed(
   return true
 }
 
-/** The tool uses of a session, from its events in their order. Keeps only the text of each. */
+/**
+ * Collects the tool uses of a session from its events in order. Stores only their source texts, to save
+ * memory.
+ */
 class RecordedToolUses {
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
@@ -111,7 +114,7 @@ class RecordedToolUses {
   }
 }
 
-/** Returns whether two events show the same tool use. A session shows them with one id. */
+/** Returns whether two events with the same id have the same tool use. */
 function isSame(earlier: string, { event, text }: EventItem): boolean {
   if (earlier === text) return true
   const state = new SessionState()
@@ -125,7 +128,7 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
  */
 const pageSize = 100
 
-/** Judges and prints each tool use. Keeps counts only. */
+/** Judges and prints each tool use. Returns the counts and the problems. */
 async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
   const pace = createPauser(async () => {
@@ -135,8 +138,8 @@ async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<Know
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
   /**
-   * Tool uses that are not allowed. At most one more than `maxCountedProblems`, which shows that there are
-   * more.
+   * Descriptions of the tool uses that are not allowed. One more than `maxCountedProblems` is enough to
+   * report that there are more.
    */
   const problems: string[] = []
   let group: Judgement[] = []
@@ -193,19 +196,21 @@ function createJudgementTable({ host, messages }: Context): (group: readonly Jud
   }
 }
 
-/** Returns the reason of the deciding rule. Otherwise returns why no rule allowed the tool use. */
-const reasonOf = ({ reason, why }: Judgement): string | undefined =>
+/**
+ * Returns the reason of the deciding rule and the reason why no rule allowed the tool use, if there are any.
+ */
+const getReason = ({ reason, why }: Judgement): string | undefined =>
   [reason, why].filter((each) => each !== undefined).join('; ') || undefined
 
 const toRow = (judgement: Judgement): string[] => {
   const { use, decision } = judgement
-  return [decision, describeDecider(judgement), use.id, use.name, use.inputText, reasonOf(judgement) ?? '']
+  return [decision, describeDecider(judgement), use.id, use.name, use.inputText, getReason(judgement) ?? '']
 }
 
-/** Includes the input's source text. */
+/** Formats a judgement as JSON, with the input as its source text. */
 function toJson(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)
-  const tail = JSON.stringify({ decision, rule, reason: reasonOf(judgement) ?? null }).slice(1)
+  const tail = JSON.stringify({ decision, rule, reason: getReason(judgement) ?? null }).slice(1)
   return `${head},"input":${use.inputText},${tail}`
 }

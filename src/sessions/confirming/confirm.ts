@@ -7,7 +7,7 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
-import { checkEvents, listRecordedEvents, readGiven, textsOf } from '../sending/given-events.ts'
+import { checkEvents, getEventTexts, listRecordedEvents, readGiven } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
@@ -52,12 +52,12 @@ export async function confirmToolUses(
   await send(toBody(uses.map(({ id }) => createConfirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
-/** Confirmations to send unchanged, or recorded events that show which tool uses wait. */
+/** Confirmations to send unchanged, or a recorded session that contains the waiting tool uses. */
 type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
 
 /**
- * Reads the events of a file or of stdin. If there is a `session.status_idle`, they are a recorded session.
- * Throws a usage error.
+ * Reads the events of a file or of stdin. Events with an idle event are a recorded session. Throws a usage
+ * error.
  */
 async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
   const { stdinKind } = context.input
@@ -74,7 +74,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
   }
   const other = items.findIndex(({ event }) => event.type !== 'user.tool_confirmation')
   if (other >= 0) {
-    const place = `${given.placeOf(other, '')} (${items[other]?.event.type})`
+    const place = `${given.locate(other, '')} (${items[other]?.event.type})`
     throw usageError(
       `${given.name}: without a session.status_idle, all events must be confirmations: ${place} is not a user.tool_confirmation`,
     )
@@ -84,8 +84,8 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     items.map(({ event }) => event),
     given,
   )
-  // A page of events is not a body that can be sent, so its events are joined to a body.
-  const isBody = 'body' in given && textsOf(given).every((text, index) => text === items[index]?.text)
+  // The service's list cannot be sent as a body, so its events are put into a new body.
+  const isBody = 'body' in given && getEventTexts(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
 }
@@ -96,8 +96,8 @@ function toBody(events: SessionEvent[]): Uint8Array {
 }
 
 /**
- * Prompts a person about the named tool uses, or all that wait, and sends the answers that are still needed.
- * Throws a `CliError` of kind `waiting` if some stay open.
+ * Prompts a person about the named tool uses, or all waiting ones, and sends the answers that are still
+ * needed. Throws a `CliError` of kind `waiting` if a tool use stays open.
  */
 async function askAndSend(
   access: SessionAccess,
@@ -143,7 +143,7 @@ async function askAndSend(
   }
 
   if (verdicts.size > 0) await send(createLatestBody)
-  // The follower has seen whether the session still waits.
+  // The follower has already reported whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {
     const failure = await createWaitingError(context, parts.params.session, latest.state, [...open])
@@ -164,8 +164,8 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
 }
 
 /**
- * Returns the tool uses that wait by the service's list. If an idle event lists none, the user must name
- * them.
+ * Returns the waiting tool uses that the session's last idle events list. Throws a `CliError` if an idle
+ * event has no list, because the user must then name the tool uses.
  */
 async function requireListed(
   access: SessionAccess,
@@ -191,8 +191,8 @@ function requirePending(
 }
 
 /**
- * Returns the named tool uses as the session shows them. Throws a usage error that names each tool use for
- * which nobody can be prompted.
+ * Returns the tool uses that the user named, with their content from the session. Throws a usage error that
+ * names each tool use for which nobody can be prompted.
  */
 function requireShown(
   { context, parts }: SessionAccess,
@@ -206,23 +206,26 @@ function requireShown(
     const why = findUnconfirmableReason(context, session, use, { isAsked: true })
     if (why !== undefined) return why
     const over = record.findClosedReason(use.id)
-    return over === undefined ? [] : [`${use.id} is not asked about: ${over}`]
+    return over === undefined ? [] : [`${use.id} needs no answer: ${over}`]
   })
   if (problems.length > 0) throw createUsageErrorFromProblems(session, problems)
   return uses
 }
 
-/** If the session shows a tool use with two inputs, an allow could run either of them. */
+/**
+ * Throws a usage error for a tool use that the service sent with two inputs, because an allow could run
+ * either of them.
+ */
 function requireSingle(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
-    throw usageError(`${ids.join(', ')}: shown twice with different inputs, so it can only be denied`)
+    throw usageError(`${ids.join(', ')}: sent twice with different inputs, so it can only be denied`)
 }
 
 /** A tool use that may be confirmed. All fields except its id may be unknown. */
 type PendingToolUse = { id: string } & Partial<ToolUse>
 
-/** The tool uses of a session, from its events in their order. */
+/** The events of a session, from a list or from a file, in order. */
 class SessionRecord {
   readonly state = new SessionState()
   /** Types of events other than tool uses, by id. */
@@ -237,7 +240,10 @@ class SessionRecord {
     return this.state.toolUse(id) ?? { id, type: this.#others.get(id) }
   }
 
-  /** Returns the waiting tool uses that can be confirmed, or that are unknown. Names the others on stderr. */
+  /**
+   * Returns the waiting tool uses that can be confirmed or are unknown. Prints why the others cannot be
+   * confirmed.
+   */
   pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingToolUse[] {
     for (const line of describeOddIds(this.state)) context.messages.warn(line)
     return this.state.pending.flatMap((id) => {
@@ -257,7 +263,8 @@ class SessionRecord {
   }
 
   /**
-   * Returns why a tool use no longer needs a reply. An idle event without ids waits for all open tool uses.
+   * Returns why a tool use no longer needs a reply. If the idle event has no list, every open tool use may
+   * need one.
    */
   findClosedReason(id: string): string | undefined {
     return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)
@@ -271,8 +278,8 @@ class SessionRecord {
 }
 
 /**
- * Returns why a tool use cannot be confirmed, and what the tool use needs instead. A question must name the
- * tool; a decision from the command line need not name it.
+ * Returns why a tool use cannot be confirmed, and what the user can do instead. `isAsked`: a prompt will ask,
+ * so the tool must have a name.
  */
 function findUnconfirmableReason(
   context: Context,

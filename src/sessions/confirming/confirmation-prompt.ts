@@ -6,7 +6,7 @@ import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-even
 import { estimateColumns, formatBriefName } from '../plain-name.ts'
 import { showToolUse } from './shown-tool-use.ts'
 
-/** A tool use that a person must decide about. */
+/** A tool use about which a person decides. */
 export interface PromptedToolUse {
   id: string
   name: string
@@ -14,16 +14,18 @@ export interface PromptedToolUse {
   text: string
   /** Why no rule allowed the tool use. */
   why?: string | undefined
-  /** Identifies calls with the same tool and input. If omitted, `a` is not offered. */
+  /**
+   * Key that is equal for calls of the same tool with the same input. If omitted, the key `a` is not offered.
+   */
   call?: string | undefined
 }
 
 interface ShownToolUse extends PromptedToolUse {
-  /** Rows that show the whole tool use. */
+  /** The whole tool use, formatted as rows. */
   rows: string
 }
 
-/** A person's decision. The reason is for the agent. */
+/** A person's decision. The agent gets the reason. */
 export interface Verdict {
   decision: 'allow' | 'deny'
   reason?: string
@@ -36,14 +38,14 @@ export const canPrompt = ({ input, host }: Context): boolean =>
 /** Prompts a person about tool uses and shows each of them completely. */
 export class ConfirmationPrompt {
   readonly #context: Context
-  /** Command that shows the session. */
+  /** Command that lists the session's events. */
   readonly #inspectCommand: string
   #prompter: Prompter | undefined
-  /** Calls that the person always allows. */
+  /** Keys of the calls that the person always allows. */
   readonly #alwaysAllowed = new Set<string>()
-  /** Decisions of this round, by id. */
+  /** Decisions of the current call of `ask`, by tool use id. */
   #verdicts = new Map<string, Verdict>()
-  /** Reasons of withdrawn questions that the person has not seen yet. */
+  /** Reasons of withdrawn questions, by tool use id. A reason becomes empty once it is printed. */
   readonly #withdrawn = new Map<string, string>()
   /** The open question. */
   #open: { id: string; end: AbortController } | undefined
@@ -54,9 +56,9 @@ export class ConfirmationPrompt {
   }
 
   /**
-   * Prompts for each tool use in turn. Returns the decisions by id. A tool use has no decision if it was
-   * skipped or withdrawn, cannot be shown completely, or comes after q or the end of the input (Ctrl-D). If a
-   * signal ends the run, the message says that the decisions are lost.
+   * Prompts for each tool use in turn. Returns the decisions by tool use id. There is no decision for a tool
+   * use that was skipped or withdrawn, that cannot be printed completely, or that comes after q or the end of
+   * the input (Ctrl-D). If a signal ends the run, a message says that the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
@@ -72,7 +74,7 @@ export class ConfirmationPrompt {
       return lost && `${lost} (q sends the answers so far)`
     }
     const explain = (failure: CliError) => {
-      // The next message must not begin next to an open question, so the question is closed.
+      // Closes the open question, so that the next message begins on its own line.
       this.#prompter?.close()
       const words = describeLost()
       return words === undefined ? failure : failure.with({}, `${failure.message}; ${words}`)
@@ -82,8 +84,8 @@ export class ConfirmationPrompt {
   }
 
   /**
-   * Withdraws a question, or its decision if `ask` has not returned yet. `why` is a sentence about the tool
-   * use.
+   * Withdraws a question, or its decision if `ask` has not returned yet. `why` is printed after the tool
+   * use's id.
    */
   withdraw(id: string, why: string): void {
     this.#withdrawn.set(id, why)
@@ -91,8 +93,8 @@ export class ConfirmationPrompt {
     if (this.#open?.id === id) this.#open.end.abort()
   }
 
-  /** Returns whether the person has seen that the question was withdrawn. */
-  hasWithdrawn(id: string): boolean {
+  /** Returns whether the withdrawal of a question was printed. */
+  hasPrintedWithdrawal(id: string): boolean {
     return this.#withdrawn.get(id) === ''
   }
 
@@ -107,7 +109,7 @@ export class ConfirmationPrompt {
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       this.#context.messages.warn(
-        `${use.id} is not asked about: ${error.message}; look at it with '${this.#inspectCommand} --raw'`,
+        `${use.id} cannot be displayed: ${error.message}; to read it, use '${this.#inspectCommand} --raw'`,
       )
       return undefined
     }
@@ -159,7 +161,10 @@ export class ConfirmationPrompt {
     }
   }
 
-  /** Printed between two questions. Next to an open question, a person would take the line for typed text. */
+  /**
+   * Prints the reasons of withdrawn questions. Called between two questions, because a line next to an open
+   * question would look like typed text.
+   */
   #reportWithdrawn(): void {
     for (const [id, why] of this.#withdrawn) {
       if (why !== '') this.#context.messages.warn(`${id} is not answered: ${why}`)
@@ -180,7 +185,10 @@ export class ConfirmationPrompt {
   }
 }
 
-/** `open`: the tool use stays open. `quit`: so do all later ones. `always`: allows all equal calls. */
+/**
+ * `open`: the tool use stays open. `quit`: this and all later tool uses stay open. `always`: equal calls are
+ * allowed from now on.
+ */
 type Answer = Verdict | 'always' | 'open' | 'quit'
 
 const getKeys = ({ call }: PromptedToolUse) => (call === undefined ? '[y/n/s/q]' : '[y/n/a/s/q]')
@@ -205,8 +213,8 @@ function readVerdict(typed: string): Answer | 'too long' | undefined {
 }
 
 /**
- * Returns the name of a tool use in its question. The name is short, because a wrapped row would begin with
- * the service's text.
+ * Returns the name of a tool use for its question. The question must fit on one row, because a second row
+ * would begin with text from the service.
  */
 function nameBriefly(use: PromptedToolUse, columns: number): string {
   const { id, name } = use

@@ -3,39 +3,39 @@ import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { escapeInvisible, estimateColumns, formatName } from '../plain-name.ts'
 
-/** Maximum length of a shown event, in characters. */
+/** Maximum length of a displayed event, in characters. */
 const maxEventLength = 2 ** 20
 
 const maxDepth = 100
 
-/** Marks of a row and of its continuation rows. */
-const marks = { row: '  | ', more: '  : ' }
+/** Prefixes of a row and of its continuation rows. */
+const prefixes = { row: '  | ', more: '  : ' }
 
 /**
  * Formats a whole tool use for the person who decides. Nothing is cut or hidden, not even a duplicate key.
- * Each row begins with a mark, even a row that the terminal would wrap, so nobody can take the service's text
- * for a row of parley. Throws a usage error if the tool has no name, or the event is too long or nested too
- * deep.
+ * Each row begins with a prefix, even a row that the terminal would wrap, so the service's text cannot pass
+ * for output of parley. Throws a usage error if the tool has no name, or if the event is too long or nested
+ * too deep.
  */
 export function showToolUse(id: string, event: string, columns: number): string {
   if (!namesTool(event)) throw usageError('its tool has no name')
-  const width = Math.max(columns - marks.row.length - 1, 20)
+  const width = Math.max(columns - prefixes.row.length - 1, 20)
   const rows: string[] = []
   let size = 0
-  const show = (line: string, first = marks.row) => {
+  const show = (line: string, first = prefixes.row) => {
     const text = escapeInvisible(line)
     size += text.length
     if (size > maxEventLength) throw usageError('it is longer than 1 MiB')
     for (const [index, row] of [...wrap(text, width)].entries())
-      rows.push(`${index === 0 ? first : marks.more}${row}\n`)
+      rows.push(`${index === 0 ? first : prefixes.more}${row}\n`)
   }
   const fields = readFields(event)
   show(`id: ${formatName(id)}`)
-  const servers = textsOf(fields, 'mcp_server_name')
+  const servers = getTexts(fields, 'mcp_server_name')
   for (const server of servers) show(`MCP server: ${formatName(server)}`)
-  if (servers.length === 0 && textsOf(fields, 'type').includes('agent.mcp_tool_use'))
+  if (servers.length === 0 && getTexts(fields, 'type').includes('agent.mcp_tool_use'))
     show('MCP server: not named')
-  for (const name of textsOf(fields, 'name')) show(`tool: ${formatName(name)}`)
+  for (const name of getTexts(fields, 'name')) show(`tool: ${formatName(name)}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isDeeperThan(json, maxDepth)) throw usageError(`it is nested more than ${maxDepth} deep`)
@@ -49,13 +49,13 @@ export function showToolUse(id: string, event: string, columns: number): string 
     for (const spans of rest === undefined ? [] : formatJsonLines(rest)) {
       const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
       show(first)
-      for (const part of more) show(part, marks.more)
+      for (const part of more) show(part, prefixes.more)
     }
   }
   return rows.join('')
 }
 
-/** Fields of an input that a person decides by, the most important first. */
+/** Input fields that matter most for a decision, the most important first. */
 const mainNames = ['command', 'path', 'query', 'url']
 
 interface MainText {
@@ -66,8 +66,8 @@ interface MainText {
 }
 
 /**
- * Finds the text that a person decides by. Returns `undefined` for a text with invisible characters, because
- * only JSON shows them without doubt, and for an input that repeats the field.
+ * Finds the most important text field of an input. Returns `undefined` for a text with invisible characters,
+ * because they can be read only in JSON, and for an input that repeats the field.
  */
 function findMainText(input: string): MainText | undefined {
   if (!input.startsWith('{')) return undefined
@@ -81,11 +81,11 @@ function findMainText(input: string): MainText | undefined {
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
 }
 
-/** Returns whether a tool use has the name of its tool, as a text. */
+/** Returns whether every field `name` of a tool use is a text, and there is at least one. */
 export function namesTool(event: string): boolean {
   const fields = readFields(event)
   const names = fields.filter(({ name }) => name === 'name')
-  return names.length > 0 && names.length === textsOf(fields, 'name').length
+  return names.length > 0 && names.length === getTexts(fields, 'name').length
 }
 
 interface Field {
@@ -100,13 +100,16 @@ const readFields = (json: string): Field[] =>
     json: json.slice(start, end),
   }))
 
-/** Returns the values of a field that are texts. */
-const textsOf = (fields: readonly Field[], wanted: string): string[] =>
+/** Returns all text values of a field, which an object may repeat. */
+const getTexts = (fields: readonly Field[], wanted: string): string[] =>
   fields
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)
 
-/** A line break in a text ends the row: the next row begins after the escaped `\n`. */
+/**
+ * Splits a JSON line after each escaped `
+ * `, so that the lines of a text are on separate rows.
+ */
 function breakTexts(line: string): string[] {
   const indent = `${/^ */.exec(line)?.[0]}    `
   return line
@@ -115,12 +118,12 @@ function breakTexts(line: string): string[] {
     .map((part, index) => (index === 0 ? part : indent + part))
 }
 
-/** Yields the rows of a text. A row ends after a blank, except before a word that is longer than a row. */
+/** Splits a text into rows. A row ends after a blank, unless the next word is longer than a row. */
 function* wrap(text: string, width: number): Generator<string> {
   let start = 0
   let at = 0
   let columns = 0
-  /** The end of the last blank of the row that is not indentation, and the columns up to there. */
+  /** End of the last blank of the row that is not indentation, as an offset and as columns. */
   let blankEnd = 0
   let blankColumns = 0
   let hasWord = false
@@ -142,8 +145,8 @@ function* wrap(text: string, width: number): Generator<string> {
   yield text.slice(start)
 }
 
-/** Returns whether the word at this place fits in a row. */
-function fitsWord(text: string, place: number, width: number): boolean {
-  const [word = ''] = text.slice(place, place + width + 1).split(' ', 1)
+/** Returns whether the word at an offset fits on one row. */
+function fitsWord(text: string, offset: number, width: number): boolean {
+  const [word = ''] = text.slice(offset, offset + width + 1).split(' ', 1)
   return estimateColumns(word) <= width
 }

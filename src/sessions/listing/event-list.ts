@@ -10,14 +10,14 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** Query of a list. A service may ignore any part of it (recorded, 6). */
+/** Query of a list. Services may ignore any part of it. */
 export interface ListQuery {
   types?: string[]
   order?: string
   limit?: number
 }
 
-/** Minimum page size when parley may have to filter pages itself. */
+/** Minimum page size if parley may have to filter pages itself. */
 const minPageSize = 100
 
 /**
@@ -26,13 +26,13 @@ const minPageSize = 100
  */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
-/** Maximum page size of a service (public clients, 2). */
+/** Maximum page size that services accept. */
 const maxPageSize = 1000
 
-/** Maximum number of events held back until their times show the order. */
+/** Maximum number of events that are held back until their times show the order. */
 const maxHeldEvents = 1000
 
-/** Waits before each reading of a list that lags behind the stream, in milliseconds: 5 s in total. */
+/** Waits before repeated readings of a list that may lag: 5 s in total. */
 export const lagWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
@@ -47,15 +47,18 @@ export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor
 
 type OnUnprovedOrder = (isCut: boolean) => void
 
-/** Lists a session's events in the order in which they happened, which may not be the service's default. */
+/**
+ * Lists a session's events from the oldest to the newest. The order is requested, because the service's
+ * default may differ.
+ */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
 
 /**
- * Lists a session's events page by page: only these types, at most this number, in this order, even if the
- * service ignores the query. A list in the other order is read completely before it is yielded. If a page
- * cannot be read, the earlier pages are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the
- * times of the events do not show the order; `isCut` means that the limit may have left out events.
+ * Lists a session's events page by page, by types, number and order, even if the service ignores the query. A
+ * list in the opposite order is read completely before it is yielded. If a page cannot be read, the earlier
+ * pages are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the times of the events
+ * do not prove the order; `isCut` means that the limit may have left out events.
  */
 export async function* listEvents(
   caller: Caller,
@@ -65,16 +68,16 @@ export async function* listEvents(
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
   const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
-  /** The list has the other order. `undefined` until its times show the order. */
+  /** The service lists in the opposite order. `undefined` until the times of the events show the order. */
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
-  /** Source texts of the wanted events of a list in the other order. */
+  /** Source texts of the wanted events, if the list has the opposite order. */
   let texts: string[] = []
   let left = limit
 
   function* release(): Generator<EventItem[]> {
     if (isReversed === undefined && !isInOrder(held, order)) onUnprovedOrder?.(false)
-    if (isReversed) keepTexts()
+    if (isReversed) saveTexts()
     for (let end = texts.length; end > 0; end -= maxHeldEvents)
       yield texts
         .slice(Math.max(0, end - maxHeldEvents), end)
@@ -86,7 +89,7 @@ export async function* listEvents(
     yield items
   }
 
-  function keepTexts(): void {
+  function saveTexts(): void {
     for (const item of held) if (isWanted(item)) texts.push(item.text)
     held = []
     if (texts.length > limit) texts = texts.slice(-limit)
@@ -97,7 +100,7 @@ export async function* listEvents(
       for (const item of page) held.push(item)
       isReversed ??= isReversedOrder(held, order)
       if (isReversed) {
-        keepTexts()
+        saveTexts()
         continue
       }
       const isMet = held.filter(isWanted).length >= left
@@ -115,8 +118,8 @@ export async function* listEvents(
 }
 
 /**
- * Returns the newest events, in this order. If the times of a list in descending order do not prove that the
- * service honoured the order, the whole list is read again in ascending order.
+ * Returns the newest events in the requested order. If the times of a list in descending order do not prove
+ * that the service honoured the order, the whole list is read again in ascending order.
  */
 export async function listNewest(
   caller: Caller,
@@ -147,8 +150,8 @@ export async function listNewest(
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /**
- * Yields pages as the service sends them. If a list does not say that it is complete, the next page is
- * requested. Throws a `CliError` if the list remains incomplete or unclear.
+ * Yields pages in the service's order. If a list does not say that it is complete, the next page is
+ * requested. Throws a `CliError` if the list may still be incomplete.
  */
 async function* readPages(
   caller: Caller,
@@ -163,13 +166,13 @@ async function* readPages(
         readEventsPage(decodeBodyText(await readBody(body), headers['content-type'])),
     )
   const trail = createPageHistory('the list of events')
-  /** The source texts of the last page's events by their ids: two pages may share an event. */
+  /** Source texts of the last page's events, by id, because two pages may contain the same event. */
   let last = new Map<string, string>()
   const takeNew = (items: EventItem[]) => {
     const before = last
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
-    // Previews belong to a stream only, so they are removed from lists.
+    // Previews are meaningful only in a stream, so they are removed from lists.
     return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
   }
   for (let cursor: Cursor | undefined; ; ) {
@@ -180,7 +183,7 @@ async function* readPages(
     cursor = next()
     if (!cursor) {
       if (statesNext || !isFirst || !commonPageSizes.includes(items.length)) return
-      const whole = await readPage({ ...query, limit: maxPageSize }).catch(refusal)
+      const whole = await readPage({ ...query, limit: maxPageSize }).catch(ignoreRefusal)
       if (whole) yield takeNew(whole.items.slice(items.length))
       if (Math.max(items.length, whole?.items.length ?? 0) < maxPageSize) return
       throw createResponseError(
@@ -192,16 +195,16 @@ async function* readPages(
   }
 }
 
-/** A service that rejects the larger limit has sent the whole list. */
-function refusal(error: unknown): undefined {
+/** Ignores that the service rejects the larger limit. It has then already sent the whole list. */
+function ignoreRefusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error
 }
 
 /**
- * Returns whether a list has the other order than requested, by the majority of its times. Returns
- * `undefined` if the times do not show it: in a short list, one event out of order proves nothing, because
- * the service's clocks differ.
+ * Returns whether a list has the opposite of the requested order, by the majority of its times. Returns
+ * `undefined` if the times do not show the order. A single event out of order proves nothing in a short list,
+ * because the clocks of the service's machines differ.
  */
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items
@@ -214,7 +217,7 @@ function isReversedOrder(items: readonly EventItem[], order: string | undefined)
   return order === 'desc' ? up > down : down > up
 }
 
-/** Returns whether every event has a time, and the times have this order. */
+/** Returns whether every event has a time, and the times are in order. */
 function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
   const times = items.map(({ event }) => parseTimestamp(event.processed_at))
   const sorted = order === 'desc' ? times.reverse() : times
@@ -226,8 +229,8 @@ function findLongestRise(numbers: readonly number[]): number {
   /** Minimum last number of an increasing subsequence of each length. */
   const ends: number[] = []
   for (const number of numbers) {
-    const place = ends.findIndex((end) => end >= number)
-    ends[place < 0 ? ends.length : place] = number
+    const index = ends.findIndex((end) => end >= number)
+    ends[index < 0 ? ends.length : index] = number
   }
   return ends.length
 }

@@ -5,30 +5,30 @@ import type { Style } from '../../io/style.ts'
 import { clip, measureColumns, pad } from '../../io/width.ts'
 import { takeStart } from '../../wire/text-start.ts'
 
-/** An event's cells, and the start of its text, which should not be cut. */
+/** Cells of an event. `begin` is the start of the text that should not be cut. */
 export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
 
 const timeWidth = '00:00:00'.length
 
-/** Maximum width of a type, in columns. Longer types are cut. */
+/** Maximum width of a type. Longer types are cut. */
 const maxTypeColumns = 'agent.thread_context_compacted'.length
 
-/** Minimum width of a longer text, in columns. With less space, texts get their own lines. */
+/** Minimum width of the text column. If there is less space, texts get their own lines. */
 const minTextColumns = 35
 
-/** Maximum width of an id, in columns. Ids are cut only if they are absurdly long. */
+/** Maximum width of an id. Only absurdly long ids are cut. */
 const maxIdColumns = 1024
 
 /**
- * Returns a function that lays out events page by page for a terminal of `width` columns. Times are local,
- * under a line with the day and the time zone; that line is never cut, because half an offset names another
- * zone. Ids are never cut, because a person copies them. Texts are cut. If a text would have less than 35
- * columns, each event has two lines.
+ * Returns a function that formats events page by page for a terminal of `width` columns. Times are local,
+ * below a line with the day and the time zone. That line is never cut, because half an offset would be a
+ * different zone. Ids are never cut, because people copy them. Texts are cut. If a text would have less than
+ * 35 columns, each event has two lines.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
   let lastDay: string | undefined
-  // Measuring a cell takes far longer than printing it, and no cell can show more than this start.
+  // Measuring a cell is slow, so it gets only as much text as the table can show.
   const brief = (cell: string) => takeStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
@@ -52,17 +52,17 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** Lays out rows. Later pages look like the first one. */
+/** Formats rows. The first page determines the form of all pages. */
 type Form = (rows: readonly EventRow[]) => string[]
 
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
-  const idWidth = Math.max('ID'.length, widest(rows.map(([id]) => id)))
-  const typeWidth = Math.min(maxTypeColumns, widest(rows.map(([, type]) => type)))
+  const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))
+  const typeWidth = Math.min(maxTypeColumns, getMaxColumns(rows.map(([, type]) => type)))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
-  const longestText = widest(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
+  const longestText = getMaxColumns(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
   const required = Math.max(
     Math.min(minTextColumns, longestText),
-    widest(rows.map(([, , , , begin = '']) => begin)),
+    getMaxColumns(rows.map(([, , , , begin = '']) => begin)),
   )
   if (used + required > width)
     return (page) => page.map((row) => stack(row, { width, idWidth, isNarrow: used > width }))
@@ -70,7 +70,10 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
-/** Puts the text below id, time and type, or everything below the id on a terminal that is too narrow for them. */
+/**
+ * Formats an event on two lines: the text below id, time and type, or everything below the id on a narrow
+ * terminal.
+ */
 function stack(
   [id, type, time, text]: EventRow,
   { width, idWidth, isNarrow }: { width: number; idWidth: number; isNarrow: boolean },
@@ -84,5 +87,5 @@ function stack(
 
 const indent = '  '
 
-const widest = (cells: readonly string[]) =>
+const getMaxColumns = (cells: readonly string[]) =>
   cells.reduce((most, cell) => Math.max(most, measureColumns(cell)), 0)

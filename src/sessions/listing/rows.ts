@@ -16,7 +16,7 @@ import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
-/** Returns an event as id, type, time and text. */
+/** Returns the columns of an event: id, type, time and text. */
 export const toRow = (event: SessionEvent): [id: string, type: string, time: string, text: string] => [
   event.id ?? '',
   event.type,
@@ -69,14 +69,11 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/**
- * Formats a field that should be text. Other values become JSON, because some values of a service cannot be
- * converted to a string.
- */
+/** Formats a field that should be text. Other values become JSON, because String() fails for some objects. */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Describes the fields of a sent event that its other columns and its text do not show. */
+/** Describes the fields of a sent event that neither its columns nor its text contain. */
 function describeOthers(event: SessionEvent, text: string): string[] {
   const shown = new Set(['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'])
   if (text !== '') shown.add('content')
@@ -87,13 +84,13 @@ function describeOthers(event: SessionEvent, text: string): string[] {
     .map(([name, value]) => `${name} ${formatValue(value)}`)
 }
 
-/** Maximum number of remembered tool names, and their maximum length. */
+/** Maximum number and length of the stored tool names. */
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**
  * Returns a function that prints events page by page: on a terminal as a table with one header, otherwise as
- * tab-separated lines. In the table, the text of an answer begins with the tool's name, or its id, and the
- * decision. `isEcho`: sent events also show their other fields.
+ * tab-separated lines. In the table, an answer to a tool use begins with the tool's name, or its id, and the
+ * decision. `isEcho`: the events were sent, so their other fields are printed, too.
  */
 export function createRowPrinter(
   { output, host, messages }: Context,

@@ -2,7 +2,7 @@
 export const maxPatternLength = 1000
 export const maxStars = 20
 
-/** Reach of a star. `narrow` excludes text that could start another command or leave the folder. */
+/** Text that a `*` matches. `narrow` excludes text that could start another command or leave the folder. */
 export type StarReach = 'any' | 'narrow'
 
 /** A range of offsets, both ends included. */
@@ -11,8 +11,8 @@ interface Range {
   to: number
 }
 
-/** Returns the last offset that a star can reach from an offset. */
-type StarEnd = (place: number) => number
+/** Returns the last offset to which a star can extend from an offset. */
+type StarEnd = (offset: number) => number
 
 /**
  * Returns a function that matches a whole text against a pattern, in time linear in the text. With `narrow`,
@@ -26,28 +26,30 @@ export function createMatcher(pattern: string, reach: StarReach): (text: string)
   return (text) => {
     const end = text.length - last.length
     if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false
-    // Most texts match few of many rules, so texts without the literals are rejected first, which is fast.
+    // Most texts match few rules, so this fast check rejects most of them first.
     if (!literals.every((literal) => text.includes(literal))) return false
     const nextStop = createStopFinder(text)
-    const stretchOf = (star: string): StarEnd =>
+    const getStarEnd = (star: string): StarEnd =>
       reach === 'narrow' && star === '*' ? nextStop : () => text.length
     const begin = text.slice(0, end)
-    let places: Range[] = [{ from: first.length, to: stretchOf(firstStar)(first.length) }]
+    let ends: Range[] = [{ from: first.length, to: getStarEnd(firstStar)(first.length) }]
     for (const [index, literal] of literals.entries())
-      places = findEnds(begin, literal, places, stretchOf(rest[2 * index + 1] as string))
-    return places.some(({ from, to }) => from <= end && end <= to)
+      ends = findEnds(begin, literal, ends, getStarEnd(rest[2 * index + 1] as string))
+    return ends.some(({ from, to }) => from <= end && end <= to)
   }
 }
 
 /**
- * Returns the ranges that the star after a literal reaches, in order. The literal begins in one of `starts`.
+ * Returns the ranges in which the star after a literal can end, in order. The literal begins in one of
+ * `starts`.
  */
 function findEnds(text: string, literal: string, starts: readonly Range[], stretch: StarEnd): Range[] {
   const ends: Range[] = []
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // Skip matches that end inside the last range: the star after them reaches no further than that range.
+      // Skips matches that end inside the last range, because the star after them extends no further than
+      // that range.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends
@@ -66,12 +68,15 @@ function addRange(spans: Range[], { from, to }: Range): void {
 
 /**
  * Text that a narrow star does not match: control characters, line ends, shell metacharacters, and a `..`
- * that can be a path segment. In `-I../x`, a name precedes `..`, so it does not count.
+ * that can be a path segment. In `-I../x` a letter precedes the `..`, so it is allowed.
  */
 const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
-/** Returns a function that finds the first offset, from an offset on, that a narrow star does not cross. */
+/**
+ * Returns a function that returns the offset of the next stop at or after an offset. The last result is
+ * stored, because stars ask for neighbouring offsets.
+ */
 function createStopFinder(text: string): StarEnd {
   const known = { from: 0, to: -1 }
   return (place) => {
@@ -84,7 +89,7 @@ function createStopFinder(text: string): StarEnd {
 }
 
 /**
- * Returns the offset of the next stop, or the given offset if it is inside a stop, or the length of the text.
+ * Returns the offset of the next stop, the given offset if it is inside a stop, or the length of the text.
  */
 function findStop(text: string, place: number): number {
   stops.lastIndex = Math.max(place - 1, 0)
@@ -93,5 +98,5 @@ function findStop(text: string, place: number): number {
   return text.length
 }
 
-/** Returns the distinct stops of a narrow star in a text. */
+/** Returns the different stops of a narrow star in a text. */
 export const findStops = (text: string): string[] => [...new Set(text.match(stops))]

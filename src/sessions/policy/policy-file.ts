@@ -53,18 +53,18 @@ const PolicyFile = z.lazily(() =>
 )
 
 /**
- * Reads a policy from JSON. `name` is its name in messages. Throws a usage error that lists every problem of
- * its form or, if there is none, of its examples.
+ * Parses a policy. `name` is its name in messages. Throws a usage error that lists every problem of its form
+ * or, if the form is valid, of its examples.
  */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
   const value = parseGivenJson(text, name)
   const repeated = findRepeatedKey(text)
-  if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' is there twice in one object`)
+  if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
   const parsed = PolicyFile().safeParse(value)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   const rules = parsed.data.rules.map(toRule)
   const problems = parsed.data.rules.flatMap(({ examples }, index) =>
-    failingExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
+    findFailures(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
   return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
@@ -77,7 +77,7 @@ function toRule({ tool, server, input, decision, reason }: RuleForm): Rule {
   return createRule({ tool, server, fields, decision, reason })
 }
 
-function failingExamples(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
+function findFailures(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
   const check = (examples: typeof match, isWanted: boolean, failure: (place: number) => string) =>
     examples.flatMap(({ name, server, input }, place) => {
       const inputText = JSON.stringify(input) ?? '{}'

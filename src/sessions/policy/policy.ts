@@ -3,9 +3,9 @@ import { createMatcher, findStops } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
-/** A pattern for a field of the input. */
+/** A pattern for an input field. */
 interface FieldPattern {
-  /** The path's source text. */
+  /** Source text of the path. */
   source: string
   path: readonly (string | number)[]
   pattern: string
@@ -26,7 +26,7 @@ interface InputField extends FieldPattern {
   matches: Matcher
 }
 
-/** A rule that is ready to match. */
+/** A rule with compiled patterns. */
 export interface Rule extends RuleSource {
   fields?: InputField[] | undefined
   isTool: Matcher
@@ -39,7 +39,7 @@ export interface Policy {
   fallback: { decision: Decision; reason?: string }
 }
 
-/** A tool use as a policy sees it. */
+/** The parts of a tool use to which a policy applies. */
 export interface ToolCall {
   name: string
   input: unknown
@@ -48,14 +48,14 @@ export interface ToolCall {
   isMcp: boolean
   /** Server of an MCP tool, if known. */
   server?: string
-  /** The tool may read the input differently than parley. `unclear` explains why. */
+  /** The tool may interpret the input differently than parley does, for the reasons in `unclear`. */
   isUnclear: boolean
 }
 
 export interface PolicyDecision {
   decision: Decision
   reason?: string
-  /** Index of the rule. Absent if none matched. */
+  /** Index of the deciding rule. Absent if none matched. */
   rule?: number
 }
 
@@ -63,9 +63,9 @@ export interface PolicyDecision {
 export const maxInputLength = 100_000
 
 const unclear =
-  'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two'
+  'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions'
 
-/** Creates a rule. An allow matches as little as possible, other rules as much as possible. */
+/** Compiles a rule. An allow matches as little as possible, other rules as much as possible. */
 export function createRule(text: RuleSource): Rule {
   const { tool, server, fields, decision } = text
   const reach = decision === 'allow' ? 'narrow' : 'any'
@@ -83,12 +83,12 @@ const strictness = ['deny', 'ask', 'allow'] as const
 const pauseAfterCharacters = 2 ** 22
 
 /**
- * Called before a tool use is compared with a rule. Returns a pause if one is due, so that signals, timers
- * and input are handled.
+ * Called before a tool use is compared with a rule. Returns a promise if it is time for a pause, in which
+ * signals, timers and input are handled.
  */
 export type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** `pause` throws to end the work. */
+/** Creates a `Pauser` that calls `pause` at intervals. `pause` may throw to end the work. */
 export function createPauser(pause: () => Promise<void>): Pauser {
   let done = 0
   return ({ name, inputText }) => {
@@ -99,7 +99,9 @@ export function createPauser(pause: () => Promise<void>): Pauser {
   }
 }
 
-/** Decides about a tool use. The strictest matching rule counts, whatever the order. Linear in the input. */
+/**
+ * Decides about a tool use. The strictest matching rule counts, in any order. Takes time linear in the input.
+ */
 export async function decideByPolicy(
   { rules, fallback }: Policy,
   call: ToolCall,
@@ -107,7 +109,7 @@ export async function decideByPolicy(
 ): Promise<PolicyDecision> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of strictness) {
-    // A loop by index is used, because `entries()` creates a list per rule and tool use.
+    // Loops by index, because `entries()` creates a list per rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
       if (each.decision !== decision) continue
@@ -123,7 +125,7 @@ export function matches(rule: Rule, call: ToolCall): boolean {
   const { isTool, fields = [], decision } = rule
   if (!isTool(call.name)) return false
   if (decision === 'allow') return findMismatch(rule, call) === undefined
-  // If the server is unknown, it can be any.
+  // An MCP tool without a server name may belong to any server.
   const isAnyServer = call.isMcp && call.server === undefined
   return (isAnyServer || isOfServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
 }
@@ -132,8 +134,8 @@ const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
 /**
- * Returns a function that explains why an allow rule that names the tool does not match, or `undefined` if it
- * matches.
+ * For an allow rule whose tool matches: returns a function that explains why the rule does not match, or
+ * `undefined` if it does.
  */
 function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
@@ -169,8 +171,8 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
 const maxListedStops = 5
 
 /**
- * Explains why no rule allows a tool use that allow rules name. The explanation names the first of the
- * closest rules. Returns `undefined` if a rule decides, or no rule names the tool.
+ * Explains why the allow rules for a tool do not match. Prefers the first rule of which only a `*` does not
+ * match. Returns `undefined` if there is no allow rule for the tool.
  */
 export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]
@@ -185,8 +187,8 @@ export function explainMismatch({ rules }: Policy, call: ToolCall): string | und
 const maxExaminedRules = 20
 
 /**
- * Returns whether a deny or ask rule applies to a field. A field that is not text applies, and so does a
- * missing field whose parent has another type.
+ * Returns whether a deny or ask rule applies to a field. It also applies to a field that is not text, and to
+ * a missing field if its parent is neither an object nor missing.
  */
 function appliesToField({ path, matches }: InputField, input: unknown): boolean {
   let inner = input
@@ -198,11 +200,11 @@ function appliesToField({ path, matches }: InputField, input: unknown): boolean 
   return typeof inner !== 'string' || matches(inner)
 }
 
-/** Returns whether a value can have such a field: a list by number, an object by name. */
+/** Returns whether a value can have a field: a list by number, an object by name. */
 const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
-/** Finds a part of a value that no field of the rule names. Parts inside of a named field are skipped. */
+/** Returns the path of an input part that no pattern of the rule covers. */
 function findUnnamedPart(
   value: unknown,
   place: (string | number)[],

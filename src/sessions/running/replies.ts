@@ -176,7 +176,7 @@ export class Replies {
     this.judgements.delete(id)
     this.#denials.remove(id)
     if (hasRun) messages.warn(`${id} is not answered here: ${reason}; its command has run`)
-    else if (!this.#prompt.hasWithdrawn(id)) messages.note(`${id} is not answered here: ${reason}`)
+    else if (!this.#prompt.hasPrintedWithdrawal(id)) messages.note(`${id} is not answered here: ${reason}`)
   }
 
   /** Reads the newest state. Retries while the service is unreachable. */

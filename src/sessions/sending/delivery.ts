@@ -15,8 +15,8 @@ export interface DeliveryOptions {
 }
 
 /**
- * A body of events, or a function that creates it right before sending. If it returns nothing, nothing is
- * sent.
+ * A body of events, or a function that creates it immediately before sending. If the function returns
+ * nothing, nothing is sent.
  */
 export type EventsBody = Uint8Array | (() => Promise<Uint8Array | undefined>)
 
@@ -76,22 +76,23 @@ export async function deliverEvents(
 
 const loadTranscript = () => import('../following/transcript.ts')
 
-/** Opens a follower before anything is sent, so a failure is reported as "nothing was sent". */
+/** Opens a follower before anything is sent, so that a failure can report "nothing was sent". */
 export async function openFollowerBeforeSending(
   access: SessionAccess,
   options?: FollowOptions,
 ): Promise<Follower> {
-  // A missing module must fail before sending, so all modules of the follower are loaded now.
+  // Loads all modules of the follower now, because a missing module must fail before anything is sent.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // If no request was made, the session service is not the cause of the failure.
+    // If no request was made, the service did not cause the failure, so it is not changed.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // The consequence names the source of the refused secret, or the command that lists the sessions.
+    // For these statuses, the consequence names the source of the refused secret or the command that lists
+    // the sessions.
     const fix = refusesSecret(status) || status === 404 ? consequence : undefined
     const isLate = error.kind === 'stopped' && error.details.deadline
     const message = isLate
@@ -105,24 +106,27 @@ export async function openFollowerBeforeSending(
   }
 }
 
-/** Adds that the events were accepted. The failure must not look like a reason to send the events again. */
+/**
+ * Adds to a failure that the events were accepted, because the failure must not look like a reason to send
+ * them again.
+ */
 function explainAfterAcceptance(error: CliError, command: string): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file')
     return error.with({ ...known, consequence: `${accepted}, only the output failed` })
   if (isGone(error)) return explainUnfollowed(error, { retry: 'never', consequence: accepted })
-  const way = `${accepted}; to follow the session: ${command}`
-  const { consequence = way } = error.details
+  const hint = `${accepted}; to follow the session: ${command}`
+  const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  // The failure may be that of the receipt.
+  // The receipt itself may be the invalid response.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
-  return explainUnfollowed(error, { retry: 'look-first', consequence: way })
+  return explainUnfollowed(error, { retry: 'look-first', consequence: hint })
 }
 
 /**
- * Returns the failure to follow a session after its events were accepted. Most kinds would suggest that the
- * command may be run again, so their kind becomes `response`.
+ * Returns the failure for a session that cannot be followed after its events were accepted. Most kinds of
+ * failure would suggest to run the command again, so they become `response`.
  */
 export function explainUnfollowed(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details

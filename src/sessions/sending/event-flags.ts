@@ -29,15 +29,15 @@ const flags: [name: string, value: string, about: string][] = [
 /** Names of all event flags. */
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
-/** Returns whether the flag reads stdin. */
+/** Returns whether the value of the flag comes from stdin. */
 export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** Returns the event flags and `-f`. Commands with many other flags hide the event flags in their help. */
+/** Creates the event flags and `-f`. Commands with many other flags hide them in their help. */
 export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
-    const spelled = `--${name}${value ? ` ${value}` : ''}`
-    const option = about.includes('@FILE') ? new TextFlag(spelled, about) : new Option(spelled, about)
+    const usage = `--${name}${value ? ` ${value}` : ''}`
+    const option = about.includes('@FILE') ? new TextFlag(usage, about) : new Option(usage, about)
     if (value && name !== 'system') option.argParser(appendValue)
     return option.hideHelp(!isListed)
   }),
@@ -75,15 +75,15 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 }
 
 /**
- * Returns the events of the flags in the order written, each as JSON, then a message of these blocks, then
- * `--system`. Throws a usage error.
+ * Returns the events of the flags in the order written, each as JSON. A message with the blocks of `content`
+ * follows, then `--system`. Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
   content: readonly EventBlock[],
 ): Promise<string[]> {
-  /** An outcome is a map of its fields to JSON, because later flags may add fields. */
+  /** An outcome is a map from field names to JSON, because later flags may add fields. */
   const events: (string | Map<string, string>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
@@ -116,7 +116,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** Returns the event as JSON. `--event` keeps its source text. */
+/** Returns the event of a flag as JSON. `--event` keeps its source text. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))

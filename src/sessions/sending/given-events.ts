@@ -6,22 +6,25 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/** Events from the user with their source texts: one per line, or in one body. */
+/** Events from the user, as source text: one per line, or in one body. */
 export type GivenEvents = {
   /** Name of the source, for messages. */
   name: string
-  /** Returns the place of a field of `events[index]`, by its line if there is one event per line. */
-  placeOf(index: number, field: string): string
+  /**
+   * Describes the position of a field of `events[index]`: by the line number if there is one event per line.
+   */
+  locate(index: number, field: string): string
 } & ({ lines: string[] } | EventsOfBody)
 
-/** A body `{"events": […]}` with its other fields. `isList`: its `events` are a list, as required. */
+/** A body `{"events": […]}`, possibly with other fields. `isList`: `events` is a list, as required. */
 interface EventsOfBody {
   body: string
   isList: boolean
 }
 
 /**
- * Receives each event while it is read. Keeping all values would take several times the memory of their text.
+ * Receives each event while the input is read. Storing all values would take several times the memory of
+ * their text.
  */
 export type Visit = (event: unknown) => void
 
@@ -52,12 +55,12 @@ export async function parseGiven(
   name: string,
   { visit, hint }: EventsReading = {},
 ): Promise<GivenEvents> {
-  const whole = hasOneEachLine(text) ? undefined : tryParseJson(text)
+  const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
-    const { body, events } = bodyOf(text, whole)
+    const { body, events } = toBody(text, whole)
     const isList = Array.isArray(events)
     if (isList && visit) for (const event of events) visit(event)
-    return { name, body, isList, placeOf: placeInList }
+    return { name, body, isList, locate: locateInList }
   }
   const lines: string[] = []
   /** Line numbers of the events, from 1. Blank lines are skipped. */
@@ -79,38 +82,35 @@ export async function parseGiven(
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   // Events from flags follow the lines.
-  const placeOf = (index: number, field: string) =>
-    index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : placeInList(index, field)
-  return { name, lines, placeOf }
+  const locate = (index: number, field: string) =>
+    index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : locateInList(index, field)
+  return { name, lines, locate }
 }
 
-/** Returns the source text of each event, on one line. */
-export const textsOf = (given: GivenEvents): string[] =>
+/** Returns the source text of each event. */
+export const getEventTexts = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listElements(given.body, 'events')
 
 /**
- * Yields recorded events. A page of the service has no `type`; its events are one level deeper. Throws a
- * usage error that names a value that is not an event.
+ * Yields recorded events. Also reads pages of the service's list, which have no `type` and contain the events
+ * in `data`. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
-  for (const [index, text] of textsOf(given).entries()) {
+  for (const [index, text] of getEventTexts(given).entries()) {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
     const isPage = type === undefined && Array.isArray(data)
     const texts = isPage ? listElements(text, 'data') : [text]
     for (const [place, each] of (isPage ? data : [value]).entries()) {
       const event = SessionEvent.safeParse(each)
-      if (!event.success) throw usageError(`${given.name}: ${given.placeOf(index, '')}: is not an event`)
+      if (!event.success) throw usageError(`${given.name}: ${given.locate(index, '')}: is not an event`)
       yield { event: event.data, text: texts[place] as string }
     }
   }
 }
 
-/**
- * Returns whether the first line is a complete value and more lines follow. Then the text as a whole is not
- * JSON.
- */
-function hasOneEachLine(text: string): boolean {
+/** Returns whether there is one value per line: the first line is a complete value, and more lines follow. */
+function isLineDelimited(text: string): boolean {
   const newline = text.indexOf('\n')
   return (
     newline > 0 &&
@@ -119,20 +119,20 @@ function hasOneEachLine(text: string): boolean {
   )
 }
 
-const placeInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
+const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** Returns the body of events in one JSON text, and its `events`. */
-function bodyOf(text: string, value: unknown): { body: string; events: unknown } {
+/** Returns the body for events in one JSON text, and its `events`. */
+function toBody(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
   return { body: `{"events":[${text.trim()}]}`, events: [value] }
 }
 
-/** Maximum number of values that warnings name one by one. */
+/** Maximum number of separate warnings about doubtful values. */
 const maxWarnings = 10
 
-/** Checks events one by one, by every rule of the specification. */
-export function createEventReview() {
+/** Creates a check of events by every rule of the specification. */
+export function createEventsReview() {
   const check = createEventsCheck()
   return {
     add: check.add,
@@ -141,9 +141,9 @@ export function createEventReview() {
       if (given && 'isList' in given && !given.isList)
         throw usageError(`${given.name}: events: must be a list`)
       const name = given?.name ?? 'the events'
-      const placeOf = given?.placeOf ?? placeInList
+      const locate = given?.locate ?? locateInList
       const describe = ({ path: [place, ...rest], message }: EventProblem) => {
-        const where = typeof place === 'number' ? placeOf(place, formatPath(rest)) : 'events'
+        const where = typeof place === 'number' ? locate(place, formatPath(rest)) : 'events'
         return `${where}: ${message}`
       }
       const problems = check
@@ -159,9 +159,9 @@ export function createEventReview() {
   }
 }
 
-/** Checks a complete list of events. Throws a usage error. */
+/** Checks all events at once. Throws a usage error. */
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
-  const review = createEventReview()
+  const review = createEventsReview()
   for (const event of events) review.add(event)
   review.end(given)
 }

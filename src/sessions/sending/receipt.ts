@@ -10,17 +10,17 @@ import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.t
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
-  /** With `--raw` the receipt is printed unchanged. */
+  /** Print the receipt unchanged if `--raw` is set. */
   isPrinted?: boolean
-  /** Result that is printed if the run is interrupted after the acceptance. */
+  /** Text that is printed if a signal ends the run after the acceptance. */
   accepted?: string
   /** Called as soon as acceptance is certain, before anything else can fail. */
   onAccepted?(): void
 }
 
 /**
- * Reads the response to sent events. With any 2xx, an empty body counts as accepted. Any other body must be a
- * receipt, because a login page has status 200, too. Throws a `CliError`.
+ * Reads the response to sent events. With any 2xx, an empty body means that the events were accepted. Any
+ * other body must be a receipt, because a login page may have status 200, too. Throws a `CliError`.
  */
 export async function readReceipt(
   { flags, output }: Context,
@@ -53,7 +53,7 @@ export async function readReceipt(
     const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
     const failure = isAccepted
-      ? incomplete(response, why)
+      ? createUnreadableReceiptError(response, why)
       : createReceiptError(response, receipt ?? text, why)
     throw failure.with({ deadline: cut?.details.deadline })
   }
@@ -67,8 +67,8 @@ export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
 }
 
 /**
- * Returns the sent events in the form in which a session will show them: with the ids of the receipt. If the
- * receipt lists other events than the body, the receipt counts.
+ * Returns the sent events as the session will list them, with the ids of the receipt. If the receipt has
+ * other events than the body, returns the receipt's events.
  */
 export function createSentEvents(
   given: readonly SessionEvent[],
@@ -79,7 +79,7 @@ export function createSentEvents(
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
 
-/** Prints the accepted events. With `--raw` they were printed before. */
+/** Prints the accepted events, unless `--raw` has already printed them. */
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
@@ -87,14 +87,14 @@ export async function printReceipt(context: Context, events: SessionEvent[], ids
   await output.flush()
 }
 
-const incomplete = ({ status }: HttpResponse, why: string) =>
+const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
   new CliError('response', `the event was accepted (${status}), but its receipt ${why}`, {
     consequence: 'do not send it again',
   })
 
 /**
- * Returns the failure for a response that is not a receipt. Without an error in the response, nobody can say
- * whether the service accepted the events.
+ * Returns the failure for a response that is not a receipt. Unless the response contains an error, it is
+ * unknown whether the service accepted the events.
  */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   unexpectedBodyFailure(body, `the response (${status}) is not a receipt: it ${why}`)
@@ -103,5 +103,5 @@ const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Returns whether a text that is not valid JSON, or was cut, begins like a receipt. */
+/** Returns whether a text that is cut or not valid JSON begins like a receipt. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)

@@ -10,7 +10,7 @@ import {
   readsStdin,
   textBlock,
 } from './event-flags.ts'
-import { createEventReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
+import { createEventsReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -20,8 +20,8 @@ export interface EventsOptions {
 }
 
 /**
- * Builds the request's body from the events of `-i` or stdin, then of flags and words, each with its source
- * text. Returns nothing if there is no event at all. Throws a usage error that lists every problem.
+ * Builds the request's body from the events of `-i` or stdin, then of flags and words, each as its source
+ * text. Returns `undefined` if there is no event. Throws a usage error that lists every problem.
  */
 export async function readEvents(
   context: Context,
@@ -31,7 +31,7 @@ export async function readEvents(
   const { input } = context
   const flags = givenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
-  const review = options.validate === false ? undefined : createEventReview()
+  const review = options.validate === false ? undefined : createEventsReview()
   const { given, piped } = await readTexts(context, options, words, review?.add)
   if (!given && flags.length + words.length + content.length === 0) return undefined
   if (words.length > 0) {
@@ -50,11 +50,12 @@ export async function readEvents(
     }
     for (const warning of review.end(given)) context.messages.warn(warning)
   }
-  return Buffer.from(createBodyText(() => join(given, added)))
+  return Buffer.from(createBodyText(() => joinEvents(given, added)))
 }
 
 /**
- * Like `readEvents`, but reads stdin if there is no other input. Throws a usage error if there are no events.
+ * Like `readEvents`, but reads events from stdin if there is no other input. Throws a usage error if there
+ * are no events.
  */
 export async function requireEvents(
   context: Context,
@@ -70,7 +71,7 @@ export async function requireEvents(
   return body
 }
 
-/** Returns the events of `-i` or stdin, and as `piped` the text of stdin that belongs to the words. */
+/** Returns the events of `-i` or stdin, and as `piped` the text of stdin that is added to the words. */
 async function readTexts(
   context: Context,
   { input: path }: EventsOptions,
@@ -94,8 +95,8 @@ async function readTexts(
   return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
 }
 
-/** Returns the body with all events. */
-function join(given: GivenEvents | undefined, added: readonly string[]): string {
+/** Creates the body from given and added events. */
+function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
     given.body,

@@ -206,7 +206,7 @@ describe('events confirm', () => {
         '  shows no tool use t9',
         '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s sesn_1 --custom-tool-result c1=TEXT',
         '  m1 cannot be confirmed: its type is agent.message',
-        '  t2 is not asked about: it is answered: deny',
+        '  t2 needs no answer: it is answered: deny',
         '',
       ])
       expect(await prompt(['t9'], 'y\n')).toMatchObject({
@@ -353,7 +353,7 @@ describe('events confirm', () => {
     ])('events confirm ID does not prompt if the session %s before', async (_, listed, why) => {
       const { code, sent, err } = await prompt(['t1'], 'y\n', listed)
       expect({ code, sent }).toEqual({ code: 2, sent: [] })
-      expect(err).toBe(`parley: sesn_1: t1 is not asked about: ${why}\n`)
+      expect(err).toBe(`parley: sesn_1: t1 needs no answer: ${why}\n`)
     })
 
     test('V66: events confirm ID does not prompt about a tool use that was allowed before', async () => {
@@ -361,7 +361,7 @@ describe('events confirm', () => {
       expect({ code, sent, err }).toEqual({
         code: 2,
         sent: [],
-        err: 'parley: sesn_1: t1 is not asked about: it is answered: allow\n',
+        err: 'parley: sesn_1: t1 needs no answer: it is answered: allow\n',
       })
     })
 

@@ -176,7 +176,7 @@ test.each([
   )
   expect({ code, verdicts }).toEqual({ code: 12, verdicts: ['allow'] })
   expect(err).toMatch(
-    new RegExp(`t2 is not asked about: it is ${why}; look at it with 'parley events list -s \\w+ --raw'`),
+    new RegExp(`t2 cannot be displayed: it is ${why}; to read it, use 'parley events list -s \\w+ --raw'`),
   )
 })
 

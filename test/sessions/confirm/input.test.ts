@@ -187,7 +187,7 @@ describe('id with two different tool uses', () => {
       ] as const) {
         const { code, err, posts } = await confirm([...argv], world as Parameters<typeof run>[1])
         expect({ code, posts }).toEqual({ code: 2, posts: [] })
-        expect(err).toContain('t1: shown twice with different inputs')
+        expect(err).toContain('t1: sent twice with different inputs')
       }
       const { answered } = await confirm(['--deny'], { stdin: JSON.stringify(shown) })
       expect(answered).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
@@ -275,6 +275,6 @@ describe('id with two different tool uses', () => {
     const page = `{"data":[${one},${other},${JSON.stringify(idle({ event_ids: ['t1'] }))}]}`
     const { code, err } = await confirm(['--allow'], { stdin: page })
     expect(code).toBe(2)
-    expect(err).toContain('shown twice')
+    expect(err).toContain('sent twice')
   })
 })

@@ -159,7 +159,7 @@ describe('policy check of recorded events', () => {
       columns: 70,
     })
     expect(stripVTControlCharacters(coloured.out)).toBe(out)
-    expect(err).toContain('parley: 1 allowed, 0 asked about, 2 denied of 3\n')
+    expect(err).toContain('parley: 1 allowed, 0 to ask about, 2 denied of 3\n')
   })
 
   test('policy check --fail-on-deny exits with 14 and names a tool use that would be denied or prompted about', async () => {
@@ -235,7 +235,7 @@ describe('policy check of recorded events', () => {
       'an input of 100,001 characters',
       { input: { command: '**' } },
       { input: { command: 'x'.repeat(100_001 - '{"command":""}'.length) } },
-      'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two',
+      'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions',
     ],
   ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
@@ -321,7 +321,7 @@ describe('usage errors of policy check', () => {
       'a text instead of events',
       ['p.json', 'report.md'],
       { 'report.md': '# Report' },
-      'report.md: not valid JSON: line 1, column 1: value expected; a record is events as JSON',
+      'report.md: not valid JSON: line 1, column 1: value expected; EVENTS must be events as JSON',
     ],
     [
       'values that are not events',

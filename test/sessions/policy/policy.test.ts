@@ -207,7 +207,7 @@ test('a policy with the default allow does not allow an unclear input', async ()
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'ask',
     reason:
-      'the input has a key twice, is nested too deep, is longer than 100,000 characters, or is one of two',
+      'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions',
   })
 })
 
@@ -408,7 +408,7 @@ test.each([
   [
     'a duplicate key',
     '{"rules":[{"tool":"x","decision":"deny","decision":"allow"}]}',
-    "the key 'decision' is there twice",
+    "the key 'decision' appears twice",
   ],
   [
     'a field that is not a path',
