@@ -1,26 +1,22 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { decideByPolicy } from '../../../src/sessions/policy/policy.ts'
-import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
+import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { growsWithItsText } from '../../harness/steps.ts'
 
+// Each text has the end and the literals of its pattern, because other texts are rejected before the search.
 test.each([
-  ['*a*a*a*a*a*a*a*a*b', 'a'],
-  [`*${'a'.repeat(900)}b`, 'a'],
-  ['*..*', '..'],
-  ['**a;*a;*a;*a;*b', 'a;'],
-  [`**${'ab'.repeat(400)}*x`, 'ab;'],
-])('the search for the pattern %.20s takes linear time', async (pattern, unit) => {
-  for (const decision of ['allow', 'deny'] as const) {
-    const rules = [{ tool: 'x', input: { t: pattern }, decision }]
-    const policy = await readPolicy(JSON.stringify({ rules }), 'policy.json')
-    await growsWithItsText(async (size) => {
-      const input = { t: unit.repeat(size) }
-      const call = { name: 'x', input, inputText: JSON.stringify(input), isMcp: false, isUnclear: false }
-      expect(await decideByPolicy(policy, call)).toBeDefined()
-    })
+  ['*a*a*a*a*a*a*a*a*b', 'a', 'b'],
+  [`*${'a'.repeat(900)}b`, 'a', 'b'],
+  ['*..*', '..', ''],
+  ['**a;*a;*a;*a;*b', 'a;', 'b'],
+  ['**a;*b*x', 'a;', 'b;x'],
+  [`**${'ab'.repeat(400)}*x`, 'ab', 'x'],
+])('the search for the pattern %.20s takes linear time', async (pattern, unit, end) => {
+  for (const reach of ['narrow', 'any'] as const) {
+    const matches = createMatcher(pattern, reach)
+    await growsWithItsText((size) => matches(unit.repeat(size) + end))
   }
 })
 
