@@ -59,8 +59,8 @@ export interface Host extends ProcessInfo {
     command: Pick<Command, 'text' | 'env' | 'input'>,
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
-  /** Limits V8's young generation until the returned function is called. */
-  limitYoungGeneration?(): () => void
+  /** Limits V8's young generation until the end of the run. May be called again. */
+  limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
 /** A SIGINT that does not end the process at once. */

@@ -115,8 +115,7 @@ export class BatchReport {
   /** Counts a result. */
   onResult(index: number): void {
     const { host, cleanups } = this.#context
-    if (++this.#results === steadyResults && host.limitYoungGeneration)
-      cleanups.add(host.limitYoungGeneration())
+    if (++this.#results === steadyResults) host.limitYoungGeneration?.(cleanups)
     this.#last = { index, at: this.#context.host.timers.now() }
   }
 

@@ -73,8 +73,7 @@ export default {
     const { answer, session } = options
     // Replaying a long recorded session creates many short-lived answers, for which V8's young generation
     // would grow to 128 MiB.
-    if (session !== undefined && context.host.limitYoungGeneration)
-      context.cleanups.add(context.host.limitYoungGeneration())
+    if (session !== undefined) context.host.limitYoungGeneration?.(context.cleanups)
     const exchange = createEmulator(
       {
         credentials,

@@ -132,9 +132,9 @@ describe('requests of a batch', () => {
         if (Number(promptOf(request)) >= 1999) log.push(`line ${promptOf(request)}`)
         return exchange(request, onSent)
       },
-      holdMemory() {
+      holdMemory(cleanups) {
         log.push('held')
-        return () => void log.push('let go')
+        cleanups.add(() => void log.push('let go'))
       },
     })
     expect({ code, told: log }).toEqual({

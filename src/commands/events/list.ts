@@ -35,7 +35,7 @@ export default {
   ],
 
   async run(context, options: ListFlags) {
-    const { flags, output, messages } = context
+    const { flags, output, messages, host, cleanups } = context
     const { caller, parts } = await accessSession(context, options)
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
@@ -55,6 +55,8 @@ export default {
     const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {
+      // The second page begins a long list.
+      if (count > 0 && items.length > 0) host.limitYoungGeneration?.(cleanups)
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)
       count += events.length

@@ -55,7 +55,7 @@ export async function checkPolicy(
     messages.note(`${file}: ${rules}, and every example holds`)
     return
   }
-  if (host.limitYoungGeneration) context.cleanups.add(host.limitYoungGeneration())
+  host.limitYoungGeneration?.(context.cleanups)
   const uses = new RecordedToolUses()
   if (events !== undefined) {
     const given = await readGiven(input, events, { hint: 'EVENTS must be events as JSON' })

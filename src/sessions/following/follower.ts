@@ -106,12 +106,14 @@ export class Follower {
   }
 
   async open({ showPast, needsPast = false, ownTaskIds }: FollowOptions): Promise<void> {
-    const { caller, parts } = this.#access
+    const { caller, parts, context } = this.#access
     if (ownTaskIds) this.turn.recognize(ownTaskIds)
     for (const wait of lagWaitsMs) {
       await parts.deadline.wait(wait)
       requireTime(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
+        // The second page begins a long list.
+        if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addPast(items)
         await showPast?.(items, this.state)
       }

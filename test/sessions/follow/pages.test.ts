@@ -40,3 +40,21 @@ test('events list does not print event previews', async () => {
     expect(out).not.toContain('event_')
   }
 })
+
+test.each([
+  [2000, []],
+  [1000, ['held', 'released']],
+])("a list of 1,001 events in pages of %i limits V8's young generation: %j", async (pageSize, expected) => {
+  const history = [...Array.from({ length: 1000 }, () => says('one')), endTurn]
+  const { run } = createSessionService({ history, list: { pageSize } })
+  for (const argv of [['list'], ['follow', '--history']]) {
+    const calls = new Set<string>()
+    const { code, err } = await run(['events', ...argv], {
+      holdMemory(cleanups) {
+        calls.add('held')
+        cleanups.add(() => void calls.add('released'))
+      },
+    })
+    expect({ code, calls: [...calls] }, err).toEqual({ code: 0, calls: expected })
+  }
+})
