@@ -5,6 +5,9 @@ import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
+/** Flags that limit the time of one command. A command that only lists or sends needs none. */
+const timeFlags = ['--timeout', '--deadline', '--connect-timeout']
+
 /** Flags that select the service and its headers. Every command for the same session needs them. */
 const serviceFlags = new Set([
   '--profile',
@@ -12,12 +15,16 @@ const serviceFlags = new Set([
   '--beta',
   '--no-beta',
   '--no-validate',
-  ...settingNames.filter(isRequestFlag).map(getFlag),
+  ...settingNames
+    .filter(isRequestFlag)
+    .map(getFlag)
+    .filter((flag) => !timeFlags.includes(flag)),
 ])
 
 /** Flags that `events follow` needs in addition. */
 const followFlags = new Set([
   ...serviceFlags,
+  ...timeFlags,
   ...['--history', '--stay', '--ids', '--raw'],
   ...['--quiet', '--verbose', '--errors', '--color', '--report'],
 ])

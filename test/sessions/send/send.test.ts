@@ -592,7 +592,7 @@ describe('repetition of events send', () => {
     expect(ended).toMatchObject({ code, out: '' })
     expect(server.requests).toHaveLength(1)
     expect(ended.err).toContain(
-      "the event may have been accepted: look with 'parley events list --timeout 0.3 -s sesn_1' before sending again",
+      "the event may have been accepted: look with 'parley events list -s sesn_1' before sending again",
     )
   })
 
