@@ -197,13 +197,14 @@ export class Resumption implements Ending {
 
   #addResumeAfterTask(error: CliError, resume: string[]): CliError {
     const known = { sent: 'yes', retry: 'never' } as const
+    const { inspectCommand } = this.#plan.parts
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { pending, retry = 'never' } = error.details
     // The service refused a reply. The failure keeps its kind.
     if (pending) return error.with({ ...known, consequence: acceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
-      return error.with({ ...known, consequence: undefined, resume })
+      return error.with({ ...known, consequence: `${acceptedText}; its events: ${inspectCommand}`, resume })
     // With an audit, the same command resumes, so a transient failure can be retried.
     const canRetryLater = this.#audit.hasFile && retry !== 'never'
     return explainUnfollowed(error, {
