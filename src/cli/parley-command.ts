@@ -154,7 +154,7 @@ export class ParleyCommand extends Command {
         throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
       if (value.length > 1 && value.startsWith('-')) {
         throw usageError(
-          `${word}: a value that begins with a hyphen must be attached: ${option.long}='${value}'`,
+          `${word} needs a value; attach one that begins with a hyphen: ${option.long}='${value}'`,
         )
       }
     }

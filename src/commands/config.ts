@@ -18,7 +18,13 @@ import {
   readProfile,
   unknownProfileError,
 } from '../settings/profiles.ts'
-import { type Candidate, chooseValues, findValueProblem, formatProfileFlag } from '../settings/resolve.ts'
+import {
+  type Candidate,
+  chooseValues,
+  findValueProblem,
+  formatProfileFlag,
+  nameValue,
+} from '../settings/resolve.ts'
 import {
   findSetting,
   formatValue,
@@ -103,7 +109,9 @@ export const configCommands = {
       const text = isRead ? await context.endings.during({ words: () => 'nothing was changed' }, read) : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined)
-        throw usageError(`${name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`)
+        throw usageError(
+          `${isRead ? name : nameValue(name, text)} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
+        )
       const unknown = name === 'betas' && validate ? findUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
@@ -253,8 +261,11 @@ function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
   const { input, host, cleanups } = context
-  if (input.stdinKind !== 'terminal') return input.readText('-', name)
+  const piped = input.stdinKind === 'terminal' ? '' : await input.readText('-', name)
+  if (piped !== '') return piped
   if (!isSecret(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
+  if (input.stdinKind !== 'terminal')
+    throw usageError(`${name}: stdin is empty. Run the command on a terminal, or with < FILE`)
   const { withPrompter } = await import('../io/question.ts')
   return withPrompter({ ...host, cleanups }, (prompter) =>
     prompter.prompt(`${name} (not shown): `, { isHidden: true }),

@@ -110,6 +110,7 @@ async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string>
   if (input.stdinKind === 'terminal')
     throw usageError('no prompt: give one as words, through a pipe, or with -i FILE')
   const text = await input.readText('-', 'the prompt', { kinds: fileKinds })
-  if (text.trim() === '') throw usageError('no prompt: stdin is empty, and no words were given')
+  if (text.trim() === '')
+    throw usageError('no prompt: stdin is empty; give one as words, through a pipe, or with -i FILE')
   return text
 }

@@ -28,9 +28,8 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   const quoted = shorten(prompt)
   const isBrief = quoted === prompt && !promptText.includes('\n')
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
-  const prose = isBrief
-    ? `${greeting} You said: “${quoted}”. ${notice}`
-    : formatLongAnswer({ quoted, model, inputTokens })
+  const said = quoted === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quoted}”.`
+  const prose = isBrief ? `${greeting} ${said} ${notice}` : formatLongAnswer({ quoted, model, inputTokens })
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = fixed ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4

@@ -196,7 +196,7 @@ async function readCreateBody(
     ...(isMissing(body.environment_id) ? ['--environment ID'] : []),
   ]
   if (missing.length > 0)
-    throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the field`)
+    throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the fields`)
   const { CreateSession } = await import('../wire/sessions/session-requests.ts')
   const parsed = CreateSession.safeParse(body)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))

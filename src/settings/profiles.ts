@@ -86,7 +86,8 @@ export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
 export function unknownProfileError(file: ProfileFile, name: string): CliError {
   const names = listProfileNames(file)
   const known = `there is ${names.join(', ')}`
-  return new CliError('credentials', `unknown profile '${name}'${didYouMean(name, names)}: ${known}`)
+  const way = `'parley config init --profile NAME' sets up another`
+  return new CliError('credentials', `unknown profile '${name}'${didYouMean(name, names)}: ${known}. ${way}`)
 }
 
 export type ProfileValues = Record<string, unknown>

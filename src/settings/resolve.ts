@@ -50,8 +50,8 @@ export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettin
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
- * Finds the value of every setting. Throws a `CliError` that names the source of an invalid value, never the
- * value.
+ * Finds the value of every setting. Throws a `CliError` that names the source of an invalid value, and the
+ * value of a flag: any other value may be a secret that was mistaken for a setting.
  */
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}
@@ -112,11 +112,20 @@ export const findValueProblem = ({
 }: Pick<Candidate, 'setting' | 'value'>): string | undefined =>
   getSchema(setting).safeParse(value).error?.issues[0]?.message
 
-/** Parses a value. Throws a `CliError` that names the source of an invalid value, never the value. */
+/** Names a value in a message. Omits a value that may contain a password. */
+export const nameValue = (name: string, value: string): string =>
+  /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
+
+/** Parses a value. Throws a `CliError` that names the source of an invalid value, and the value of a flag. */
 function parseValue({ setting, value, origin: { source, name } }: Candidate): unknown {
   const parsed = getSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
-  const place = source === 'profile' ? `'${setting}' in ${name}` : name
+  const place = {
+    profile: `'${setting}' in ${name}`,
+    flag: nameValue(name, String(value)),
+    environment: name,
+    default: name,
+  }[source]
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'
   throw new CliError(kind, `${place} ${parsed.error.issues[0]?.message}`)

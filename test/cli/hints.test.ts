@@ -52,9 +52,13 @@ test.each([
   ['events send hi --attachment p.pdf', '-f FILE adds a file'],
   ['chat hi --key canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['events list --key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
+  ['chat hi --output-format json', "--raw prints the service's JSON"],
+  ['chat hi --no-color', '--color never'],
+  ['chat hi --url https://a.test', "--base-url URL sets the gateway's address"],
+  ['events run hi --system-prompt x', '--system TEXT'],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
-  ['config list --json', 'of commands that ask a service'],
+  ['config list --json', 'in commands that call a service'],
   ['serve -c', 'chat --thread FILE'],
   ['chat hi --seed 5', '--set PATH=VALUE sets any field'],
   ['events -s s1 list', '-s ID, after the name of a command, names a session'],
@@ -101,6 +105,26 @@ test.each([
   },
 )
 
+test('the message for an unknown profile names the command that sets one up', async () => {
+  const { code, err } = await run(['chat', 'hi', '--profile', 'nope'])
+  expect(code).toBe(3)
+  expect(err).toBe(
+    "parley: unknown profile 'nope': there is demo. 'parley config init --profile NAME' sets up another\n",
+  )
+})
+
+test('the message for an invalid address omits a value that may contain a password', async () => {
+  for (const value of ['canary@a.test', 'a.test/?key=canary', 'a.test#canary']) {
+    for (const argv of [
+      ['chat', 'hi', '--base-url', value],
+      ['config', 'set', 'baseUrl', value],
+    ]) {
+      const { err } = await run(argv)
+      expect(err).toMatch(/^parley: (--base-url|baseUrl) must begin with /)
+    }
+  }
+})
+
 test('P62: the message for the unknown command events wait names events follow', async () => {
   expect(await usageError(['events', 'wait'])).toContain("'parley events follow'")
 })
@@ -138,6 +162,12 @@ test.each([
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [['events', 'list', '--order'], '--order needs a value: asc or desc'],
   [['chat', 'hi', '-m'], '--model needs a value'],
+  [['chat', 'hi', '-m', '--raw'], "-m needs a value; attach one that begins with a hyphen: --model='--raw'"],
+  [['config', 'set', 'baseUrl'], 'baseUrl needs a value: parley config set baseUrl VALUE'],
+  [
+    ['config', 'set', 'accessToken'],
+    'accessToken: stdin is empty. Run the command on a terminal, or with < FILE',
+  ],
 ])('the message for a missing argument names its choices: %j', async (argv, message) => {
   expect(await usageError(argv)).toEqual(
     typeof message === 'string' ? message : expect.stringMatching(message),

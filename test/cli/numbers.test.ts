@@ -109,8 +109,8 @@ describe('numeric options of parley', () => {
   test.each([
     ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
     ['events list -s s --limit', '1.5', 'not a whole number of 1 or more'],
-    ['chat x --retries', '1.5', '--retries must be a whole number'],
-    ['chat x --retries', long, '--retries must be at most 100'],
+    ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
+    ['chat x --retries', long, ': must be at most 100'],
   ])(
     'parley exits with 2 for an invalid number of one of its own options: %s %s',
     async (command, value, expectedText) => {

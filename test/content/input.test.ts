@@ -367,7 +367,7 @@ describe('invalid input', () => {
       ['chat', 'x', '--timeout', 'soon'],
       undefined,
       2,
-      '--timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
+      '--timeout soon: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
     ],
     [
       'a base URL for the demo profile',
@@ -406,9 +406,15 @@ describe('invalid input', () => {
       ['chat', 'x', '--base-url', 'gateway.test'],
       undefined,
       3,
-      '--base-url must begin with',
+      '--base-url gateway.test: must begin with',
     ],
-    ['an ftp URL', ['chat', 'x', '--base-url', 'ftp://a.test'], undefined, 3, '--base-url must begin with'],
+    [
+      'an ftp URL',
+      ['chat', 'x', '--base-url', 'ftp://a.test'],
+      undefined,
+      3,
+      '--base-url ftp://a.test: must begin with',
+    ],
     [
       'a URL with a query',
       ['chat', 'x', '--base-url', 'https://a.test/?b'],

@@ -45,6 +45,14 @@ describe('prompt that asks for an answer in 3 parts', () => {
   })
 })
 
+test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(
+  'the demo profile names the missing field of a body without text: %s',
+  async (stdin) => {
+    const { out } = await run(['chat', '--profile', 'demo'], { stdin, exchange: 'network' })
+    expect(out).toContain('The body has no text in contents[].parts[].text.')
+  },
+)
+
 test('serve --answer answers each line of a batch', async () => {
   const exchange = createEmulator({ answer: 'yes' })
   const { out, code } = await run(['chat', '--batch', '-'], { exchange, stdin: '"a"\n"b"\n' })

@@ -48,7 +48,9 @@ faults('P: durations and yes-or-no settings', [
       ...refused,
       name: `P50: rejects ${JSON.stringify(value)} as a duration`,
       argv: [...chat, `--timeout=${value}`],
-      err: ['parley: --timeout must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n'],
+      err: [
+        `parley: --timeout${value && ` ${value}:`} must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n`,
+      ],
     }),
   ),
   {

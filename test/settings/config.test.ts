@@ -70,7 +70,7 @@ describe('values that cannot work', () => {
       const ended = await run(['config', 'set', name, typed], { env })
       expect(ended).toMatchObject({ code: 2, out: '' })
       expect(ended.err).toBe(
-        `parley: ${name} must end before the path of a call, which parley adds: ${base}\n`,
+        `parley: ${name} ${typed}: must end before the path of a call, which parley adds: ${base}\n`,
       )
     },
   )

@@ -73,7 +73,8 @@ const EventParameters = z.lazily(() =>
         if (typeof input !== 'object' || input === null) return 'must be an object'
         const { type } = input as { type?: unknown }
         if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
-        return `unknown event type '${type}'${didYouMean(type, sentTypes)}`
+        const hint = didYouMean(type, sentTypes) || ": 'parley help event-types' lists those of clients"
+        return `unknown event type '${type}'${hint}`
       },
     },
   ),
