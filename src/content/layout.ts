@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { type AnswerPrinter, createAnswerPrinter } from '../io/answer-printer.ts'
 import type { MarkdownOptions } from '../io/markdown/printer.ts'
 import type { PendingSpinner } from '../io/spinner.ts'
-import { takesHyperlinks, wantsColour } from '../io/style.ts'
+import { wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
@@ -21,8 +21,7 @@ export async function createPrinter(
 ): Promise<AnswerPrinter> {
   if (!isMarkdown) return createAnswerPrinter(output)
   const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
-  const links = isColoured && output.isTerminal && takesHyperlinks(host.env) ? 'hyperlink' : 'address'
   const columns = () => host.stdout.columns || Infinity
-  const options: MarkdownOptions = { columns, isColoured, links, waiting }
+  const options: MarkdownOptions = { columns, isColoured, waiting }
   return new (await loadMarkdown()).MarkdownPrinter(output, options)
 }

@@ -4,8 +4,6 @@ import { measureColumns } from './width.ts'
 export interface Span {
   text: string
   sgr: string
-  /** Address of a hyperlink, if the terminal shows hyperlinks. */
-  target?: string
 }
 
 /** A line without line breaks. */
@@ -26,16 +24,15 @@ export const styles = {
 
 export const getText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
-/** Formats spans as text. Each span resets its style and link, so the text can be cut anywhere. */
+/** Formats spans as text. Each span resets its style, so the text can be cut anywhere. */
 export function paint(line: StyledLine, isColoured: boolean): string {
   if (!isColoured) return getText(line)
   let painted = ''
   for (let at = 0; at < line.length; ) {
-    const { sgr, target } = line[at] as Span
+    const { sgr } = line[at] as Span
     let text = ''
-    while (line[at]?.sgr === sgr && line[at]?.target === target) text += line[at++]?.text
-    const shown = sgr === '' || text === '' ? text : `\x1b[${sgr}m${text}\x1b[0m`
-    painted += target === undefined ? shown : `\x1b]8;;${target}\x1b\\${shown}\x1b]8;;\x1b\\`
+    while (line[at]?.sgr === sgr) text += line[at++]?.text
+    painted += sgr === '' || text === '' ? text : `\x1b[${sgr}m${text}\x1b[0m`
   }
   return painted
 }

@@ -23,20 +23,6 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
-/** Returns whether the terminal supports hyperlinks (OSC 8), by the environment. */
-export function takesHyperlinks(env: Readonly<Record<string, string | undefined>>): boolean {
-  if (env.FORCE_HYPERLINK !== undefined) return env.FORCE_HYPERLINK !== '0'
-  // tmux and screen hide the terminal, and not all of their versions forward links. So no link is printed
-  // there.
-  if (env.TMUX || env.STY || env.TERM === 'dumb') return false
-  return (
-    /^(iTerm\.app|WezTerm|vscode|ghostty|Hyper|mintty|rio|zed)$/.test(env.TERM_PROGRAM ?? '') ||
-    /^(xterm-kitty|xterm-ghostty|alacritty|foot|contour)$/.test(env.TERM ?? '') ||
-    Boolean(env.WT_SESSION || env.KONSOLE_VERSION || env.KITTY_WINDOW_ID || env.DOMTERM) ||
-    Number(env.VTE_VERSION) >= 5000
-  )
-}
-
 /** Returns the styles. Loads chalk only if colours are on. */
 export async function createStyle(...wish: Parameters<typeof wantsColour>): Promise<Style> {
   if (!wantsColour(...wish)) return plain

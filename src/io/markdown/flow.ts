@@ -1,5 +1,5 @@
 import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
-import { type LinkStyle, readLines } from './inline.ts'
+import { readLines } from './inline.ts'
 import { blanks, type Page } from './page.ts'
 import { SegmentCutter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
@@ -12,7 +12,6 @@ export interface TextFlowLayout {
   indent: number
   /** Width of a row, without its indentation. */
   columns(): number
-  links: LinkStyle
 }
 
 /** Prints a paragraph word by word while its text arrives. */
@@ -49,7 +48,7 @@ export class TextFlow {
     if (breaksRow && this.#lastText !== undefined) this.#endRow()
     if (text.trimEnd() === '') return
     const tokens = special.test(text) ? readInlineTokens(text) : [{ type: 'text', raw: text }]
-    for (const [index, line] of readLines(tokens, '', this.#space.links).entries()) {
+    for (const [index, line] of readLines(tokens, '').entries()) {
       // A paragraph does not begin with an empty row.
       if (index > 0 && !this.#isEmpty) this.#endRow()
       this.#place(line, index > 0 || breaksRow ? '' : before.replaceAll('\t', '    '))

@@ -1,7 +1,7 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { findHighlighter, type Highlight } from './highlighter.ts'
-import { type LinkStyle, readLines, trimEnd } from './inline.ts'
+import { readLines, trimEnd } from './inline.ts'
 import { countIndent, type FencedCode, maxBlockLength } from './source.ts'
 import { layOutTable } from './table.ts'
 
@@ -9,7 +9,6 @@ import { layOutTable } from './table.ts'
 export interface LayoutSpace {
   /** Infinity in a pipe. */
   columns: number
-  links: LinkStyle
   /** Number of quotes and list items around the block. */
   depth: number
 }
@@ -43,9 +42,9 @@ export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): Styl
 const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 
 function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
-  const { columns, links, depth } = space
+  const { columns, depth } = space
   const wrapAll = (inner: readonly Token[], sgr: string) =>
-    readLines(inner, sgr, links).flatMap((line) => wrapLine(line, columns))
+    readLines(inner, sgr).flatMap((line) => wrapLine(line, columns))
   switch (token.type) {
     case 'heading':
       return wrapAll(token.tokens, styles.headings[token.depth - 1] ?? styles.bold)
@@ -67,7 +66,7 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
         return index < token.items.length - 1 && endsWithBlankLine(item.raw) ? [...lines, []] : lines
       })
     case 'table':
-      return layOutTable(token.raw, space)
+      return layOutTable(token.raw, columns)
     case 'html':
       return layOutVerbatim(token.raw).filter((line) => !/^<br\s*\/?>$/i.test(getText(line).trim()))
   }

@@ -3,7 +3,6 @@ import type { Output } from '../output.ts'
 import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import { TextFlow } from './flow.ts'
-import type { LinkStyle } from './inline.ts'
 import { getBullet, layOutBlocks, layOutFencedLine, layOutVerbatim, maxDepth } from './layout.ts'
 import { type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
 import { blanks, Page } from './page.ts'
@@ -23,7 +22,6 @@ export interface MarkdownOptions {
   /** The terminal's current width, or Infinity in a pipe. */
   columns(): number
   isColoured: boolean
-  links: LinkStyle
   /** Shown while a block is incomplete. */
   waiting?: PendingSpinner | undefined
 }
@@ -292,14 +290,12 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 
   #takeText(text: string): void {
-    const { links } = this.#options
     const indent = this.#indent
     this.#flow ??= new TextFlow({
       page: this.#page,
       lead: this.#takeLead(),
       indent,
       columns: () => this.#countColumns(),
-      links,
     })
     this.#flow.add(text)
   }
@@ -310,8 +306,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 
   #layOut(text: string): void {
-    const { links } = this.#options
-    const space = { columns: this.#countColumns(), links, depth: this.#items.length }
+    const space = { columns: this.#countColumns(), depth: this.#items.length }
     this.#print(layOutBlocks(readTokens(text), space))
   }
 
@@ -323,8 +318,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 
   #layOutTable({ text, isHeaderPrinted = false }: HeldBlock): void {
-    const space = { columns: this.#countColumns(), links: this.#options.links }
-    this.#print(layOutTable(text, space, isHeaderPrinted))
+    this.#print(layOutTable(text, this.#countColumns(), isHeaderPrinted))
   }
 
   /** Returns the width for text in the open list items. */

@@ -1,5 +1,5 @@
 import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
-import { type LinkStyle, readLines, trimEnd } from './inline.ts'
+import { readLines, trimEnd } from './inline.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
 /** Maximum length of a table that is laid out as a whole, in characters. */
@@ -23,16 +23,12 @@ export const isDelimiterRow = (line: string): boolean =>
  * Lays out the source of a table. Rows may have fewer or more cells than the header. If the columns do not
  * fit, each cell gets its own line. A header that was printed before is omitted.
  */
-export function layOutTable(
-  source: string,
-  { columns, links }: { columns: number; links: LinkStyle },
-  isHeaderPrinted = false,
-): StyledLine[] {
+export function layOutTable(source: string, columns: number, isHeaderPrinted = false): StyledLine[] {
   const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
   const delimiters = splitCells(delimiter)
   const readRow = (line: string, sgr: string) =>
     splitRow(line, delimiters.length).map((cell) =>
-      cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr, links),
+      cell.length > maxBlockLength ? [[{ text: cell, sgr }]] : readLines(readInlineTokens(cell), sgr),
     )
   const rows = [readRow(header, styles.bold), ...lines.map((line) => readRow(line, ''))]
   const widths = findWidths(rows, Math.min(columns, maxTableColumns), columns === Infinity)

@@ -15,7 +15,6 @@ function open(columns = Number.POSITIVE_INFINITY) {
   }
   const printer = new MarkdownPrinter(output, {
     isColoured: false,
-    links: 'address',
     columns: () => columns,
     waiting: { show: (text) => void spinners.push(text), stop() {}, over: (each) => each },
   })
