@@ -55,7 +55,7 @@ describe('HTML in Markdown', () => {
     ['a\n\n<br>\n\nb', 'a\n\nb\n'],
     ['- a<br/>b', '• a\n  b\n'],
     ['&lt;b&gt; &amp;amp; &quot;x&quot; &#39;y&#x27; &mdash; &hellip; &rarr;', '<b> &amp; "x" \'y\' — … →\n'],
-    ['&eacute;&Omega;&omega;&szlig;&nbsp;x&yuml;&copy;', 'éΩωß\u00a0xÿ©\n'],
+    ['x&nbsp;&copy; &eacute;&Omega;', 'x\u00a0© &eacute;&Omega;\n'],
     ['&#128512; &#x1F600; `&lt;` \\&lt;', '😀 😀 &lt; &lt;\n'],
     ['**&lt;** [a&amp;b](https://c.d/?e&amp;f=1)', '< a&b (https://c.d/?e&f=1)\n'],
     ['https://a.b/?c=1&amp;d=2', 'https://a.b/?c=1&d=2\n'],
