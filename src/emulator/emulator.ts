@@ -83,7 +83,7 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
     listSessions: ({ query }) => sessions.describeAll(query),
     sendEvents: ({ session, body }) => sessions.send(session, body),
     listEvents: ({ session, query }) => sessions.list(session, query),
-    followEvents: ({ session, headers }) => sessions.follow(session, headers['last-event-id']),
+    followEvents: ({ session }) => sessions.follow(session),
   }
 }
 

@@ -24,8 +24,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   let endedInCr = false
   let event = ''
   let data: string | undefined
-  let id: string | undefined
-  let lastId: string | undefined
   /** Length of the incomplete event, or 0 between events. */
   let size = 0
 
@@ -42,7 +40,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     const start = field.length + 1
     const value = line.slice(line[start] === ' ' ? start + 1 : start)
     if (field === 'event') event = value
-    else if (field === 'id') id = value
     else if (field === 'data') addData(value)
     else if (field !== '' && (bare.isInside() || /^\s*\{/.test(line))) readBareValue(line)
   }
@@ -66,7 +63,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
 
   function dispatch(): void {
     if (data !== undefined) events.push({ event, data })
-    lastId = id
     event = ''
     data = undefined
   }
@@ -97,8 +93,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
       readLines(text.decode(bytes, { stream: true }))
       return events.splice(0)
     },
-    /** Returns the last `id:` of a complete event. A new connection can resume there. */
-    lastId: () => lastId,
     /** Returns true if no line or event is incomplete. */
     isBetween: () => waiting === 0 && size === 0,
     /** Returns the events that the last line completes, and the incomplete event (`torn`). */

@@ -61,23 +61,6 @@ describe('documented behavior of the services', () => {
     expect(after).toContain('user.interrupt')
   })
 
-  test('W21: an emulated stream continues after Last-Event-ID', async () => {
-    const { ask, send, watch } = emulate()
-    const first = await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('one')))
-    const ids = [...first.matchAll(/^id: (.*)$/gm)].map(([, id]) => id ?? '')
-    expect(ids).toHaveLength(JSON.parse((await ask('GET', events)).text).data.length)
-    const { body, close } = await send('GET', `${events}/stream`, undefined, {
-      'last-event-id': ids[2] ?? '',
-    })
-    let text = ''
-    for await (const chunk of body) {
-      text += Buffer.from(chunk)
-      if (text.includes('end_turn')) break
-    }
-    close()
-    expect([...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => id)).toEqual(ids.slice(3))
-  })
-
   test.each([
     ['GET', '/nowhere', 404],
     ['DELETE', events, 404],

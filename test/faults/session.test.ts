@@ -680,21 +680,6 @@ faultsInside('Y: errors in a stream', [
     },
     { out: ended, reqs: expect.any(Number), err: ['ended with an error: come back; trying again'] },
   ),
-  follows(
-    'Y101: sends the last event id of a stream with the next connection',
-    {
-      lists: [list(message0)],
-      stream: streams(`id: 7\n${event(say('a', 'one'))}id: 8\n\n`, `id: 9\n${event(done('i1'))}`),
-    },
-    {
-      out: `one\n${ended}`,
-      reqs: expect.any(Number),
-      check: ({ server }) =>
-        expect(
-          server.requests.filter(isStream).map((request) => /last-event-id: .*/i.exec(request)?.[0]),
-        ).toEqual([undefined, 'Last-Event-ID: 8']),
-    },
-  ),
 ])
 
 faultsInside('Y: empty sessions', [

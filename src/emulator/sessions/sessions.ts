@@ -80,12 +80,10 @@ export class Sessions {
     })
   }
 
-  /** Streams events from now on, or after the reader's last event, until the reader closes the connection. */
-  follow(id: string, last: string | undefined): EmulatedResponse {
+  /** Streams events from now on, until the reader closes the connection. */
+  follow(id: string): EmulatedResponse {
     return this.#with(id, (session) => {
       const timer = this.#options.store && setInterval(() => this.#refresh(), pollIntervalMs)
-      const known = last === undefined ? -1 : session.events.findIndex((event) => event.id === last)
-      const missed = known < 0 ? [] : session.events.slice(known + 1)
       const news = on(session.newEvents, 'event')
       const close = () => {
         clearInterval(timer)
@@ -95,7 +93,6 @@ export class Sessions {
         try {
           // A first comment shows the client that the stream is open.
           yield ': listening\n\n'
-          for (const event of missed) yield encode(event)
           for await (const [event] of news) yield encode(event)
         } finally {
           close()

@@ -24,7 +24,6 @@ export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
   readonly #decoder: SseDecoder
-  readonly #lastId: string | undefined
   #items: EventItem[] = []
   /** Number of consumed events. */
   #taken = 0
@@ -35,11 +34,10 @@ export class EventStream {
   /** Ends the reader's pause. */
   #resumeReading = () => {}
 
-  constructor(response: OpenResponse, timers: Timers, lastId: string | undefined) {
+  constructor(response: OpenResponse, timers: Timers) {
     this.#decoder = createSseDecoder(createBodyTextDecoder(response.headers['content-type'] ?? ''))
     this.#response = response
     this.#timers = timers
-    this.#lastId = lastId
     void this.#read()
   }
 
@@ -67,11 +65,6 @@ export class EventStream {
     const items = this.#take(this.#items.length)
     if (items.length > 0) this.#wake()
     return items
-  }
-
-  /** Last event id of the stream, if the service sent one. The next connection can resume after it. */
-  get lastId(): string | undefined {
-    return this.#decoder.lastId() ?? this.#lastId
   }
 
   close(): void {
@@ -133,24 +126,14 @@ export async function openEventStream(
   caller: Caller,
   parts: RequestParts,
   timers: Timers,
-  lastId?: string,
 ): Promise<EventStream> {
-  const response = await caller.open(endpoints.followEvents, withLastId(createStreamRequest(parts), lastId))
+  const response = await caller.open(endpoints.followEvents, createStreamRequest(parts))
   const type = response.headers['content-type'] ?? ''
   if (response.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
     throw response.complete(await describeOtherResponse(response, timers))
   }
-  return new EventStream(response, timers, lastId)
+  return new EventStream(response, timers)
 }
-
-/**
- * Adds the header Last-Event-ID to the request. A stream may send any id, so an id that is not a valid header
- * value is left out.
- */
-const withLastId = (parts: RequestParts, lastId: string | undefined): RequestParts =>
-  lastId !== undefined && /^[\x21-\x7e]{1,1000}$/.test(lastId)
-    ? { ...parts, headers: { ...parts.headers, 'Last-Event-ID': lastId } }
-    : parts
 
 async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGenerator<EventItem> {
   const bytes = response.body[Symbol.asyncIterator]()

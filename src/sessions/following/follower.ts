@@ -214,7 +214,7 @@ export class Follower {
 
   #openStream(isSingle: boolean): Promise<EventStream> {
     const { caller, parts, context } = this.#access
-    return openEventStream(caller, { ...parts, isSingle }, context.host.timers, this.#stream?.lastId)
+    return openEventStream(caller, { ...parts, isSingle }, context.host.timers)
   }
 
   #count(items: readonly EventItem[]): void {
