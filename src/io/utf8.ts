@@ -4,16 +4,14 @@ import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error if the text is too long or not UTF-8. The
- * error names the first invalid byte and its line. `advice` explains how to give other content.
+ * error names the first invalid line. `advice` explains how to give other content.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw tooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
-  const invalid = findInvalidByte(bytes)
-  const place = `byte ${invalid}, on line ${findLineNumber(bytes, invalid)}, is not valid`
   const ways = advice === undefined ? utf8Advice(bytes) : `${advice}; ${utf8Advice(bytes)}`
-  throw usageError(`${name}: not UTF-8 text: ${place}; ${ways}`)
+  throw usageError(`${name}: not UTF-8 text on line ${findInvalidLine(bytes)}: ${ways}`)
 }
 
 /** Decodes text. Returns `undefined` if it is too long or not UTF-8. */
@@ -39,21 +37,16 @@ export const isBlank = (bytes: Uint8Array): boolean =>
 export const tooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
-/** Returns the number of the line that contains a byte. */
-const findLineNumber = (bytes: Uint8Array, offset: number): number =>
-  bytes.subarray(0, offset).reduce((line, byte) => (byte === 0x0a ? line + 1 : line), 1)
-
-const step = 64 * 1024
-
-/** Returns the offset of the first byte that is not part of a valid character. */
-function findInvalidByte(bytes: Uint8Array): number {
-  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-  let at = 0
-  for (let start = 0; start < bytes.length; start += step) {
-    for (const char of decoder.decode(bytes.subarray(start, start + step), { stream: true })) {
-      if (char === '\ufffd' && !Buffer.from(char).equals(bytes.subarray(at, at + 3))) return at
-      at += Buffer.byteLength(char)
-    }
+/** Returns the number of the first line that is not UTF-8, from 1. */
+function findInvalidLine(bytes: Uint8Array): number {
+  let line = 1
+  let start = 0
+  for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
+    if (!isUtf8(bytes.subarray(start, end))) return line
+    line++
+    start = end + 1
   }
-  return at
+  return line
 }
+
+const newline = 0x0a

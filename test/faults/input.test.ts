@@ -58,17 +58,17 @@ faults('P: stdin and event input', [
     },
     {
       ...refusedInput,
-      name: `P08: names the byte of stdin that is not UTF-8 (${argv[0]})`,
+      name: `P08: names the line of stdin that is not UTF-8 (${argv[0]})`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
-      err: ['byte 2'],
+      err: ['on line 1'],
     },
     {
       ...refusedInput,
       name: `P08: rejects UTF-16 on stdin (${argv[0]})`,
       argv,
       stdin: Buffer.from('\ufeffab', 'utf16le'),
-      err: ['byte 0'],
+      err: ['on line 1'],
     },
     {
       name: `P11: exits with 11 if stdin is a folder (${argv[0]})`,

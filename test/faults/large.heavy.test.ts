@@ -186,10 +186,10 @@ faultsOnce('P: large input', [
   },
   {
     ...nothing,
-    name: 'P22: names the position of an invalid byte after 20 MB of text',
+    name: 'P22: names the line of an invalid byte after 20 MB of text',
     argv: ['chat'],
-    stdin: Buffer.concat([Buffer.from('é'.repeat(10_000_001)), Buffer.from('\xc3x', 'latin1')]),
-    err: ['stdin: not UTF-8 text: byte 20000002, on line 1, is not valid'],
+    stdin: Buffer.concat([Buffer.from(`${'é'.repeat(10_000_000)}\n`), Buffer.from('\xc3x', 'latin1')]),
+    err: ['stdin: not UTF-8 text on line 2'],
   },
   ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
     (command): Row => ({
