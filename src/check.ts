@@ -1,19 +1,14 @@
 import type { Context } from './context.ts'
 import { asFailure, CliError } from './errors.ts'
-import { assignFields } from './gateway/body-flags.ts'
-import { openAnswerPrinting } from './gateway/chat/answer.ts'
-import { buildChatRequest, chooseModel } from './gateway/chat/chat.ts'
+import { chooseModel } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
-import type { Output } from './io/output.ts'
-import { agrees, type Prompter, withPrompter } from './io/question.ts'
+import { agrees, type Prompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { createSessionRequestParts } from './sessions/session.ts'
-import { addProfileValue, changeProfile, demoName } from './settings/profiles.ts'
 import {
   computeDeadline,
-  findSecretOrigin,
   formatProfileFlag,
   type ResolvedSettings,
   readSettings,
@@ -25,27 +20,14 @@ import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
 import { createResponseError } from './wire/problem/problem.ts'
 
-export interface CheckOptions {
-  /**
-   * Also sends two short prompts, which cost a few tokens. If `undefined`, parley asks a person at a
-   * terminal.
-   */
-  ask?: boolean | undefined
-  session?: string | undefined
-}
-
 /** Maximum silence of a service, in seconds. */
 const maxSilenceSeconds = 30
 
 /**
- * Tries both services of the profile and prints one line for each. Returns whether the gateway streamed.
- * Throws the first failure, or a `CliError` of kind `credentials` if no address is set.
+ * Tries both services of the profile without cost and prints one line for each. Throws the first failure, or a
+ * `CliError` of kind `credentials` if no address is set.
  */
-export async function checkProfile(
-  context: Context,
-  { ask, session }: CheckOptions,
-  questioner?: Prompter,
-): Promise<boolean> {
+export async function checkProfile(context: Context, session?: string): Promise<void> {
   const settings = await readSettings(context)
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
@@ -53,8 +35,7 @@ export async function checkProfile(
     const what = 'neither the gateway nor the session service has an address'
     throw new CliError('credentials', `${what}: ${ways}`)
   }
-  const mayCost = ask ?? (await mayAsk(context, settings, questioner))
-  // The time that a person takes to answer must not reduce the time for the check.
+  // The time that a person took for the answers of `config init` must not reduce the time for the check.
   context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
   // A `--timeout` flag is used as given. Any other timeout is limited, because it is meant for long answers.
   const isOwn = origins.timeout?.source === 'flag'
@@ -75,16 +56,10 @@ export async function checkProfile(
     const clean = oneLine(context.secrets.redact(result), 2000)
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
   }
-  let streams = false
   await check('gateway', 'baseUrl', async () => {
-    if (!mayCost) {
-      const status = await tryModel(settings, caller)
-      return `reachable: the token was not refused (${status}); 'parley config check${formatProfileFlag(settings)} --ask' asks the model, for up to ${maxTokens} tokens`
-    }
-    await tryChat(context, settings, caller, false)
-    const type = await tryChat(context, settings, caller, true)
-    streams = /^text\/event-stream\b/i.test(type)
-    return describeStreaming(settings, streams)
+    const status = await tryModel(settings, caller)
+    const chat = `parley chat${formatProfileFlag(settings)} 'Say hello'`
+    return `reachable: the token was not refused (${status}); to ask the model: ${chat}`
   })
   await check('session service', 'agentsUrl', async () => {
     const named = session || context.host.env.PARLEY_SESSION
@@ -96,19 +71,6 @@ export async function checkProfile(
     }
   })
   if (first) throw first
-  return streams
-}
-
-/** Maximum length of each answer, in tokens. */
-const maxAnswerTokens = 16
-
-const maxTokens = 2 * maxAnswerTokens
-
-/** Builds a chat request that costs little. */
-function buildTrial({ values }: ResolvedSettings, stream: boolean) {
-  const fields = assignFields({ maxOutputTokens: `${maxAnswerTokens}` })
-  const body = { turn: [{ text: 'Say hello.' }], fields, assignments: [] }
-  return buildChatRequest(body, { stream }, values)
 }
 
 /**
@@ -135,31 +97,6 @@ async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<n
   }
 }
 
-const silent: Output = { isTerminal: false, async write() {}, async flush() {} }
-
-/**
- * Sends a short prompt like `chat` and prints nothing. A cut or empty answer is accepted. Returns the content
- * type. Throws a `CliError`.
- */
-async function tryChat(
-  context: Context,
-  settings: ResolvedSettings,
-  caller: Caller,
-  isStreamed: boolean,
-): Promise<string> {
-  const { endpoint, parts } = await buildTrial(settings, isStreamed)
-  return caller.call(endpoint, parts, async (response) => {
-    const quiet = { ...context, output: silent }
-    const printing = await openAnswerPrinting(quiet, { isStreamed, requirement: 'anything' })
-    try {
-      await printing.read(response)
-    } finally {
-      printing.close()
-    }
-    return response.headers['content-type'] ?? ''
-  })
-}
-
 /**
  * Lists one event of the session, or one session if `session` is `undefined`. Throws a `CliError`, also if
  * the answer is not a list.
@@ -179,14 +116,6 @@ async function tryList(
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
     readPage(decodeBodyText(await readBody(body), headers['content-type']), 'the list'),
   )
-}
-
-function describeStreaming(settings: ResolvedSettings, streams: boolean): string {
-  const { streamVia, stream } = settings.values
-  const how = `${streams ? 'streams' : 'does not stream'} with streamVia=${streamVia}`
-  const isOffered = streams && !stream && settings.profile.name !== demoName
-  const way = `; 'parley config set${formatProfileFlag(settings)} stream true' makes every chat stream`
-  return `ok: the model answered, and ${how}${isOffered ? way : ''}`
 }
 
 /**
@@ -210,28 +139,7 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
 }
 
-/**
- * Asks a person at a terminal whether parley may send paid requests. Returns false without a question if the
- * gateway has no address or no token.
- */
-async function mayAsk(
-  { host, flags, input, cleanups, messages }: Context,
-  settings: ResolvedSettings,
-  questioner: Prompter | undefined,
-): Promise<boolean> {
-  if (settings.values.baseUrl === undefined || !findSecretOrigin(settings, 'gateway')) return false
-  const question = `Ask the model, too? That is two short questions, up to ${maxTokens} tokens. [y/N]`
-  const ask = (asker: Prompter) => agrees(asker, messages.wrap(question))
-  if (questioner) return ask(questioner)
-  const isAtTerminal = input.stdinKind === 'terminal' && host.stderr.isTerminal && !flags.quiet
-  return isAtTerminal && withPrompter({ ...host, cleanups }, ask)
-}
-
-/** Offers to check the profile and, if the gateway streams, to stream every chat. */
+/** Offers to check the profile. */
 export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
-  if (!(await agrees(questioner, 'Check it now? [Y/n]', true))) return
-  const { values, profile } = await readSettings(context)
-  const streams = await checkProfile(context, {}, questioner)
-  if (streams && !values.stream && (await agrees(questioner, 'Print every chat as it arrives? [Y/n]', true)))
-    await changeProfile(context, (current) => addProfileValue(current, 'stream', true), profile.name)
+  if (await agrees(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
 }

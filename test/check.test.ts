@@ -6,7 +6,6 @@ import { createEmulator } from '../src/emulator/emulator.ts'
 import { makeCertificate } from './faults/certificates.ts'
 import { answering, credentials, message, run, temporaryFolder } from './harness/run.ts'
 import { pointedAt, response, type Script, serve } from './harness/server.ts'
-import { typeAtTerminal } from './harness/typing.ts'
 
 const check = ['config', 'check']
 const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
@@ -22,22 +21,17 @@ const resultsOf = (out: string): Record<string, string> =>
       .map((line) => line.split(/: (.*)/s, 2) as [string, string]),
   )
 
-/** Creates a script with one response for each kind of request: lists, the model, and chats. */
+/** Creates a script with one response for each kind of request: lists and the model. */
 const answer =
-  ({
-    list = response(page),
-    chat = response(message('Hello')),
-    model = response('{}', '404 No'),
-  } = {}): Script =>
+  ({ list = response(page), model = response('{}', '404 No') } = {}): Script =>
   (socket: Socket, request) => {
-    if (request.startsWith('POST')) return void socket.end(chat)
     socket.end(request.startsWith('GET /alpha_cli/') ? model : list)
   }
 
 const reachable = (status = 404) =>
-  `reachable: the token was not refused (${status}); 'parley config check --ask' asks the model, for up to 32 tokens`
+  `reachable: the token was not refused (${status}); to ask the model: parley chat 'Say hello'`
 
-test('config check without --ask sends no paid request and prints a line for each service', async () => {
+test('config check sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())
   const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
   expect(ended).toMatchObject({ code: 0, err: '' })
@@ -201,59 +195,10 @@ test.each<[string, string[], Record<string, string>]>([
   await server.close()
 })
 
-test('config check --ask sends two requests of at most 16 tokens: one plain, one streamed', async () => {
-  const requests: string[] = []
-  const chunk = { candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }] }
-  const exchange = async (request: { url: string; body?: Uint8Array }) => {
-    const isStream = request.url.includes('stream')
-    requests.push(request.url)
-    expect(JSON.parse(Buffer.from(request.body ?? []).toString()).generationConfig).toEqual({
-      maxOutputTokens: 16,
-    })
-    const body = isStream ? `data: ${JSON.stringify(chunk)}\n\n` : message('Hi')
-    const headers = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
-    return answering(body, { headers })(request as never)
-  }
-  const ended = await run([...check, '--ask', '--stream-via', 'path'], {
-    exchange,
-    env: { PARLEY_AGENTS_URL: '' },
-    stdin: '',
-  })
-  expect(ended).toMatchObject({ code: 0, err: '' })
-  expect(requests).toEqual([
-    'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent',
-    'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:streamGenerateContent?alt=sse',
-  ])
-  expect(resultsOf(ended.out).gateway).toBe(
-    "ok: the model answered, and streams with streamVia=path; 'parley config set stream true' makes every chat stream",
-  )
-  expect(ended.out).not.toContain('Hi')
-})
-
-test.each([
-  ['cut off', message('Hel', { stop_reason: 'max_tokens' })],
-  ['empty', message('', { content: [] })],
-  ['without text', '{"candidates":[{"finishReason":"MAX_TOKENS"}]}'],
-])(
-  'config check --ask accepts an answer that is %s, and reports if the answer is not streamed',
-  async (_, body) => {
-    const ended = await run([...check, '--ask'], {
-      exchange: answering(body),
-      env: { PARLEY_AGENTS_URL: '' },
-      stdin: '',
-    })
-    expect(ended.err).toBe('')
-    expect(ended.code).toBe(0)
-    expect(resultsOf(ended.out).gateway).toBe(
-      'ok: the model answered, and does not stream with streamVia=query',
-    )
-  },
-)
-
-test('C29: config check reports a refused token and sends no second request to its service', async () => {
-  const server = await serve(answer({ chat: refusing }))
+test('C29: config check reports a refused token, also with --errors json', async () => {
+  const server = await serve(answer({ model: refusing }))
   const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
-  const ended = await run([...check, '--ask', '--errors', 'json'], world)
+  const ended = await run([...check, '--errors', 'json'], world)
   expect(ended.code).toBe(3)
   expect(resultsOf(ended.out).gateway).toMatch(
     /^failed: the gateway answered 401 No: no; the refused secret is from PARLEY_ACCESS_TOKEN/,
@@ -264,7 +209,6 @@ test('C29: config check reports a refused token and sends no second request to i
     status: 401,
     message: 'gateway: the gateway answered 401 No',
   })
-  expect(server.requests.filter((request) => request.startsWith('POST'))).toHaveLength(1)
   await server.close()
 })
 
@@ -273,7 +217,7 @@ test('C29: config check tries both services, and the first failure decides the e
   await closed.close()
   const server = await serve(answer({ list: refusing }))
   const env = { ...pointedAt(server), PARLEY_BASE_URL: closed.url }
-  const ended = await run([...check, '-s', 's', '--ask', '--retries', '0'], {
+  const ended = await run([...check, '-s', 's', '--retries', '0'], {
     env,
     exchange: 'network',
     stdin: '',
@@ -290,7 +234,7 @@ test('C29: config check names an unknown host and the command that shows its sou
   const env = { PARLEY_CONFIG_DIR: cwd, PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
   const profiles = { work: { baseUrl: 'https://no-such-host.invalid', accessToken: 't0123456' } }
   writeFileSync(join(cwd, 'config.json'), JSON.stringify({ profiles }), { mode: 0o600 })
-  const argv = [...check, '--ask', '--profile', 'work']
+  const argv = [...check, '--profile', 'work']
   const ended = await run(argv, { env, exchange: 'network', stdin: '' })
   expect(ended.code).toBe(9)
   expect(resultsOf(ended.out)).toEqual({
@@ -348,14 +292,11 @@ test.each([
     /^failed: PARLEY_BASE_URL: plain http to gateway\.test would not be encrypted/,
     3,
   ],
-])(
-  'C29: config check without --ask fails if a chat could not send its token: %j (needs sh)',
-  async (env, result, code) => {
-    const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
-    expect(ended).toMatchObject({ code, requests: [] })
-    expect(resultsOf(ended.out).gateway).toMatch(result)
-  },
-)
+])('C29: config check fails if a chat could not send its token: %j (needs sh)', async (env, result, code) => {
+  const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
+  expect(ended).toMatchObject({ code, requests: [] })
+  expect(resultsOf(ended.out).gateway).toMatch(result)
+})
 
 test('C29: config check without any address exits with 3 and prints nothing on stdout', async () => {
   const env = { PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }
@@ -365,12 +306,12 @@ test('C29: config check without any address exits with 3 and prints nothing on s
 })
 
 test('config check of the demo profile needs no network', async () => {
-  const ended = await run([...check, '--profile', 'demo', '--ask', '-s', 'sesn_1'], {
+  const ended = await run([...check, '--profile', 'demo', '-s', 'sesn_1'], {
     exchange: createEmulator({}),
     stdin: '',
   })
   expect(ended.code).toBe(0)
-  expect(resultsOf(ended.out).gateway).toBe('ok: the model answered, and streams with streamVia=query')
+  expect(resultsOf(ended.out).gateway).toMatch(/^reachable: .* parley chat --profile demo 'Say hello'$/)
 })
 
 test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])(
@@ -380,31 +321,13 @@ test.each([['--raw'], ['--dry-run'], ['--curl'], ['--retry-unknown']])(
   },
 )
 
-test('config check prompts on a terminal before a paid request, and wraps the lines of the prompt', async () => {
-  const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
+test('config check wraps its lines on a terminal', async () => {
   const env = { NO_COLOR: '1', PARLEY_AGENTS_URL: '' }
-  const world = { env, tty, columns: 60, exchange: answering(message('Hi')) }
-  const no = await run(check, { ...world, typed: '\n' })
-  expect(no).toMatchObject({ code: 0, requests: [{ method: 'GET' }] })
-  expect(no.err.replace(/\s+/g, ' ')).toContain('two short questions, up to 32 tokens. [y/N] ')
-  expect(no.out).toMatch(/^gateway: reachable: the token was not refused \(\d+\);\s/)
-  for (const line of no.out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
-  const yes = await run(check, { ...world, typed: 'y\n' })
-  expect(yes.requests).toHaveLength(2)
-  expect(yes.out).toMatch(/^gateway: ok: the model answered/)
-  const failing = await run(check, { ...world, typed: 'y\n', exchange: answering('{}', { status: 401 }) })
-  expect(failing.code).toBe(3)
-  expect(failing.out).toMatch(/^gateway: failed: the gateway answered 401/)
-})
-
-test('config check ignores keys typed before its prompt (needs script)', async () => {
-  const command = `printf 'first? '; read -r first; NO_COLOR=1 "$NODE" "$PARLEY" config check --profile demo`
-  const { code, screen } = await typeAtTerminal(command, temporaryFolder(), [
-    ['first? ', 'go\ny\n'],
-    ['[y/N] ', 'n\n'],
-  ])
+  const world = { env, tty: ['stdout' as const], columns: 60, exchange: answering(message('Hi')) }
+  const { code, out } = await run(check, world)
   expect(code).toBe(0)
-  expect(screen).toContain('reachable: the token was not refused')
+  expect(out).toMatch(/^gateway: reachable: the token was not refused/)
+  for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
 })
 
 test('config check escapes the text of a service, and never starts a line with it', async () => {
@@ -415,7 +338,6 @@ test('config check escapes the text of a service, and never starts a line with i
     exchange,
     tty,
     columns: 80,
-    typed: 'n\n',
   })
   expect(out + err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
   expect(out).not.toMatch(/^parley: b/m)
@@ -425,7 +347,7 @@ test('config check escapes the text of a service, and never starts a line with i
 test('--report contains the failure of config check', async () => {
   const file = join(temporaryFolder(), 'report.json')
   const exchange = answering('{}', { status: 401 })
-  expect(await run([...check, '--ask', '--report', file], { exchange, stdin: '' })).toMatchObject({ code: 3 })
+  expect(await run([...check, '--report', file], { exchange, stdin: '' })).toMatchObject({ code: 3 })
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({
     command: 'config check',
     exit: 3,

@@ -41,7 +41,7 @@ import type { CommandModule } from './command.ts'
 export const configCommands = {
   init: {
     notes: [
-      "Prompts on a terminal; in a script use 'parley config set'. At the end, parley offers to run 'parley config check' and, if the gateway streams, to stream every chat.",
+      "Prompts on a terminal; in a script use 'parley config set'. At the end, parley offers to run 'parley config check'.",
     ],
     examples: ['parley config init', 'parley config init --profile work'],
     async run(context) {
@@ -63,16 +63,15 @@ export const configCommands = {
 
   check: {
     parameters: () => [
-      new Option('--ask', 'also send two short prompts to the model, which cost a few tokens'),
       new Option('-s, --session <id>', 'a session to try the key with (environment PARLEY_SESSION)'),
     ],
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing. 401, 402 and 403 are failures. A redirect, a web page and a 5xx are failures too, because they do not show whether the token is accepted. After any other status, the gateway is reachable and did not refuse the token; only --ask shows that the model answers. With --ask, or after your confirmation on a terminal, parley sends two short prompts instead, one of them streamed. From the session service, parley requests one event of the session -s, which need not exist, or one session without -s. The exit code is that of the first failure. A service may be silent for 30 s, or for --timeout. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing. 401, 402 and 403 are failures. A redirect, a web page and a 5xx are failures too, because they do not show whether the token is accepted. After any other status, the gateway is reachable and did not refuse the token; only a chat shows that the model answers. From the session service, parley requests one event of the session -s, which need not exist, or one session without -s. The exit code is that of the first failure. A service may be silent for 30 s, or for --timeout. --raw, --dry-run and --curl do not apply.',
     ],
-    examples: ['parley config check', 'parley config check -s sesn_1 --ask'],
-    async run(context, options: { ask?: boolean; session?: string }) {
+    examples: ['parley config check', 'parley config check -s sesn_1'],
+    async run(context, { session }: { session?: string }) {
       const { checkProfile } = await import('../check.ts')
-      await checkProfile(context, options)
+      await checkProfile(context, session)
     },
   },
 

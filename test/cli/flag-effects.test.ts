@@ -263,7 +263,6 @@ const rows: Record<string, Row | string> = {
   'api --method': 'DELETE',
   'api --include': '',
   'api --paginate': '',
-  'config check --ask': '',
   'config set --no-validate': '',
   'config get --reveal': '',
   'config list --effective': '',

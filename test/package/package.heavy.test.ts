@@ -252,7 +252,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await parley(['config', 'profiles'])).toContain('work')
     expect(await parley(['config', 'get', 'accessTokenCommand'])).toBe(`${command}\n`)
     expect(await parley(['config', 'list', '--effective'])).toContain('agentsVersion')
-    expect(await parley(['config', 'check', '--ask'])).toContain('the model answered')
+    expect(await parley(['config', 'check'])).toContain('gateway: reachable')
     await parley(['chat', '--profile', 'work', 'hi'], { code: 3 })
     await parley(['config', 'unset', '--profile', 'work', 'baseUrl'])
     await parley(['config', 'delete', 'work', '--yes'])

@@ -2,7 +2,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { createEmulator } from '../../src/emulator/emulator.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 /** Creates an environment without credentials, and an isolated profile file. */
@@ -655,8 +654,8 @@ describe('config init', () => {
   test.each([
     ['n', 'n\n', []],
     ['end of input', '', []],
-    ['yes, but no paid request', '\n\n', ['GET']],
-    ['yes to both', 'y\ny\n', ['POST', 'POST']],
+    ['Enter', '\n', ['GET']],
+    ['yes', 'y\n', ['GET']],
   ])('config init offers to check the settings at its end: %s', async (_, last, requests) => {
     const { env, file } = world()
     const typed = [...answers, last].join('')
@@ -665,32 +664,12 @@ describe('config init', () => {
     expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
     expect(ended.requests.map(({ method }) => method)).toEqual(requests)
     expect(ended.err).toContain('Check it now? [Y/n] ')
-    expect(ended.out.includes('gateway: ')).toBe(last.includes('\n\n') || last.includes('y'))
-  })
-
-  test('config init sends a paid request only after a clear yes', async () => {
-    const typed = [...answers, 'YES\nmaybe\n'].join('')
-    const ended = await run(['config', 'init'], { ...world(), typed, exchange: answering(message('Hi')) })
-    expect(ended).toMatchObject({ code: 0, requests: [{ method: 'GET' }] })
-    expect(ended.out).toContain('gateway: reachable')
-  })
-
-  test.each([
-    ['\n', true],
-    ['n\n', undefined],
-    ['', undefined],
-  ])('config init offers to stream every chat if the gateway streams: %j', async (last, stream) => {
-    const { env, file } = world()
-    const typed = [...answers, 'y\ny\n', last].join('')
-    const ended = await run(['config', 'init'], { env, typed, exchange: createEmulator({}) })
-    expect(ended.code).toBe(0)
-    expect(ended.err).toContain('Print every chat as it arrives? [Y/n] ')
-    expect(file().profiles.default.stream).toBe(stream)
+    expect(ended.out.includes('gateway: ')).toBe(requests.length > 0)
   })
 
   test('config init reports a refused token after it has saved the token', async () => {
     const { env, file } = world()
-    const typed = [...answers, 'y\ny\n'].join('')
+    const typed = [...answers, 'y\n'].join('')
     const ended = await run(['config', 'init'], { env, typed, exchange: answering('{}', { status: 401 }) })
     expect(ended.code).toBe(3)
     expect(file().profiles.default.accessToken).toBe('t-1')
