@@ -335,11 +335,6 @@ export class SessionState {
     )
   }
 
-  /** Entries of the last idle event's `event_ids` that are not ids. */
-  get oddIds(): readonly unknown[] {
-    return this.#fold.idle?.oddIds ?? []
-  }
-
   /** The pending tool uses for which the session or a child thread has stopped. */
   get asked(): string[] {
     const { isIdle, end, idle } = this.#fold

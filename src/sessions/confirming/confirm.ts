@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, createUsageErrorFromProblems, usageError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, SessionEvent } from '../../wire/sessions/session-event.ts'
-import { createWaitingError, describeOddIds, formatResultCommand } from '../following/stop-text.ts'
+import { createWaitingError, formatResultCommand } from '../following/stop-text.ts'
 import { listOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
@@ -245,7 +245,6 @@ class SessionRecord {
    * confirmed.
    */
   pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingToolUse[] {
-    for (const line of describeOddIds(this.state)) context.messages.warn(line)
     return this.state.pending.flatMap((id) => {
       const use = this.use(id)
       const why =

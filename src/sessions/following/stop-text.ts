@@ -52,9 +52,7 @@ export async function createWaitingError(
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
     pending: ids,
-    problems: [...ids.map((id) => summarizeToolUse(state, id)), ...describeOddIds(state)].map((line) =>
-      clip(line, (host.stderr.columns || 80) - indent),
-    ),
+    problems: ids.map((id) => clip(summarizeToolUse(state, id), (host.stderr.columns || 80) - indent)),
     consequence: hints.join('\n'),
   })
 }
@@ -94,14 +92,6 @@ function formatToolUseIds(ids: string[]): string {
 }
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
-
-/** Describes entries of `event_ids` that are not ids and that nobody can answer. */
-export function describeOddIds({ oddIds }: SessionState): string[] {
-  if (oddIds.length === 0) return []
-  const [first] = oddIds
-  const more = oddIds.length > 1 ? ` and ${oddIds.length - 1} more` : ''
-  return [`event_ids has an entry that is not an id: ${formatBriefName(JSON.stringify(first))}${more}`]
-}
 
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.toolUse(id)

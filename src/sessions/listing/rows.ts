@@ -54,8 +54,8 @@ function describeEvent(event: SessionEvent): string {
 }
 
 function describeStop(event: SessionEvent): string {
-  const { type = '', eventIds = [], oddIds = [] } = readStopReason(event)
-  return join([type, ...eventIds, ...oddIds.map((id) => JSON.stringify(id))], ' ')
+  const { type = '', eventIds = [] } = readStopReason(event)
+  return join([type, ...eventIds], ' ')
 }
 
 const formatRunId = ({ workflow_run_id: run }: SessionEvent): string => formatValue(run)
@@ -73,29 +73,19 @@ const join = (parts: string[], gap: string) => parts.filter((part) => part !== '
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Describes the fields of a sent event that neither its columns nor its text contain. */
-function describeOthers(event: SessionEvent, text: string): string[] {
-  const shown = new Set(['id', 'type', 'processed_at', 'tool_use_id', 'custom_tool_use_id', 'is_error'])
-  if (text !== '') shown.add('content')
-  if (event.type === 'user.define_outcome') shown.add('description')
-  if (event.type === 'user.tool_confirmation') shown.add('result').add('deny_message')
-  return Object.entries(event)
-    .filter(([name, value]) => value != null && !shown.has(name))
-    .map(([name, value]) => `${name} ${formatValue(value)}`)
-}
-
 /** Maximum number and length of the stored tool names. */
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**
  * Returns a function that prints events page by page: on a terminal as a table with one header, otherwise as
  * tab-separated lines. In the table, an answer to a tool use begins with the tool's name, or its id, and the
- * decision. `isEcho`: the events were sent, so their other fields are printed, too.
+ * decision.
  */
-export function createRowPrinter(
-  { output, host, messages }: Context,
-  { isEcho = false } = {},
-): (events: readonly SessionEvent[]) => Promise<void> {
+export function createRowPrinter({
+  output,
+  host,
+  messages,
+}: Context): (events: readonly SessionEvent[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./event-table.ts').createEventTable> | undefined
   const names = new Map<string, string>()
 
@@ -114,8 +104,7 @@ export function createRowPrinter(
     const [id, type, time, text] = toRow(event)
     const answer = describeAnswer(event)
     const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
-    const others = isEcho ? describeOthers(event, text) : []
-    return [id, type, time, join([join([answer, own], ': '), ...others], '; '), answer]
+    return [id, type, time, join([answer, own], ': '), answer]
   }
 
   return async (events) => {

@@ -83,7 +83,7 @@ export function createSentEvents(
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
-  else if (!flags.raw && events.length > 0) await createRowPrinter(context, { isEcho: true })(events)
+  else if (!flags.raw && events.length > 0) await createRowPrinter(context)(events)
   await output.flush()
 }
 

@@ -23,8 +23,6 @@ interface StopReason {
   type?: string
   /** Ids of the tool uses that wait. */
   eventIds?: string[]
-  /** Entries of the list that are not ids. */
-  oddIds?: unknown[]
 }
 
 /**
@@ -37,11 +35,9 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
   const { type, event_ids: ids } = toFields(reason)
   const list: unknown[] = Array.isArray(ids) ? ids : []
   const eventIds = [...new Set(list.map(filled).filter((id) => id !== undefined))]
-  const oddIds = list.filter((id) => filled(id) === undefined)
   return {
     type: filled(type) ?? (list.length > 0 ? 'requires_action' : undefined),
-    eventIds: Array.isArray(ids) && (eventIds.length > 0 || oddIds.length === 0) ? eventIds : undefined,
-    oddIds: oddIds.length > 0 ? oddIds : undefined,
+    eventIds: Array.isArray(ids) && (eventIds.length > 0 || list.length === 0) ? eventIds : undefined,
   }
 }
 

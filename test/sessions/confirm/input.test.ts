@@ -210,24 +210,12 @@ describe('id with two different tool uses', () => {
     expect(err).not.toContain('t2')
   })
 
-  test.each([
-    ['stdin', ['--allow']],
-    ['--pending', ['--pending', '--allow']],
-  ])('events confirm warns about entries of event_ids that are not ids, from %s', async (from, argv) => {
-    const shown = [use('t1'), idle({ event_ids: [5, 't1', null] })]
-    const world = from === 'stdin' ? { stdin: JSON.stringify(shown) } : { exchange: listing(shown) }
-    const { code, err, answered } = await confirm([...argv, '-q'], world)
-    expect({ code, answered }).toEqual({ code: 0, answered: [[confirmation('t1', 'allow')]] })
-    expect(err).toBe('parley: event_ids has an entry that is not an id: 5 and 1 more\n')
-  })
-
   test('events confirm --pending sends nothing if no entry of event_ids is an id, and names the tool uses', async () => {
     const { code, err, posts } = await confirm(['--pending', '--allow'], {
       exchange: listing([use('t1'), idle({ event_ids: [null] })]),
     })
     expect({ code, posts }).toEqual({ code: 12, posts: [] })
     expect(err).toContain('t1: bash')
-    expect(err).toContain('event_ids has an entry that is not an id: null')
   })
 
   test.each([

@@ -49,8 +49,8 @@ describe('stop reason of a session', () => {
       { type: 'requires_action', event_ids: ['a', 'b', 'a'] },
       { type: 'requires_action', eventIds: ['a', 'b'] },
     ],
-    [{ event_ids: ['a', '', 5, null] }, { type: 'requires_action', eventIds: ['a'], oddIds: ['', 5, null] }],
-    [{ event_ids: [null] }, { type: 'requires_action', oddIds: [null] }],
+    [{ event_ids: ['a', '', 5, null] }, { type: 'requires_action', eventIds: ['a'] }],
+    [{ event_ids: [null] }, { type: 'requires_action' }],
     [
       { type: '', event_ids: ['a'] },
       { type: 'requires_action', eventIds: ['a'] },
