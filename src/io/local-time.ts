@@ -12,6 +12,17 @@ export function toLocalTime(timestamp: string) {
 }
 
 /**
+ * Formats a timestamp as local date and time with the time zone, unless the zone is `known`. Returns any other
+ * text unchanged.
+ */
+export function formatZonedTime(timestamp: string, known?: string): string {
+  const moment = toLocalTime(timestamp)
+  if (!moment) return timestamp
+  const { date, time, zone } = moment
+  return zone === known ? `${date} ${time}` : `${date} ${time} ${zone}`
+}
+
+/**
  * Formats a timestamp as local time, with the date unless the date is today's. Returns any other text
  * unchanged.
  */

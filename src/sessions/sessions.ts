@@ -3,7 +3,7 @@ import { type CliError, createUsageErrorFromProblems, usageError } from '../erro
 import { createCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
 import { oneLine } from '../io/escape.ts'
-import { toLocalTime } from '../io/local-time.ts'
+import { formatZonedTime, toLocalTime } from '../io/local-time.ts'
 import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
 import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
@@ -47,11 +47,12 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
   const layOut = output.isTerminal
-    ? createTable({ width: host.stdout.columns || 80, limits: [1024, 12, 20] })
+    ? createTable({ width: host.stdout.columns || 80, limits: [1024, 12, 30] })
     : undefined
   const history = createPageHistory(name)
   let count = 0
   let cursor: Cursor | undefined
+  let zone: string | undefined
   do {
     const query = cursor && `${cursor.name}=${encodeURIComponent(cursor.value)}`
     const page = await caller.call(endpoints.listSessions, { ...parts, query }, async ({ body }) =>
@@ -68,8 +69,11 @@ export async function listSessions(context: Context, options: ListOptions): Prom
       for (const text of page.texts) raw.add(`${text}\n`)
       await raw.write()
     } else if (layOut) {
-      const head = count === 0 && sessions.length > 0 ? [['ID', 'STATUS', 'CHANGED', 'TITLE']] : []
-      for (const line of layOut([...head, ...sessions.map(toTableRow)])) await output.write(`${line}\n`)
+      const isFirst = count === 0 && sessions.length > 0
+      if (isFirst) zone = toLocalTime(toRow(sessions[0] as SessionRecord)[3] ?? '')?.zone
+      const head = isFirst ? [['ID', 'STATUS', zone ? `CHANGED (${zone})` : 'CHANGED', 'TITLE']] : []
+      const rows = sessions.map((session) => toTableRow(session, zone))
+      for (const line of layOut([...head, ...rows])) await output.write(`${line}\n`)
     } else await output.write(sessions.map((session) => toTsv(toRow(session))).join(''))
     count += sessions.length
     cursor = page.next()
@@ -88,11 +92,11 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
 
 /**
  * Returns the columns for a terminal. The title comes last, because the last column is cut if it is too wide.
+ * The heading shows the time zone of the first session.
  */
-function toTableRow(session: SessionRecord): string[] {
-  const [id = '', status = '', title = '', timestamp = ''] = toRow(session)
-  const local = toLocalTime(timestamp)
-  return [id, status, local ? `${local.date} ${local.time}` : timestamp, title]
+function toTableRow(session: SessionRecord, zone: string | undefined): string[] {
+  const [id = '', status = '', title = '', changed = ''] = toRow(session)
+  return [id, status, formatZonedTime(changed, zone), title]
 }
 
 export interface CreateOptions extends BetaOptions {
@@ -230,7 +234,7 @@ export async function showSession(context: Context, options: BetaOptions, id: st
     ['id', session.id],
     ['status', status],
     ['title', title],
-    ['changed', changed],
+    ['changed', output.isTerminal ? formatZonedTime(changed) : changed],
     ['usage', usage],
   ].filter(([, value]) => value !== '')
   const toLine = ([label = '', value = '']: string[]) =>

@@ -44,7 +44,9 @@ test('sessions list prints ids, JSON lines, or on a terminal a table without con
   const raw = await run(['sessions', 'list', '--raw'], { exchange: pages() })
   expect(raw.out).toBe(`${JSON.stringify(first)}\n${JSON.stringify(second)}\n`)
   const table = await run(['sessions', 'list'], { exchange: pages(), tty: ['stdout'] })
-  expect(table.out).toMatch(/^ID +STATUS +CHANGED +TITLE\nsesn_1 +idle +2026-11-0\d \d\d:\d\d:\d\d +a/)
+  expect(table.out).toMatch(
+    /^ID +STATUS +CHANGED \(UTC\) +TITLE\nsesn_1 +idle +2026-11-0\d \d\d:\d\d:\d\d +a/,
+  )
   expect(table.out).not.toContain('\u001b[2J')
 })
 
@@ -298,6 +300,7 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
     tty: ['stdout', 'stderr'],
   })
   expect(atTerminal.err).toContain('parley: answer with: parley events confirm -s sesn_1 --pending\n')
+  expect(atTerminal.out).toContain('\nchanged       2026-11-02 00:00:00 UTC\n')
   expect(out).toBe(
     [
       'id\tsesn_1',

@@ -187,18 +187,24 @@ describe('table of events', () => {
       ['ID                              TIME      TYPE', '  TEXT'],
       [/^sevt_\w{25} {2}..:..:56 {2}agent\.message$/, /^ {2}word( word)* \w+…$/],
     ]),
-    [40, ['ID', '  TIME TYPE TEXT'], [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.message word( word)* ?\w*…$/]],
-    [36, ['ID', '  TIME TYPE TEXT'], [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.message wo.*…$/]],
-    [20, ['ID', '  TIME TYPE TEXT'], [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.m.*…$/]],
-  ])('V50: a table of %i columns shows each event on two lines', async (columns, head, rows) => {
-    const shown = await list([saying(long)], columns)
-    expect([shown.head, ...shown.rows]).toEqual([
-      head[0],
-      head[1],
-      ...rows.map((row) => expect.stringMatching(row)),
-    ])
-    for (const row of shown.rows.slice(2)) expect(row.length).toBeLessThanOrEqual(columns)
-  })
+    ...[40, 36].map((columns): [number, string[], RegExp[]] => [
+      columns,
+      ['ID', '  TIME TYPE', '  TEXT'],
+      [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.message$/, /^ {2}word( word)* ?\w*…$/],
+    ]),
+    [
+      20,
+      ['ID', '  TIME TYPE', '  TEXT'],
+      [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.m.*…$/, /^ {2}word( word)* ?\w*…$/],
+    ],
+  ])(
+    'V50: a table of %i columns shows the text of each event on its own line',
+    async (columns, head, rows) => {
+      const shown = await list([saying(long)], columns)
+      expect([shown.head, ...shown.rows]).toEqual([...head, ...rows.map((row) => expect.stringMatching(row))])
+      for (const row of shown.rows.slice(3)) expect(row.length).toBeLessThanOrEqual(columns)
+    },
+  )
 
   test('V50: a table shows whole ids that are wider than the terminal or than earlier ids', async () => {
     const ids = [`toolu_${'x'.repeat(122)}`, 'sevt_1']

@@ -23,7 +23,7 @@ const maxIdColumns = 1024
  * Returns a function that formats events page by page for a terminal of `width` columns. Times are local,
  * below a line with the day and the time zone. That line is never cut, because half an offset would be a
  * different zone. Ids are never cut, because people copy them. Texts are cut. If a text would have less than
- * 35 columns, each event has two lines.
+ * 35 columns, it has its own line.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
@@ -71,18 +71,17 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
 }
 
 /**
- * Formats an event on two lines: the text below id, time and type, or everything below the id on a narrow
- * terminal.
+ * Formats an event with its text on a line below id, time and type. On a narrow terminal, time and type are
+ * below the id.
  */
 function stack(
   [id, type, time, text]: EventRow,
   { width, idWidth, isNarrow }: { width: number; idWidth: number; isNarrow: boolean },
 ): string {
-  const cells = [pad(clip(time, timeWidth), timeWidth), clip(type, maxTypeColumns)]
-  if (!isNarrow) cells.unshift(pad(id, idWidth))
-  const head = cells.join(columnGap).trimEnd()
-  if (isNarrow) return `${id}\n${indent}${clip(`${head} ${text}`, width - indent.length)}`
-  return text === '' ? head : `${head}\n${indent}${clip(text, width - indent.length)}`
+  const below = (line: string) => (line === '' ? '' : `\n${indent}${clip(line, width - indent.length)}`)
+  const moment = [pad(clip(time, timeWidth), timeWidth), clip(type, maxTypeColumns)].join(columnGap).trimEnd()
+  const head = isNarrow ? `${id}${below(moment)}` : `${pad(id, idWidth)}${columnGap}${moment}`.trimEnd()
+  return `${head}${below(text)}`
 }
 
 const indent = '  '
