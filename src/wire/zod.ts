@@ -62,6 +62,19 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
+ * Makes a schema return the value itself if the schema would change nothing. Otherwise zod copies each object, which was
+ * 40 % of the memory that reading a long list allocates.
+ */
+export function withoutCopy<T extends z.ZodMiniType>(
+  schema: T,
+  changesNothing: (value: unknown) => boolean,
+): T {
+  const { run } = schema._zod
+  schema._zod.run = (payload, context) => (changesNothing(payload.value) ? payload : run(payload, context))
+  return schema
+}
+
+/**
  * Returns a schema that is built on first use: a run uses few schemas, and building takes longer than
  * parsing.
  */

@@ -3,6 +3,7 @@ import { describeIssues } from '../json/parse.ts'
 import { type Cursor, readPage, toOneLineJson } from '../page.ts'
 import { createResponseError, isErrorEnvelope, unexpectedBodyFailure } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
+import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
 /** An event of a session with its exact JSON, on one line. */
@@ -19,15 +20,15 @@ export function readEventsPage(text: string) {
   const { data, texts, statesNext, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
-    try {
-      items.push({ event: readEvent(value, `the list of events: [${index}]`), text: texts[index] ?? '' })
-    } catch (failure) {
+    const { data: event, error } = SessionEvent.safeParse(value)
+    if (error) {
       const refuse = (): Cursor | undefined => {
-        throw failure
+        throw createEventError(error, `the list of events: [${index}]`)
       }
       // The complete events are returned first. Requesting the next page then throws the failure.
       return { items, statesNext: true, next: refuse }
     }
+    items.push({ event, text: texts[index] ?? '' })
   }
   return { items, statesNext, next }
 }
@@ -39,14 +40,13 @@ export function readEventsPage(text: string) {
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
   if (typeof value === 'string' || isErrorEnvelope(value)) throw streamFailure(value)
-  return { event: readEvent(value, 'an event of the stream'), text: toOneLineJson(data) }
+  const { data: event, error } = SessionEvent.safeParse(value)
+  if (error) throw createEventError(error, 'an event of the stream')
+  return { event, text: toOneLineJson(data) }
 }
 
-function readEvent(value: unknown, what: string): SessionEvent {
-  const { data, error } = SessionEvent.safeParse(value)
-  if (error) throw createResponseError(`${what}: ${describeIssues(error).join('; ')}`)
-  return data
-}
+const createEventError = (error: z.core.$ZodError, what: string): CliError =>
+  createResponseError(`${what}: ${describeIssues(error).join('; ')}`)
 
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 

@@ -3,11 +3,18 @@ import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
 /** An event from the service. The schema lists only fields that parley reads, and accepts any type. */
-export const SessionEvent = z.looseObject({
-  id: z.catch(z.optional(z.string()), undefined),
-  type: z.string(),
-  processed_at: z.catch(z.nullish(z.string()), undefined),
-})
+export const SessionEvent = z.withoutCopy(
+  z.looseObject({
+    id: z.catch(z.optional(z.string()), undefined),
+    type: z.string(),
+    processed_at: z.catch(z.nullish(z.string()), undefined),
+  }),
+  (event) =>
+    isObject(event) &&
+    typeof event.type === 'string' &&
+    (event.id === undefined || typeof event.id === 'string') &&
+    typeof (event.processed_at ?? '') === 'string',
+)
 export type SessionEvent = z.infer<typeof SessionEvent>
 
 /** The response to sent events (src/wire/README.md: session events, 2.3; public clients, 1). */
