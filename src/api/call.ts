@@ -11,7 +11,7 @@ import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { addFile } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { type CollectedBody, collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
+import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
@@ -32,7 +32,7 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Calls any endpoint of a service and prints the answer byte for byte. JSON is formatted on a terminal. */
+/** Calls any endpoint of a service and prints the answer byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -42,8 +42,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
-  const print = createPrinter(context.output, { hasHead, layOut: chooseLayout(context) })
-  const saving = createSavingPrinter(context, file ? createPrinter(file, { hasHead }) : print)
+  const print = createPrinter(context.output, hasHead)
+  const saving = createSavingPrinter(context, file ? createPrinter(file, hasHead) : print)
   async function callAndPrint(): Promise<void> {
     if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
     else await caller.call(endpoint, parts, (answer) => printAnswer(saving, answer, file))
@@ -184,68 +184,17 @@ async function printFailureBody(print: Printer, { details: { response } }: CliEr
 /** Prints an answer while it arrives. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
-  /**
-   * Resolves with true if the output has accepted everything, and with false while the printer collects JSON.
-   * Throws a `CliError` of kind `file` for a binary body on a terminal.
-   */
-  body(chunk: Uint8Array): Promise<boolean>
+  /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
+  body(chunk: Uint8Array): Promise<void>
   /** Ends the last line on a terminal. */
   end(): Promise<void>
 }
 
-/** Formats JSON for a person. Resolves with `undefined` if the text cannot be formatted. */
-type Formatter = (text: string) => Promise<string | undefined>
-
-function chooseLayout({ flags, host, output }: Context): Formatter | undefined {
-  if (!output.isTerminal || flags.raw) return undefined
-  return async (text) => {
-    const [{ formatJson }, { paint }, { wantsColour }] = await Promise.all([
-      import('../io/json-layout.ts'),
-      import('../io/spans.ts'),
-      import('../io/style.ts'),
-    ])
-    const isColoured = wantsColour(flags.color, host.env, true)
-    return formatJson(text, (line) => paint(line, isColoured))
-  }
-}
-
-/** Longer JSON is printed unformatted. */
-const maxFormattedBytes = 2 ** 20
-
-/** Services may send JSON without a content type, so such a body is checked, too. */
-const mayBeJson = (type = '') => type === '' || /[/+]json\s*(;|$)/i.test(type)
-
-function createPrinter(
-  output: Output,
-  { hasHead, layOut }: { hasHead: boolean; layOut?: Formatter | undefined },
-): Printer {
+function createPrinter(output: Output, hasHead: boolean): Printer {
   const printer = createRawPrinter(output)
   let isFirst = true
-  /** Chunks of a JSON body before its end. */
-  let held: CollectedBody | undefined
-
-  function print(chunk: Uint8Array): Promise<void> {
-    printer.add(chunk)
-    return printer.write()
-  }
-
-  async function release(): Promise<void> {
-    const bytes = held?.bytes()
-    held = undefined
-    if (bytes) await print(bytes)
-  }
-
-  async function printPage(): Promise<void> {
-    const text = held && tryDecodeUtf8(held.bytes())
-    const page = text === undefined ? undefined : await layOut?.(text)
-    if (page === undefined) return release()
-    held = undefined
-    await output.write(page)
-  }
-
   return {
     async head({ status, statusText, headers }) {
-      if (layOut && mayBeJson(headers['content-type'])) held = collectBody()
       if (!hasHead) return
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`)
       printer.add(`HTTP/1.1 ${status}${statusText && ` ${statusText}`}\n${lines.join('')}\n`)
@@ -258,16 +207,11 @@ function createPrinter(
         })
       }
       isFirst = false
-      if (!held) await print(chunk)
-      else if (held.add(chunk) > maxFormattedBytes) await release()
-      if (held) return false
+      printer.add(chunk)
+      await printer.write()
       await output.flush()
-      return true
     },
-    async end() {
-      await printPage()
-      await printer.end()
-    },
+    end: () => printer.end(),
   }
 }
 
@@ -284,9 +228,9 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
     async body(chunk) {
       unprinted.add(chunk)
       await attempts.run(async () => {
-        if (await printer.body(chunk)) unprinted.accept()
+        await printer.body(chunk)
+        unprinted.accept()
       })
-      return true
     },
     async end() {
       await attempts.run(() => printer.end())

@@ -18,7 +18,7 @@ export default {
   ],
 
   notes: [
-    'Prints the body of the answer byte for byte, whatever its status; the exit code reflects the status. On a terminal, JSON up to 1 MiB is formatted unless you add --raw. parley retries a GET after transient failures, other methods only if nothing was sent, or with --retry-unknown.',
+    'Prints the body of the answer byte for byte, whatever its status; the exit code reflects the status. parley retries a GET after transient failures, other methods only if nothing was sent, or with --retry-unknown.',
   ],
 
   examples: [

@@ -46,8 +46,8 @@ export function showToolUse(id: string, event: string, columns: number): string 
       else for (const line of [`${main.name}:`, ...lines.map((line) => `  ${line}`)]) show(line)
     }
     const rest = main ? main.rest : json
-    for (const spans of rest === undefined ? [] : formatJsonLines(rest)) {
-      const [first = '', ...more] = breakTexts(spans.map(({ text }) => text).join(''))
+    for (const line of rest === undefined ? [] : formatJsonLines(rest)) {
+      const [first = '', ...more] = breakTexts(line)
       show(first)
       for (const part of more) show(part, prefixes.more)
     }
