@@ -159,9 +159,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
         prompted.on('SIGINT', () => stdin.interrupt?.())
         // Node would suspend only this process and not the other processes of the pipeline.
         prompted.on('SIGTSTP', () => {
-          // Ctrl-Z drops the typed part of an answer. After that, the rest of a secret would be a wrong
-          // secret.
-          if (!stdin.suspend || isHidden) return
+          if (!stdin.suspend) return
           lines.length = 0
           prompted.setPrompt(question)
           for (const name of ['e', 'u']) prompted.write(null, { ctrl: true, name })

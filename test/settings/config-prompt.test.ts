@@ -51,10 +51,16 @@ function expectRestored(screen: string, code: string): void {
   expect(screen).not.toContain('canary')
 }
 
-test('V40: parley ignores Ctrl-Z during the prompt for a secret (needs script)', async () => {
+test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg prompts again (needs bash, script)', async () => {
   const cwd = temporaryFolder()
-  const { code, screen } = await typeAtTerminal(set, cwd, [['(not shown): ', 'canary\x1a-1\r']])
-  expect(code).toBe(0)
+  const { screen } = await typeAtTerminal('PS1=[shell] exec bash --norc --noprofile -i', cwd, [
+    ['[shell]', `${set}\r`],
+    ['(not shown): ', 'canary-0\x1a'],
+    ['Stopped', 'stty -a; fg\r'],
+    ['(not shown): ', 'canary-1\r'],
+    ['[shell]', 'exit\r'],
+  ])
+  expect(screen).toMatch(/Stopped[\s\S]* echo /)
   expect(screen).not.toContain('canary')
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
