@@ -4,8 +4,8 @@ import { type FileOutput, openFileOutput, withSavedPart } from '../io/file-outpu
 import { saveText, withSavedAnswer } from './saved-answer.ts'
 
 /**
- * Prepares to write an answer's file like `openFileOutput`. If the file fails, the rest of the paid answer is
- * still read, and `commit` saves it in the temporary folder before it throws.
+ * Like `openFileOutput`, for the file of a paid answer. If writing fails, the rest of the answer is still
+ * read, and `commit` saves the whole answer in the temporary folder before it throws.
  */
 export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
   const file = await openFileOutput(name, context)
@@ -38,8 +38,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
         if (!(error instanceof CliError)) throw error
         failure = error
         const kept = withSavedAnswer(context, error, Buffer.concat(pieces.splice(0)), 'txt')
-        // The temporary file next to the target has the whole answer, so its content is saved under another
-        // name.
+        // The temporary file next to the target has the whole answer, so it is kept under another name.
         if (kept.details.kept === undefined) throw withSavedPart(kept, file.savePart())
         file.discard()
         throw kept

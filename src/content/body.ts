@@ -20,9 +20,9 @@ export interface BodyParts {
   system?: string | undefined
   /** Valid values of fields that have a flag of their own. */
   fields?: Assignment[]
-  /** The request asks for an answer that matches a schema. */
+  /** An answer that matches a schema is requested. */
   hasSchema?: boolean
-  /** The body asks for a stream. Not all services read this field. */
+  /** Adds `"stream": true` to the body. Not all services read this field. */
   isStream?: boolean
   assignments: Assignment[]
 }

@@ -4,24 +4,24 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
-/** The end of an answer. */
+/** Facts about the end of an answer. */
 export interface AnswerEnd {
   summary: AnswerSummary
   /** Kinds of content other than text. */
   otherContent: ReadonlySet<string>
   /** Some bytes were invalid text and became U+FFFD. */
   isDamaged: boolean
-  /** The service did not end the stream. */
+  /** The answer counts as complete although the service did not end the stream. */
   isAssumed: boolean
 }
 
-/** Normal finish reasons. Any other one is a warning. */
+/** Normal finish reasons. Any other reason causes a warning. */
 const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
-/** Prints on stderr how an answer ended and, by `printUsage`, its usage. */
-export function printEnd(context: Context, end: AnswerEnd, isUsageAsked: boolean | undefined): void {
+/** Prints warnings about the end of an answer on stderr, then its usage (`printUsage`). */
+export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
   for (const warning of listWarnings(end)) context.messages.warn(warning)
-  printUsage(context, end.summary, isUsageAsked)
+  printUsage(context, end.summary, showsUsage)
 }
 
 const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
@@ -48,7 +48,7 @@ export function findMissingPart(
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-/** Returns how an answer was cut or stopped, as far as known; `undefined` if it was not. */
+/** Describes how an answer was cut or stopped. Returns `undefined` if nothing shows that it was. */
 export function describeCut({
   summary,
   isAssumed,
@@ -64,9 +64,9 @@ export function describeCut({
   return cuts.join('; ') || undefined
 }
 
-const assumed = 'the service did not end the stream; it is taken as whole after 15 s of silence'
+const assumed = 'the service did not end the stream; it counts as complete after 15 s of silence'
 
-/** Returns a function that prints each defect of answers once, for the first such line of a batch. */
+/** Returns a function that prints each kind of defect once, for the first line of a batch that has it. */
 export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
@@ -101,13 +101,13 @@ const describeStop = (reason: string): string =>
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
 /** Prints the usage of an answer on a terminal, or with `--usage`. */
-export function printUsage(context: Context, answer: AnswerSummary, isAsked: boolean | undefined): void {
+export function printUsage(context: Context, answer: AnswerSummary, showsUsage: boolean | undefined): void {
   const { host, flags, messages, summary } = context
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${oneLine(answer.id, 200)}`)
   if (flags.verbose && answer.retirementTime !== undefined)
     messages.note(`the model will be retired: ${oneLine(answer.retirementTime, 100)}`)
-  if (isAsked || host.stderr.isTerminal)
+  if (showsUsage || host.stderr.isTerminal)
     messages.printFooter(describeUsage(answer, (host.timers.now() - summary.startMs) / 1000))
 }
 

@@ -6,7 +6,7 @@ import { wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
-/** A text's layout. */
+/** Layout of a text. */
 interface Layout {
   /** Lays out Markdown; otherwise the text stays unchanged. */
   isMarkdown: boolean

@@ -21,7 +21,7 @@ export interface NamedInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: GivenBody | undefined
-  /** Words, with stdin instead of `-`. */
+  /** Words of the command line, in which stdin replaces `-`. */
   prompt?: string | undefined
   files: Part[]
 }
@@ -42,7 +42,7 @@ export async function readNamedInputs(
 ): Promise<NamedInputs> {
   const named: NamedInputs = { files: [] }
   if (schema !== undefined) named.schema = { name: schema, text: await input.readText(schema, '--schema -') }
-  // Stdin belongs to the flag that names it, so piped text is read later.
+  // A flag may name stdin, so piped text is read after the flags.
   if (system !== undefined) named.system = await input.readFlagValue(system, '--system')
   if (named.system?.trim() === '') throw usageError('--system: it is empty')
   if (path !== undefined)
@@ -60,7 +60,7 @@ export async function readNamedInputs(
   return named
 }
 
-/** Reads all inputs of a prompt: what the command line names, and stdin. Throws a usage error. */
+/** Reads all inputs of a prompt: the named inputs, and stdin. Throws a usage error. */
 export async function readInputs(
   { input, messages }: Pick<Context, 'input' | 'messages'>,
   options: InputOptions,
@@ -103,7 +103,9 @@ const fileKinds: FileKinds = {
   description: 'an image, audio, video or PDF file',
 }
 
-/** Without words, stdin is the prompt or a body. With files it may be empty. */
+/**
+ * Reads stdin, which is the prompt or a body if there are no words. If there are files, stdin may be empty.
+ */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')
   if (!input.readsStdin) throw usageError('no prompt: give one as words, or with -i FILE')

@@ -75,12 +75,12 @@ export class UnprintedBody {
     else this.#pending.push(chunk)
   }
 
-  /** The output has accepted every added chunk. */
+  /** Records that the output has accepted every added chunk. */
   accept(): void {
     for (const chunk of this.#pending.splice(0)) this.#acceptedBytes += Buffer.byteLength(chunk)
   }
 
-  /** The output has failed. */
+  /** Records that the output has failed, and saves the chunks that it did not accept. */
   reject(): void {
     this.#isRejected = true
     for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)

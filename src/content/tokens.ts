@@ -30,7 +30,7 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
 export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** `undefined` if the service reports no usage. */
+/** Reads the token counts of an answer. Returns `undefined` if the service reports none. */
 export function readTokenUsage(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
@@ -46,7 +46,7 @@ export interface BatchUsage {
   isPartial: boolean
 }
 
-/** Usage of a batch line so far: of all its requests and answers, also those that failed a check. */
+/** Usage of a batch line so far, including requests and answers that failed a check. */
 export class LineUsage {
   attempts = 0
   answers = 0

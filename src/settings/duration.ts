@@ -4,11 +4,11 @@ const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 export const durationForms = 'such as 500ms, 10s, 2m or 1h'
 
 /**
- * Parses a duration: `500ms`, `10s`, `2m`, `1h`, or a number without a unit, which gets the unit `bare`.
- * Returns milliseconds, or `undefined` for any other text.
+ * Parses a duration: `500ms`, `10s`, `2m`, `1h`, or a number, which has the unit `defaultUnit`. Returns
+ * milliseconds, or `undefined` for any other text.
  */
-export function parseDuration(text: string, bare: keyof typeof units): number | undefined {
+export function parseDuration(text: string, defaultUnit: keyof typeof units): number | undefined {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text.trim())
   if (!found) return undefined
-  return Number(found[1]) * units[(found[2] as keyof typeof units | undefined) ?? bare]
+  return Number(found[1]) * units[(found[2] as keyof typeof units | undefined) ?? defaultUnit]
 }

@@ -15,7 +15,7 @@ import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
-/** The profile file. Fields from other versions of parley are kept. */
+/** Schema of the profile file. Fields from other versions of parley are kept. */
 const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -52,14 +52,14 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-/** The profile file exists, but the user may not read it. */
+/** Failure for a profile file that exists, but that the user may not read. */
 export class UnreadableProfiles extends CliError {}
 
 const unreadable = (path: string, why: string) => new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
- * Reads the profile file. A missing file counts as empty. Throws a `CliError` that never quotes the file,
- * `UnreadableProfiles` if the user may not read it.
+ * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not
+ * read the file, otherwise a `CliError`. No message quotes the file.
  */
 export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
   const path = findProfilePath(info)
@@ -92,7 +92,7 @@ function isOpenToOthers(place: string, uid: number): boolean {
   try {
     stat = statSync(place)
   } catch {
-    // A folder that cannot be examined contains no readable profile file, so it is no risk.
+    // A folder that cannot be examined contains no readable profile file, so it does no harm.
     return false
   }
   if (stat.uid !== uid && stat.uid !== 0) return true
@@ -102,7 +102,10 @@ function isOpenToOthers(place: string, uid: number): boolean {
   return (stat.mode & 0o022) !== 0 && !isSticky
 }
 
-/** Returns the parsed JSON instead of zod's copy, because the copy would lack a key such as `__proto__`. */
+/**
+ * Parses the profile file. Returns the parsed JSON instead of zod's copy, because the copy would lack a key
+ * such as `__proto__`.
+ */
 function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   let text = ''
   let content: unknown
@@ -122,8 +125,8 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
 export const forOthers = 0o077
 
 /**
- * Reads a file of secrets, and warns if others have access to it. Returns `undefined` if it does not exist. Throws a
- * `CliError` for a file of another user, and for anything but a regular file.
+ * Reads a file of secrets, and warns if others have access to it. Returns `undefined` if the file does not
+ * exist. Throws a `CliError` for a file of another user, and for anything but a regular file.
  */
 function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)
@@ -153,7 +156,7 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Returns the profile file or its folder, whichever is a symbolic link. */
+/** Returns the folder of the profile file, or the file, if it is a symbolic link. */
 export const findLink = (path: string): string | undefined =>
   [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
 

@@ -47,8 +47,8 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
 }
 
 /**
- * Returns false if another process removed this lock because it seemed abandoned. Between lock and release
- * nothing takes long unless the file is broken, so a signal never leaves a lock or a temporary file.
+ * Changes the file once. Returns false if another process removed the lock because it seemed abandoned.
+ * Nothing between lock and release takes long, so a signal leaves neither a lock nor a temporary file.
  */
 async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: Change): Promise<boolean> {
   const held = await lock(path, lockOptions)
@@ -65,8 +65,8 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     if (changed) write(path, changed)
     return true
   } catch (error) {
-    // A suspended writer lost its lock, and the next holder removed its temporary file. The profile file is
-    // unchanged.
+    // If this process was suspended, another process may have taken the lock and removed the temporary file.
+    // The profile file is then unchanged.
     if (hasCode(error, 'ENOENT') && !held.isHeld()) return false
     throw error
   } finally {
@@ -74,7 +74,7 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
   }
 }
 
-/** Only a killed writer leaves its temporary file, which contains secrets. */
+/** Removes the temporary files that killed writers left, because they contain secrets. */
 function removeLeftovers(path: string): void {
   const leftover = /\.tmp-\d{10}[0-9a-f]{6}$/
   const [folder, name] = [dirname(path), basename(path)]
@@ -95,7 +95,7 @@ function write(path: string, file: ProfileFile): void {
   conf.store = { version, ...file }
 }
 
-/** Creates the folder of a file of secrets. Throws a `CliError` if the file may not be replaced. */
+/** Creates the folder of the profile file. Throws a `CliError` if the file may not be replaced. */
 function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
@@ -108,14 +108,19 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   if (!stat) protectFolder(folder, info)
 }
 
-/** A folder that the user chose may contain other files, so its mode stays. */
+/**
+ * Restricts the folder to its owner. A folder that the user chose may contain other files, so its mode stays.
+ */
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
   const stat = statIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
   if ((stat.mode & forOthers) !== 0) chmodSync(folder, 0o700)
 }
 
-/** In places such as /proc, Node's recursive mkdir never returns, so each folder is created separately. */
+/**
+ * Creates a folder and its missing parents one by one. In places such as /proc, Node's recursive mkdir never
+ * returns.
+ */
 function makeFolderWithParents(folder: string): void {
   if (statIfExists(folder)) return
   if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))

@@ -34,26 +34,26 @@ const demo = {
 }
 
 /**
- * Reads the profile that applies. The built-in profile needs no file, so a broken file does not affect it. A
- * run also takes values from flags and the environment. So for a run, an unreadable file counts as missing,
- * with a warning, unless a profile was requested. In a container, the home folder may belong to another user.
+ * Reads the profile that applies. The built-in profile needs no file, so a broken file does not affect it.
+ * For a run, an unreadable file counts as missing, with a message, unless a profile was requested: a run also
+ * takes values from flags and the environment, and in a container the home folder may belong to another user.
  */
 export async function readProfile({ host, flags, messages }: Context, isForRun = false): Promise<Profile> {
   const choice = { named: flags.profile, env: host.env }
-  const asked = chooseProfileName({}, choice)
-  const writablePlace = asked.name === demoName ? undefined : findWritablePlace(host)
+  const requested = chooseProfileName({}, choice)
+  const writablePlace = requested.name === demoName ? undefined : findWritablePlace(host)
   let file: ProfileFile = {}
   try {
-    if (asked.name !== demoName) file = await readProfiles(host, messages.warn)
+    if (requested.name !== demoName) file = await readProfiles(host, messages.warn)
   } catch (error) {
-    if (!isForRun || asked.isAsked || !(error instanceof UnreadableProfiles)) throw error
+    if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfiles)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)
   }
   // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
-  const { name, chosenBy, isAsked } = chooseProfileName(file, choice)
+  const { name, chosenBy, isRequested } = chooseProfileName(file, choice)
   if (name === demoName) return { ...demo, chosenBy }
   const values = findProfileValues(file, name)
-  if (values === undefined && isAsked) throw unknownProfileError(file, name)
+  if (values === undefined && isRequested) throw unknownProfileError(file, name)
   return {
     name,
     chosenBy,
@@ -67,10 +67,10 @@ export async function readProfile({ host, flags, messages }: Context, isForRun =
 export function chooseProfileName(
   { current }: ProfileFile,
   { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
-): { name: string; chosenBy: string; isAsked: boolean } {
-  if (named) return { name: named, chosenBy: '--profile', isAsked: true }
-  if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isAsked: true }
-  return { name: current || defaultName, chosenBy: current ? 'config use' : 'default', isAsked: false }
+): { name: string; chosenBy: string; isRequested: boolean } {
+  if (named) return { name: named, chosenBy: '--profile', isRequested: true }
+  if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isRequested: true }
+  return { name: current || defaultName, chosenBy: current ? 'config use' : 'default', isRequested: false }
 }
 
 /** Returns a profile's values. Reads own properties only, so `constructor` is not a profile. */

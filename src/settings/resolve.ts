@@ -78,7 +78,7 @@ const profileOnlySettings: readonly SettingName[] = [
 
 /** Returns the value of each setting that has one. A secret and its command count as one setting. */
 export function chooseValues({ flags, profile, env }: SettingSources): Candidate[] {
-  // The name is shown in messages, and a profile file may contain any name.
+  // The name is shown in messages, and a profile file may contain any name, so it is shortened.
   const own = `profile '${oneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): Candidate => {
     const given = flags[setting]
@@ -92,7 +92,7 @@ export function chooseValues({ flags, profile, env }: SettingSources): Candidate
     }[source] as [unknown, string?]
     return { setting, value, origin: { source, name } }
   }
-  // The precedence is documented in `README.md`, Your own services.
+  // `README.md` documents this order under "Your own services".
   const order: Origin['source'][] = profile.isNamed
     ? ['flag', 'profile', 'environment', 'default']
     : ['flag', 'environment', 'profile', 'default']
@@ -105,7 +105,7 @@ export function chooseValues({ flags, profile, env }: SettingSources): Candidate
     })
 }
 
-/** Returns why a value is invalid, as the end of a sentence. Never quotes a secret. */
+/** Returns the reason why a value is invalid, as the end of a sentence. Never quotes a secret. */
 export const findValueProblem = ({
   setting,
   value,

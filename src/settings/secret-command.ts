@@ -35,10 +35,10 @@ export async function runSecretCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // Only the processes of a process group can all be ended, but a new group has no terminal. So a new
-      // group is used only without a terminal.
+      // parley can end all processes of a group, but a new group cannot use the terminal. So the command gets
+      // a new group only without a terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
-      // Real time, because the command may prompt a person.
+      // The deadline uses real time, because the command may prompt a person.
       deadline: new Deadline(realTimers, realTimers.now() + Math.min(left, maxMs), {
         limitText: timeoutMessage,
       }),

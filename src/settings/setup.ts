@@ -34,7 +34,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const known = findProfileValues(file, name) ?? {}
   const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
-  /** Resolves with whether the setting now has a value. */
+  /** Prompts for a setting. Resolves with true if the setting now has a value. */
   const ask = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[setting] ?? getDefault(setting, values)

@@ -119,19 +119,19 @@ export const getVariable = (name: SettingName): string =>
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** Finds a setting by any of its names: `baseUrl`, `--base-url`, `PARLEY_BASE_URL`. Throws a usage error. */
-export function findSetting(spelling: string): SettingName {
-  const name = settingNames.find((candidate) => bare(candidate) === bare(spelling))
+export function findSetting(given: string): SettingName {
+  const name = settingNames.find((candidate) => normalizeName(candidate) === normalizeName(given))
   if (name) return name
-  const hint = didYouMean(spelling, [
+  const hint = didYouMean(given, [
     ...settingNames,
     ...settingNames.map(getFlag),
     ...settingNames.map(getVariable),
   ])
-  throw usageError(`unknown setting '${spelling}'${hint}; 'parley help settings' lists them`)
+  throw usageError(`unknown setting '${given}'${hint}; 'parley help settings' lists them`)
 }
 
-const bare = (spelling: string) =>
-  spelling
+const normalizeName = (given: string) =>
+  given
     .replace(/^(--|PARLEY_)/, '')
     .replace(/[-_]/g, '')
     .toLowerCase()

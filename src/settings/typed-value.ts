@@ -4,7 +4,7 @@ import { getSetting, type SettingName } from './table.ts'
 /** A value of a setting that a person typed or piped. */
 interface TypedValue {
   value?: unknown
-  /** Why the text is invalid, as the end of a sentence. Never quotes the text. */
+  /** Reason why the text is invalid, as the end of a sentence. Never quotes the text. */
   problem?: string | undefined
   /** The valid part of an invalid address. */
   suggestion?: string

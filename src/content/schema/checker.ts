@@ -10,7 +10,7 @@ const maxCheckMs = 10_000
 /** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
-/** When parley runs from its sources, the built worker is used. */
+/** If parley runs from its sources, it uses the built worker in `dist`. */
 const address = new URL(
   import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
   import.meta.url,
@@ -43,7 +43,7 @@ export class SchemaChecker {
 
   /** Resolves with the mismatches of a JSON text. Throws a `CliError` if the check takes too long. */
   check(text: string): Promise<string[]> {
-    const next = this.#last.then(() => this.#inTime('the answer', this.#ask(text)))
+    const next = this.#last.then(() => this.#inTime('the answer', this.#request(text)))
     this.#last = next.catch(() => {})
     return next
   }
@@ -64,13 +64,16 @@ export class SchemaChecker {
     }
   }
 
-  /** The thread first reports the problems of the schema. A failure between checks is not reported. */
+  /**
+   * Starts a thread, whose first message lists the problems of the schema. A failure between two checks is
+   * ignored.
+   */
   #start(): Worker {
     const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
     return new Worker(address, options).on('error', () => {})
   }
 
-  async #ask(text: string): Promise<string[]> {
+  async #request(text: string): Promise<string[]> {
     if (!this.#thread) {
       this.#thread = this.#start()
       await read(this.#thread)

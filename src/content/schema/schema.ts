@@ -7,14 +7,14 @@ import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json
 import { buildBody, type Part } from '../body.ts'
 import { SchemaChecker } from './checker.ts'
 
-/** A schema as its author wrote it. */
+/** A schema as text. */
 export interface SchemaSource {
   /** Name of the file. */
   name: string
   text: string
 }
 
-/** An answer that does not match. */
+/** An answer that does not match the schema. */
 export interface Mismatch {
   text: string
   failure: CliError
@@ -105,8 +105,8 @@ export class AnswerSchema {
   }
 
   /**
-   * Sends a body, and again with the mismatches as a further turn, until an answer matches or no retry is
-   * left.
+   * Requests answers until one matches or no retry is left. Each retry adds the answer and its mismatches as
+   * further turns.
    */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,

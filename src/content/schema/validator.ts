@@ -11,7 +11,7 @@ export interface SchemaValidator {
   validate(value: unknown): Problems
 }
 
-/** Neither a person nor a model needs more mismatches. */
+/** Maximum number of listed mismatches. Neither a person nor a model needs more. */
 const maxProblems = 20
 
 const drafts = [
@@ -25,8 +25,8 @@ const drafts = [
 
 /**
  * Creates a validator for a schema of draft 2020-12, or of draft-07 if the schema names that draft.
- * `problems` lists why the schema is invalid. As the drafts demand, unknown keywords and formats are ignored,
- * and `format` is only an annotation.
+ * `problems` lists why the schema is invalid. As the drafts require, the validator ignores unknown keywords
+ * and formats, and `format` is only an annotation.
  */
 export function createValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
@@ -42,7 +42,7 @@ export function createValidator(schema: unknown): SchemaValidator {
       moveToPattern(part)
     }
     const validate: ValidateFunction = validator.compile(schema as object)
-    // Fails for a schema that contains itself endlessly.
+    // Throws for a schema that refers to itself without end.
     validate(null)
     return {
       problems: [],
@@ -149,7 +149,7 @@ const keywordsWithNamedSchemas = new Set([
   'dependentSchemas',
   'dependencies',
 ])
-const data = new Set(['const', 'enum', 'default', 'examples'])
+const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
 /** Yields a schema and all its subschemas. Objects under unknown keywords count as subschemas. */
 function* listSubschemas(schema: unknown): Generator<SchemaObject> {
@@ -158,6 +158,6 @@ function* listSubschemas(schema: unknown): Generator<SchemaObject> {
   yield schema
   for (const [key, value] of Object.entries(schema)) {
     const parts = keywordsWithNamedSchemas.has(key) && isObject(value) ? Object.values(value) : value
-    if (!data.has(key)) yield* listSubschemas(parts)
+    if (!dataKeywords.has(key)) yield* listSubschemas(parts)
   }
 }

@@ -3,7 +3,7 @@ import { createValidator } from './validator.ts'
 
 const { problems, validate } = createValidator(JSON.parse(workerData))
 
-/** First reports the problems of the schema, then the mismatches of each text. */
+/** Sends the problems of the schema first, then the mismatches of each text. */
 parentPort?.postMessage(problems)
 parentPort?.on('message', (text: string) => parentPort?.postMessage(validateText(text)))
 
