@@ -35,7 +35,7 @@ const withSkipped: Plugin = {
 /** Tests that fill memory, take long, or try the whole package: npm run test:all. */
 const heavy = 'test/**/*.heavy.test.ts'
 
-/** Tests that npm run test:all repeats more often: test/harness/often.ts. */
+/** Tests that npm run test:all runs with more cases (test/harness/property-runs.ts). */
 const properties = 'test/**/*.property.test.ts'
 
 /** Tests that count the program's steps, which starts before the program is loaded: npm run test:all. */
@@ -73,7 +73,7 @@ const proofs: TestProjectConfiguration[] = [
       env: { TEST_PROOF: 'answers' },
       // A test that hangs with those answers fails, as it should.
       testTimeout: 4000,
-      setupFiles: ['test/harness/leave-out.ts', 'test/harness/proof.ts'],
+      setupFiles: ['test/harness/skip-unmet.ts', 'test/harness/proof.ts'],
       isolate: false,
     },
   },
@@ -90,7 +90,7 @@ export default defineConfig({
     expect: { poll: { timeout: 120_000 } },
     globalSetup: 'test/harness/environment.ts',
     provide: { outside: { ...process.env } },
-    setupFiles: 'test/harness/leave-out.ts',
+    setupFiles: 'test/harness/skip-unmet.ts',
     projects: [
       // A large young generation is collected rarely.
       {
@@ -101,7 +101,7 @@ export default defineConfig({
           testTimeout: 600_000,
           include: [heavy, properties, 'test/faults/!(*.heavy|tinyproxy|carriage-return).test.ts'],
           env: { TEST_ALL: 'yes' },
-          setupFiles: ['test/harness/leave-out.ts', 'test/harness/seed.ts'],
+          setupFiles: ['test/harness/skip-unmet.ts', 'test/harness/seed.ts'],
           execArgv: ['--max-semi-space-size=64'],
         },
       },

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { run } from './harness/run.ts'
-import { pointedAt, serve } from './harness/server.ts'
+import { envFor, serve } from './harness/server.ts'
 
 test('C30: config check waits 30 s for a silent session service, with any timeout in the profile', async () => {
   const server = await serve(() => {})
   const ended = await run(['config', 'check', '-s', 'sesn_1', '--retries', '0'], {
-    env: { ...pointedAt(server), PARLEY_TIMEOUT: '1h' },
+    env: { ...envFor(server), PARLEY_TIMEOUT: '1h' },
     exchange: 'network',
     stdin: '',
   })

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { makeCertificate } from './faults/certificates.ts'
 import { answering, credentials, message, run, temporaryFolder } from './harness/run.ts'
-import { pointedAt, response, type Script, serve } from './harness/server.ts'
+import { envFor, response, type Script, serve } from './harness/server.ts'
 
 const check = ['config', 'check']
 const refusing = response('{"type":"error","error":{"type":"authentication_error","message":"no"}}', '401 No')
@@ -33,7 +33,7 @@ const reachable = (status = 404) =>
 
 test('config check sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())
-  const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
+  const ended = await run(check, { env: envFor(server), exchange: 'network', stdin: '' })
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(ended.out).toBe(`gateway: ${reachable()}\nsession service: ok: the key was accepted\n`)
   expect(server.requests).toHaveLength(2)
@@ -71,7 +71,7 @@ test.each<[status: string, code: number, result: string | RegExp, type?: string]
     const body = '{"error":{"type":"authentication_error","message":"no"}}'
     const model = response(body, status, type === undefined ? [] : [`content-type: ${type}`])
     const server = await serve(answer({ model }))
-    const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+    const world = { env: envFor(server), exchange: 'network' as const, stdin: '' }
     const ended = await run([...check, '--retries', '0'], world)
     expect(ended.code).toBe(code)
     const { gateway } = resultsOf(ended.out)
@@ -98,7 +98,7 @@ test.each([
     const body = '{"type":"error","error":{"type":"authentication_error","message":"no"}}'
     const server = await serve(answer({ list: response(body, status) }))
     const ended = await run([...check, '--retries', '0'], {
-      env: pointedAt(server),
+      env: envFor(server),
       exchange: 'network',
       stdin: '',
     })
@@ -111,7 +111,7 @@ test.each([
 
 test('C29: config check exits with 8 for a web page instead of the session list', async () => {
   const server = await serve(answer({ list: response('<html><title>Log in</title>') }))
-  const ended = await run(check, { env: pointedAt(server), exchange: 'network', stdin: '' })
+  const ended = await run(check, { env: envFor(server), exchange: 'network', stdin: '' })
   expect(ended.code).toBe(8)
   await server.close()
 })
@@ -121,7 +121,7 @@ test.each([
   [[], { PARLEY_SESSION: 'sesn_1' }],
 ])('config check checks the key by reading one event of the session: %j %j', async (flags, env) => {
   const server = await serve(answer())
-  const world = { env: { ...pointedAt(server), ...env }, exchange: 'network' as const, stdin: '' }
+  const world = { env: { ...envFor(server), ...env }, exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, ...flags], world)
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(resultsOf(ended.out)['session service']).toBe('ok: the key was accepted')
@@ -171,7 +171,7 @@ test.each([
   ['a login page', '200 OK', '<html><title>Log in</title>', 8, /^failed: /],
 ])('C29: config check reports the session service with %s', async (_, status, body, code, result) => {
   const server = await serve(answer({ list: response(body, status) }))
-  const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+  const world = { env: envFor(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '-s', 'sesn_1'], world)
   expect(ended.code).toBe(code)
   const credential = resultsOf(ended.out)['session service'] ?? ''
@@ -189,7 +189,7 @@ test.each<[string, string[], Record<string, string>]>([
 ])('C30: %s limits how long config check waits for a silent session service', async (_, flags, env) => {
   const server = await serve((socket, request) => void (request.startsWith('GET') || socket.end()))
   const argv = [...check, '-s', 'sesn_1', '--retries', '0', ...flags]
-  const ended = await run(argv, { env: { ...pointedAt(server), ...env }, exchange: 'network', stdin: '' })
+  const ended = await run(argv, { env: { ...envFor(server), ...env }, exchange: 'network', stdin: '' })
   expect(ended.code).toBe(10)
   expect(resultsOf(ended.out)['session service']).toContain('no byte arrived for 0.5 s')
   await server.close()
@@ -197,7 +197,7 @@ test.each<[string, string[], Record<string, string>]>([
 
 test('C29: config check reports a refused token, also with --errors json', async () => {
   const server = await serve(answer({ model: refusing }))
-  const world = { env: pointedAt(server), exchange: 'network' as const, stdin: '' }
+  const world = { env: envFor(server), exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, '--errors', 'json'], world)
   expect(ended.code).toBe(3)
   expect(resultsOf(ended.out).gateway).toMatch(
@@ -216,7 +216,7 @@ test('C29: config check tries both services, and the first failure decides the e
   const closed = await serve(() => {})
   await closed.close()
   const server = await serve(answer({ list: refusing }))
-  const env = { ...pointedAt(server), PARLEY_BASE_URL: closed.url }
+  const env = { ...envFor(server), PARLEY_BASE_URL: closed.url }
   const ended = await run([...check, '-s', 's', '--retries', '0'], {
     env,
     exchange: 'network',

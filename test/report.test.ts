@@ -12,8 +12,8 @@ import { addFile, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import { execute, start } from './harness/process.ts'
-import { answering, hurried, message, run, temporaryFolder } from './harness/run.ts'
-import { pointedAt, serve } from './harness/server.ts'
+import { answering, createFastClock, message, run, temporaryFolder } from './harness/run.ts'
+import { envFor, serve } from './harness/server.ts'
 
 const read = (folder: string, name = 'r.json') => JSON.parse(readFileSync(join(folder, name), 'utf8'))
 
@@ -179,7 +179,7 @@ test.each([
     status,
     headers: { 'request-id': 'req_1' },
   })
-  const { code } = await run([...argv, '--report=r.json'], { cwd, exchange, timers: hurried(1000) })
+  const { code } = await run([...argv, '--report=r.json'], { cwd, exchange, timers: createFastClock(1000) })
   expect(code).toBe(expected.exit)
   expect(read(cwd)).toMatchObject({ command: argv.length === 0 ? null : 'chat', ...expected })
   expect(read(cwd).usage).toEqual(unknownUsage)
@@ -359,7 +359,7 @@ test('--report after -- is a word, and a report contains no secret', async () =>
 test('--report names the signal that ended the run (needs signals)', async () => {
   const cwd = temporaryFolder()
   const server = await serve(() => child.kill('SIGTERM'))
-  const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: pointedAt(server) })
+  const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: envFor(server) })
   expect((await ended).signal).toBe('SIGTERM')
   await server.close()
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { execute, start } from './harness/process.ts'
 import { answering, message, run, temporaryFolder } from './harness/run.ts'
-import { pointedAt, response, type Script, serve } from './harness/server.ts'
+import { envFor, response, type Script, serve } from './harness/server.ts'
 
 const isWindows = process.platform === 'win32'
 
@@ -35,7 +35,7 @@ const failing = (name: string, { code, times, end = '' }: { code: string; times:
 async function serving(script: Script) {
   const server = await serve(script)
   onTestFinished(() => server.close())
-  return pointedAt(server)
+  return envFor(server)
 }
 
 const answer = response(message('Hi'))

@@ -7,11 +7,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 import { answering, credentials, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
+import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
 import { failingStdout } from '../harness/stdout.ts'
 
 const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
@@ -256,7 +256,7 @@ describe('body of api that stdout or a file does not accept', () => {
       err,
       path = '',
       saved,
-    } = await call([...post, ...flags], { stdout, timers: createPatientClock() })
+    } = await call([...post, ...flags], { stdout, timers: createIdleClock() })
     expect([code, saved]).toEqual([11, 'first second third'])
     expect(err).toContain(`parley: stdout: ${why}`)
     expect(err).toContain(`; the received data is saved as ${path}\n`)
@@ -362,7 +362,7 @@ describe('api over the network', () => {
   async function call(words: string[], script: typeof answers) {
     server.requests.length = 0
     answers = script
-    return api(words, { env: pointedAt(server), exchange: 'network' })
+    return api(words, { env: envFor(server), exchange: 'network' })
   }
 
   test('A03: api prints the received part of a body that is cut off', async () => {
@@ -370,7 +370,7 @@ describe('api over the network', () => {
     const ended = await call(['agents', '/v1/x'], [cut])
     expect(ended).toMatchObject({ code: 8, out: '{"a":"who' })
     const cwd = temporaryFolder()
-    const env = pointedAt(server)
+    const env = envFor(server)
     const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, env, exchange: 'network' })
     expect(filed).toMatchObject({ code: 8, out: '' })
     expect(filed.err).toContain('the received data is saved as a.part')
@@ -424,7 +424,7 @@ describe('api over the network', () => {
     writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
     const command = `exec 3>&2; { "$0" --require "$1" "$2" api agents /v1/x 2>&3; } | { sleep 0.5; wc -c; }`
     const child = spawn('sh', ['-c', command, process.execPath, script, binary], {
-      env: { ...childEnvironment, HOME: folder, ...credentials, ...pointedAt(big) },
+      env: { ...childEnvironment, HOME: folder, ...credentials, ...envFor(big) },
     })
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
     await big.close()

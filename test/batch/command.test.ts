@@ -17,8 +17,8 @@ import { CliError } from '../../src/errors.ts'
 import { lock } from '../../src/io/lock.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
-import { createPatientClock } from '../harness/clock.ts'
-import { answering, hurried, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { createIdleClock } from '../harness/clock.ts'
+import { answering, createFastClock, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
 import { failingStdout } from '../harness/stdout.ts'
 
 interface Line {
@@ -132,7 +132,7 @@ describe('requests of a batch', () => {
         if (Number(promptOf(request)) >= 1999) log.push(`line ${promptOf(request)}`)
         return exchange(request, onSent)
       },
-      holdMemory(cleanups) {
+      limitYoungGeneration(cleanups) {
         log.push('held')
         cleanups.add(() => void log.push('let go'))
       },
@@ -310,7 +310,7 @@ describe('results of a batch', () => {
     const exchange = byPrompt({
       2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
     })
-    const ended = await run(batch, { cwd: folderWith(3), exchange, timers: hurried() })
+    const ended = await run(batch, { cwd: folderWith(3), exchange, timers: createFastClock() })
     expect([ended.code, inOrder(parse(ended.out))[1]]).toEqual([
       0,
       expect.objectContaining({ text: 'late', attempts: 2 }),
@@ -320,7 +320,7 @@ describe('results of a batch', () => {
 
   test('a batch on a terminal prints each retry above its progress line', async () => {
     const exchange = byPrompt({ 2: inTurn(status(500), answering(message('late'))) })
-    const world = { exchange, timers: hurried(), tty: ['stderr'] as 'stderr'[], columns: 100 }
+    const world = { exchange, timers: createFastClock(), tty: ['stderr'] as 'stderr'[], columns: 100 }
     const ended = await run(batch, { cwd: folderWith(3), ...world })
     expect(ended.code).toBe(0)
     expect(shownAtLast(ended.err)).toMatch(/^parley: line 2: .*500.*; trying again in .* s\nparley: 3 ok/)
@@ -422,7 +422,7 @@ describe('batch that the service refuses', () => {
       const isRefused = refused.delete(promptOf(request) ?? '')
       return (isRefused ? status(429, { 'retry-after': '2' }) : answering(message('hi')))(request)
     }
-    const timers = createPatientClock()
+    const timers = createIdleClock()
     const argv = [...batch, '--concurrency', '4', '--retries', '0']
     const ended = await run(argv, { cwd: folderWith(12), exchange, timers })
     expect([ended.code, indexes(parse(ended.out)), ended.requests.length]).toEqual([0, upTo(12), 16])
@@ -432,7 +432,7 @@ describe('batch that the service refuses', () => {
 
   test('B01: a batch requests every line after a 429, also if the clock advances at every reading', async () => {
     for (const step of [100, 250, 400]) {
-      const clock = createPatientClock()
+      const clock = createIdleClock()
       let readings = 0
       const timers = { ...clock, now: () => clock.now() + step * ++readings }
       const answers = [status(429), status(429)]
@@ -644,7 +644,7 @@ describe('--results and --resume', () => {
 describe('B12: progress lines of a batch without a terminal', () => {
   /** Runs four lines that take 25 s each, the last one four minutes. */
   async function takeLong(more: string[], world: { tty?: 'stderr'[] } = {}) {
-    const timers = createPatientClock()
+    const timers = createIdleClock()
     const exchange: Exchange = async (request) => {
       await timers.wait(promptOf(request) === '4' ? 240_000 : 25_000)
       return (promptOf(request) === '2' ? status(400) : answering(message('hi')))(request)
@@ -679,7 +679,7 @@ describe('the end of a batch', () => {
     const cwd = folderWith(9)
     const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
     const exchange = byPrompt({ 2: () => new Promise(() => {}) })
-    const ended = await run(argv, { cwd, exchange, timers: createPatientClock() })
+    const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
     expect(ended.code).toBe(15)
     const cut = resultsOf(cwd).filter(({ ok }) => !ok)
     const known = { kind: 'unknown', sent: 'unknown', retry: 'later', deadline: true }
@@ -687,7 +687,7 @@ describe('the end of a batch', () => {
     const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
     expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
     // The second run sent requests, but none of them was answered.
-    const again = await run([...argv, '--resume'], { cwd, exchange, timers: createPatientClock() })
+    const again = await run([...argv, '--resume'], { cwd, exchange, timers: createIdleClock() })
     expect(JSON.parse(again.err).error).toMatchObject({
       ...stopped,
       sent: expect.not.stringMatching('yes'),
@@ -758,13 +758,13 @@ describe('the end of a batch', () => {
       const asJson = await run([...argv, '--errors', 'json'], {
         cwd,
         exchange: refused,
-        timers: createPatientClock(),
+        timers: createIdleClock(),
       })
       const { message, ...error } = JSON.parse(asJson.err).error
       expect(message).toBe('the deadline passed; before that, connection refused')
       expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry })
       // The first run has removed its empty results file, so the same command works again.
-      const again = await run(argv, { cwd, exchange: refused, timers: createPatientClock() })
+      const again = await run(argv, { cwd, exchange: refused, timers: createIdleClock() })
       expect(again.code).toBe(15)
       expect(again.err).toContain(`0 ok · 0 failed · 3 not done · 3 s; ${advice}\n`)
     },
@@ -773,7 +773,7 @@ describe('the end of a batch', () => {
   test('a batch names the 429 of the service as the cause if its deadline passes', async () => {
     const exchange = status(429)
     const argv = [...batch, '--deadline', '3s', '--errors', 'json']
-    const { err } = await run(argv, { cwd: folderWith(3), exchange, timers: createPatientClock() })
+    const { err } = await run(argv, { cwd: folderWith(3), exchange, timers: createIdleClock() })
     const { message, ...error } = JSON.parse(err).error
     expect(message).toMatch(/^the deadline passed; before that, the gateway answered 429/)
     expect(error).toMatchObject({ kind: 'stopped', sent: 'yes', retry: 'later' })
@@ -802,7 +802,7 @@ describe('the end of a batch', () => {
           exchange: byPrompt({}),
         })
       }
-      const given = { cwd, exchange: byPrompt({}), timers: createPatientClock(), ...world }
+      const given = { cwd, exchange: byPrompt({}), timers: createIdleClock(), ...world }
       const { err } = await run([...argv, ...flags], given)
       expect(JSON.parse(err).error).toMatchObject({ kind, sent })
       expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
@@ -895,7 +895,7 @@ describe('the end of a batch', () => {
       env: { TMPDIR: cwd },
       exchange: byPrompt({}),
       stdout: failingStdout(0, undefined),
-      timers: createPatientClock(),
+      timers: createIdleClock(),
     })
     expect(code).toBe(15)
     const saved = inOrder(parse(readFileSync(savedIn(err), 'utf8')))
@@ -936,7 +936,7 @@ describe('the end of a batch', () => {
   })
 
   test('the duration of a batch includes the wait before its first line', async () => {
-    const clock = createPatientClock()
+    const clock = createIdleClock()
     let waited = 0
     const stdin = Object.defineProperty([''], 0, {
       get() {

@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../faults/certificates.ts'
 import { createSteadyClock } from '../harness/clock.ts'
 import { start } from '../harness/process.ts'
-import { hurried, message, run, temporaryFolder } from '../harness/run.ts'
+import { createFastClock, message, run, temporaryFolder } from '../harness/run.ts'
 import {
-  pointedAt,
+  envFor,
   response,
   type Script,
   type ScriptedServer,
@@ -120,7 +120,7 @@ describe('servers that close idle connections', () => {
 
   test('a batch sends nothing twice if connections are closed during a pause', async () => {
     let closed = 0
-    const clock = hurried()
+    const clock = createFastClock()
     // The pause ends after the server has closed the four connections.
     const timers: typeof clock = {
       ...clock,
@@ -248,7 +248,7 @@ test.each([
     const prompts = Array.from({ length: 100 }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
     writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
     const argv = [command, '--batch', 'in.ndjson', '--results', 'r.ndjson', '--concurrency', '64', ...flags]
-    const { child, ended } = start(argv, { cwd, env: pointedAt(server), before: 'ulimit -n 44' })
+    const { child, ended } = start(argv, { cwd, env: envFor(server), before: 'ulimit -n 44' })
     child.stderr?.on('data', (chunk) => {
       isScarce ||= String(chunk).includes('too many files and connections are open')
       if (isScarce) answerHeld()

@@ -5,7 +5,7 @@ import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { inline, png } from '../gateway/image/image.ts'
 import { continued, events, inTurn, piece, used, whole } from '../gateway/parts.ts'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 
 const noAnswer: Exchange = async (_, onSent) => {
@@ -40,7 +40,7 @@ async function runBatch(
     'report',
     ...flags,
   ]
-  const ended = await run(argv, { cwd, exchange, timers: createPatientClock() })
+  const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
   const read = (name: string) => readFileSync(join(cwd, name), 'utf8')
   const results = read('r')
     .split('\n')

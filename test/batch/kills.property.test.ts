@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createClock } from '../harness/clock.ts'
-import { often } from '../harness/often.ts'
+import { scaleRuns } from '../harness/property-runs.ts'
 import { answerOf, linesOf, parse, play, type TestFile } from './batch.ts'
 import { type Ask, failure } from './pieces.ts'
 
-const runs = Number(process.env.BATCH_RUNS ?? often(100).numRuns)
+const runs = Number(process.env.BATCH_RUNS ?? scaleRuns(100).numRuns)
 const lines = 40
 
 interface Act {

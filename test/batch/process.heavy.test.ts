@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 import { answer, idsIn, prepare } from './served.ts'
 
 const plain = ['chat', '--batch', 'in.ndjson', '--concurrency', '4']
@@ -191,7 +191,7 @@ test('B07: absolute file names and secret commands work without a current folder
   }
   const server = await serve((socket) => void socket.write(answer))
   const env = {
-    ...pointedAt(server),
+    ...envFor(server),
     PARLEY_ACCESS_TOKEN: undefined,
     PARLEY_ACCESS_TOKEN_COMMAND: 'echo canary',
     PARLEY_CONFIG_DIR: folder,

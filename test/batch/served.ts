@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { message, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, type Script, serve } from '../harness/server.ts'
+import { envFor, response, type Script, serve } from '../harness/server.ts'
 
 export const answer = response(message('hi'))
 
@@ -13,7 +13,7 @@ export async function prepare(count: number, script: Script) {
   const cwd = temporaryFolder()
   const lines = Array.from({ length: count }, (_, at) => `{"id":${at + 1},"prompt":"p ${at + 1} of it"}\n`)
   writeFileSync(join(cwd, 'in.ndjson'), lines.join(''))
-  return { server, cwd, env: pointedAt(server) }
+  return { server, cwd, env: envFor(server) }
 }
 
 export const idsIn = (text: string): number[] =>

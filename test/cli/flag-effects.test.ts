@@ -10,7 +10,7 @@ import type { Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { makeCertificate } from '../faults/certificates.ts'
 import { respond } from '../harness/responses.ts'
-import { answering, hurried, message, run } from '../harness/run.ts'
+import { answering, createFastClock, message, run } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import {
   bash,
@@ -319,7 +319,7 @@ async function observe(words: string[], row: Row): Promise<Observed> {
   const service = createSessionService({
     history,
     posts: [{ next: react }],
-    ...(isTimed && { timers: hurried(2000) }),
+    ...(isTimed && { timers: createFastClock(2000) }),
   })
   const { cwd } = service
   const texts = { ...files, ...(kind === 'secure' && { 'ca.pem': getCertificate().cert }), ...row.files }

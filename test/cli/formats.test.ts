@@ -2,12 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { createFormSchema, type FormName, forms, requireForms } from '../harness/formats.ts'
+import { createFormatSchema, type FormatName, formats, requireFormats } from '../harness/formats.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { blocksOf } from './pages.ts'
 
 /** Fields of release 0.1.0, which must remain until 1.0.0. */
-const releasedFields: Record<FormName, string> = {
+const releasedFields: Record<FormatName, string> = {
   failure:
     'format kind exit status message retryAfter requestId sent safeToRetry retry deadline attempts pending resume body',
   report:
@@ -16,21 +16,23 @@ const releasedFields: Record<FormName, string> = {
   audit: 'time session toolUse type server name input event decision by rule reason',
 }
 
-test.each(Object.entries(releasedFields) as [FormName, string][])(
+test.each(Object.entries(releasedFields) as [FormatName, string][])(
   'the format "%s" keeps every field of release 0.1.0',
   (name, fields) => {
-    expect(Object.keys(forms[name])).toEqual(expect.arrayContaining(fields.split(' ')))
+    expect(Object.keys(formats[name])).toEqual(expect.arrayContaining(fields.split(' ')))
   },
 )
 
 test('help formats names every field of each format and no other field', async () => {
   const lists = (await blocksOf('formats')).map(({ text }) => text.match(/^\w+/gm))
-  expect(lists).toEqual(Object.values(forms).map((fields) => Object.keys(fields)))
+  expect(lists).toEqual(Object.values(formats).map((fields) => Object.keys(fields)))
 })
 
 test('the schema of a format rejects unknown fields', () => {
-  expect(createFormSchema('line').safeParse({ index: 1, hash: 'a', ok: true, text: 'x' }).success).toBe(true)
-  expect(createFormSchema('line').safeParse({ index: 1, hash: 'a', ok: true, texts: 'x' }).success).toBe(
+  expect(createFormatSchema('line').safeParse({ index: 1, hash: 'a', ok: true, text: 'x' }).success).toBe(
+    true,
+  )
+  expect(createFormatSchema('line').safeParse({ index: 1, hash: 'a', ok: true, texts: 'x' }).success).toBe(
     false,
   )
 })
@@ -52,7 +54,7 @@ test.each<[string, string[], object]>([
   writeFileSync(join(cwd, 'p'), '{"rules":[],"default":{"decision":"deny"}}')
   const line = [...argv, '--errors', 'json', '--report', 'r']
   const ended = await run(line, { cwd, exchange: createEmulator({}), ...world })
-  requireForms(line, { ...ended, cwd })
+  requireFormats(line, { ...ended, cwd })
   const hasReport = ended.code !== 2
   if (hasReport) expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).exit).toBe(ended.code)
 })

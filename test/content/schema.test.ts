@@ -7,7 +7,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
 import { execute, start } from '../harness/process.ts'
 import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 
 /** Creates timers whose clock is stopped, because a check may take any time. `expire` ends the next time limit. */
 function createStoppedTimers(): Timers & { expire(): void } {
@@ -529,7 +529,7 @@ test('a signal ends parley at once while it checks an answer', async () => {
     setTimeout(() => child.kill('SIGTERM'), 500)
   })
   const cwd = folderWith(backtracking)
-  const { child, ended } = start(['chat', 'Who?', '--schema', 's.json'], { cwd, env: pointedAt(server) })
+  const { child, ended } = start(['chat', 'Who?', '--schema', 's.json'], { cwd, env: envFor(server) })
   expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
   await server.close()
 })
@@ -640,7 +640,7 @@ describe('signal before the checked answer is printed', () => {
 
 test('the built program checks an answer in its worker thread and exits', async () => {
   const server = await serve((socket) => socket.end(response(message(fitting))))
-  const world = { cwd: folderWith(person), env: pointedAt(server) }
+  const world = { cwd: folderWith(person), env: envFor(server) }
   expect(await execute(['chat', 'Who?', '--schema', 's.json'], world)).toMatchObject({
     code: 0,
     out: `${fitting}\n`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { readBody } from '../../src/wire/exchange.ts'
-import { growsWithItsText } from '../harness/steps.ts'
+import { expectLinearWork } from '../harness/steps.ts'
 
 const events = '/v1/sessions/sesn_1/events'
 const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
@@ -16,7 +16,7 @@ test.each([
   ['an unclosed string', events, '{"events":["', '\\"', ''],
 ])('W30: the emulator refuses a request full of %s in linear time', async (_, path, start, unit, end) => {
   const exchange = createEmulator({})
-  await growsWithItsText(async (size) => {
+  await expectLinearWork(async (size) => {
     const body = Buffer.from(start + unit.repeat(size / unit.length) + end)
     const response = await exchange({ method: 'POST', url: `http://emulator${path}`, headers, body })
     await readBody(response.body)

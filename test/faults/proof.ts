@@ -1,4 +1,4 @@
-import { answerWithoutFault } from '../harness/well.ts'
+import { answerWithoutFault } from '../harness/faultless.ts'
 import type { Row } from './rows.ts'
 
 /** A part of a row that may be its fault. */

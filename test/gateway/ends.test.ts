@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 import { inline, png } from './image/image.ts'
 
@@ -22,7 +22,7 @@ const sse = 'text/event-stream'
 async function answered(argv: string[], pieces: (string | Uint8Array)[], type = sse, coding?: string) {
   const cwd = temporaryFolder()
   // The test clock does not wait for zlib, so the ten minutes would pass first.
-  const timers = coding === undefined ? createPatientClock() : realTimers
+  const timers = coding === undefined ? createIdleClock() : realTimers
   let isClosed = false
   const exchange: Exchange = async () => {
     const closed = new AbortController()

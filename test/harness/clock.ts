@@ -4,21 +4,22 @@ import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
 /**
- * Creates a clock that advances only while the whole program waits. Of all waits, the one that is due first
- * ends first.
+ * Creates a clock that advances only while the whole program waits. It then jumps to the end of the wait that
+ * is due first.
  */
 export function createClock(): Timers {
-  return createTime(1_700_000_000_000, setImmediate)
+  return createVirtualClock(1_700_000_000_000, setImmediate)
 }
 
 /**
  * Creates a clock like `createClock` for a run that also loads code, uses files, or starts commands and
- * threads. Time stops during these activities, so a wait for a command that never ends needs another clock.
+ * threads. The clock stops during these activities. So a run with a command that never ends needs another
+ * clock.
  */
-export function createPatientClock(): Timers {
-  return createTime(Date.now(), async (act) => {
+export function createIdleClock(): Timers {
+  return createVirtualClock(Date.now(), async (act) => {
     await vi.dynamicImportSettled()
-    while (isAtWork()) {
+    while (isActive()) {
       await realTimers.wait(1)
       await vi.dynamicImportSettled()
     }
@@ -27,8 +28,9 @@ export function createPatientClock(): Timers {
 }
 
 /**
- * Creates a clock of real time, or a multiple of it, that is slower on a busy machine. In two seconds, this
- * process gets at least a hundred turns of the event loop, or 500 in two real seconds.
+ * Creates a clock of real time, or of a multiple of real time, that slows down on a busy machine. In two
+ * seconds of this clock, the process gets at least a hundred turns of the event loop. If the clock is faster
+ * than real time, the process gets at least 500 turns in two real seconds.
  */
 export function createSteadyClock(times = 1): Timers {
   const tick = times === 1 ? 10 : 2
@@ -50,7 +52,7 @@ export function createSteadyClock(times = 1): Timers {
 
   return {
     ...realTimers,
-    // As on a real system, the monotonic clock is unrelated to the date.
+    // As on a real system, the monotonic clock and the wall clock have different zero points.
     now: () => passed,
     wallTime: () => start + passed,
     wait(milliseconds, signal) {
@@ -59,7 +61,7 @@ export function createSteadyClock(times = 1): Timers {
         ticking = setInterval(turn, tick)
       }
       const at = passed + Math.max(0, milliseconds)
-      return join(due, { at, signal })
+      return addWait(due, { at, signal })
     },
   }
 }
@@ -76,16 +78,16 @@ subscribe('child_process', (event) => {
   command.once('close', () => commands.delete(command))
 })
 
-/** File operations and threads, by Node's names. */
+/** Active file operations and threads, by Node's names of their resources. */
 const filesAndThreads = /^(FSReq|Worker|MessagePort)/
 
-/** A command without a process id did not start. */
-const isAtWork = (): boolean =>
+/** Returns whether an activity stops the clock. A command without a process id did not start. */
+const isActive = (): boolean =>
   [...commands].some(({ pid }) => pid !== undefined) ||
   process.getActiveResourcesInfo().some((name) => filesAndThreads.test(name))
 
-/** Creates a clock. `whenAllWait` calls back when nothing is active. */
-function createTime(start: number, whenAllWait: (act: () => void) => unknown): Timers {
+/** Creates a virtual clock. `whenAllWait` calls its argument when nothing is active. */
+function createVirtualClock(start: number, whenAllWait: (act: () => void) => unknown): Timers {
   const due: Wait[] = []
   let now = start
 
@@ -104,7 +106,7 @@ function createTime(start: number, whenAllWait: (act: () => void) => unknown): T
     wait(milliseconds, signal) {
       const at = now + Math.max(0, milliseconds)
       if (due.length === 0) whenAllWait(turn)
-      return join(due, { at, signal })
+      return addWait(due, { at, signal })
     },
   }
 }
@@ -114,8 +116,11 @@ interface Wait {
   end(): void
 }
 
-/** Inserts a wait into the list, which is sorted by time. */
-function join(due: Wait[], { at, signal }: { at: number; signal: AbortSignal | undefined }): Promise<void> {
+/** Adds a wait to the list, which is sorted by time. */
+function addWait(
+  due: Wait[],
+  { at, signal }: { at: number; signal: AbortSignal | undefined },
+): Promise<void> {
   const place = due.findIndex((other) => other.at > at)
   return new Promise((end) => {
     const mine = { at, end }

@@ -15,29 +15,30 @@ import { join } from 'node:path'
 declare module 'vitest' {
   interface ProvidedContext {
     /**
-     * Environment in which the tests were started. npm needs it because it may contain a proxy or a
+     * Environment in which the tests were started. npm needs this environment, which may contain a proxy or a
      * certificate.
      */
     outside: NodeJS.ProcessEnv
   }
 }
 
-/** Variables that programs need to run on this machine. */
-const machine =
+/** Variables that programs need to run on this machineVariables. */
+const machineVariables =
   /^(PATH|HOME|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|SYSTEM(ROOT|DRIVE)|WINDIR|COMSPEC|PATHEXT|(LOCAL)?APPDATA|USERPROFILE|PROGRAM(FILES.*|DATA))$/i
 
 /** Variables of vitest, of Stryker, and of the tests themselves. */
-const ofTests = /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|BATCH_RUNS$|FOLLOW_RUNS$)/
+const testVariables =
+  /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|BATCH_RUNS$|FOLLOW_RUNS$)/
 
 /**
  * Gives every test the same environment, and one temporary folder in which other users can write. Builds the
- * program if its sources are newer. Returns a function that removes the folder.
- * vitest starts its workers afterwards, so they and their child processes inherit the environment.
+ * program if its sources are newer than the build. Returns a function that removes the folder. vitest starts
+ * its workers afterwards, so the workers and their child processes inherit the environment.
  */
 export default function setUp(): () => void {
   buildIfOld()
   for (const name of Object.keys(process.env)) {
-    if (!machine.test(name) && !ofTests.test(name)) delete process.env[name]
+    if (!machineVariables.test(name) && !testVariables.test(name)) delete process.env[name]
   }
   process.env.TZ = 'UTC'
   process.umask(0o022)
@@ -49,12 +50,12 @@ export default function setUp(): () => void {
   return () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
 }
 
-/** Free space in memory that the tests need, in bytes. */
+/** Free space in shared memory that the tests need, in bytes. */
 const neededSpace = 4 * 2 ** 30
 
 /**
- * Returns the system's folder for shared memory, where creating and flushing a file takes a tenth of the time. It must
- * allow programs, and TMPDIR must not be set.
+ * Returns the folder of shared memory, in which creating and flushing a file takes a tenth of the time. The
+ * folder must allow programs to run. If TMPDIR is set, returns the default temporary folder.
  */
 function findFastFolder(): string {
   const folder = '/dev/shm'
@@ -65,7 +66,9 @@ function findFastFolder(): string {
   return bavail * bsize < neededSpace ? tmpdir() : folder
 }
 
-/** Tests that start a process run `dist`, which may be older than the sources. */
+/**
+ * Builds the program if its sources are newer than `dist`, because tests that start a process run `dist`.
+ */
 function buildIfOld(): void {
   const root = join(import.meta.dirname, '../..')
   const sources = ['src', 'package.json', 'rolldown.config.ts'].map((name) => join(root, name))
@@ -73,7 +76,7 @@ function buildIfOld(): void {
     execFileSync(process.execPath, [join(root, 'src/build/bundle.js')], { stdio: 'inherit' })
 }
 
-/** Returns the time of the last change of a file, in folders at any depth. 0 if there is none. */
+/** Returns the time of the last change of a file, in folders at any depth. Returns 0 if there is no file. */
 function findNewestTime(paths: readonly string[]): number {
   const times = paths.map((path) => {
     const stat = statSync(path, { throwIfNoEntry: false })
@@ -83,7 +86,7 @@ function findNewestTime(paths: readonly string[]): number {
   return Math.max(0, ...times)
 }
 
-/** Environment of a process that a test starts, without a home. */
+/** Environment of a process that a test starts. It has no home folder. */
 export const childEnvironment = {
   PATH: process.env.PATH ?? '',
   TMPDIR: process.env.TMPDIR ?? '',

@@ -15,7 +15,7 @@ const retry = z.enum(['never', 'later', 'look-first'])
 const anObject = z.looseObject({})
 const resume = z.array(text)
 
-/** Fields of a failure. Optional ones may be absent. */
+/** Fields of a failure. */
 const failure: Fields = {
   kind,
   exit: whole,
@@ -35,8 +35,8 @@ const failure: Fields = {
   body: z.optional(z.unknown()),
 }
 
-/** Every format that `parley help formats` lists, except a policy. */
-export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
+/** Fields of every format that `parley help formats` lists, except a policy. */
+export const formats: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
   failure: { format: z.optional(z.literal(1)), ...failure },
   report: {
     format: z.literal(1),
@@ -105,10 +105,10 @@ export const forms: Record<'failure' | 'report' | 'line' | 'audit', Fields> = {
   },
 }
 
-export type FormName = keyof typeof forms
+export type FormatName = keyof typeof formats
 
 /** Creates a schema that accepts exactly the fields of a format. */
-export const createFormSchema = (name: FormName) => z.strictObject(forms[name])
+export const createFormatSchema = (name: FormatName) => z.strictObject(formats[name])
 
 /** Returns the JSON objects of a text, one per line. Other lines are prompts, or were cut by a test. */
 const parseLines = (text: string): object[] =>
@@ -126,14 +126,14 @@ function lastValue(argv: readonly string[], flag: string): string | undefined {
   return at >= 0 ? argv[at + 1] : attached?.slice(flag.length + 1)
 }
 
-/** Throws if output for programs has an unknown field or lacks a field. */
-export function requireForms(
+/** Throws if output for programs has an unknown field or lacks a required field. */
+export function requireFormats(
   argv: readonly string[],
   { code, out, err, cwd }: { code: number; out: string; err: string; cwd: string },
 ): void {
   if (argv.includes('--')) return
-  const check = (form: FormName, value: unknown) => {
-    const parsed = createFormSchema(form).safeParse(value)
+  const check = (form: FormatName, value: unknown) => {
+    const parsed = createFormatSchema(form).safeParse(value)
     if (!parsed.success)
       throw new Error(
         `${form} of ${argv.join(' ')}: ${JSON.stringify(parsed.error.issues)} in ${JSON.stringify(value)}`,

@@ -5,19 +5,17 @@ import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
 interface World {
-  /**
-   * Environment in addition to the bare environment, HOME and credentials. `undefined` removes a variable.
-   */
+  /** Variables in addition to PATH, HOME and credentials. `undefined` removes a variable. */
   env?: Record<string, string | undefined>
   stdin?: string
   cwd?: string
-  /** Runs as a user without root's rights, for whom file modes matter. Only root can switch to that user. */
+  /** Runs as the user nobody. File modes do not limit root. Only root can switch to that user. */
   isNobody?: boolean
-  /** Command that runs the rest of the command line, such as `unshare -m`. */
+  /** Command that runs parley's command line, such as `unshare -m`. */
   within?: string[]
-  /** Shell code that runs first, in the same process, such as `umask 0`. */
+  /** Shell code that runs before parley in the same process, such as `umask 0`. */
   before?: string
-  /** Command that replaces Node and the built program. */
+  /** Command that runs instead of Node with the built program. */
   program?: string[]
 }
 
@@ -51,12 +49,15 @@ export function createHome(): string {
   return folder
 }
 
-/** Folder of compiled code, separate from the files of a test. */
+/** Folder for compiled code, separate from the files of a test. */
 const cache = temporaryFolder()
 
 let copy = ''
 
-/** Runs a copy of the program as the user nobody, because only root may be able to read the built folder. */
+/**
+ * Returns the command that runs a copy of the program as the user nobody. That user may not be able to read
+ * the built folder.
+ */
 export function copyProgramForNobody(): string[] {
   if (!isRoot) return [process.execPath, binary]
   if (copy === '') {
@@ -68,8 +69,8 @@ export function copyProgramForNobody(): string[] {
 }
 
 /**
- * Returns whether the user nobody can run the program. Node and the temporary folder must be readable, and a
- * container must allow to switch the user.
+ * Returns whether the user nobody can run the program. Node and the temporary folder must be readable. A
+ * container must allow switching the user.
  */
 export function canRunAsNobody(): boolean {
   const [command = '', ...words] = copyProgramForNobody()

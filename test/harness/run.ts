@@ -9,34 +9,35 @@ import type { StdStream } from '../../src/io/output.ts'
 import { main } from '../../src/main.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createSteadyClock } from './clock.ts'
-import { requireForms } from './formats.ts'
+import { requireFormats } from './formats.ts'
 
 interface World {
   /**
-   * Content of stdin as a pipe. The elements of an array arrive one by one. If omitted, stdin is a terminal.
+   * Content of stdin, which is then a pipe. The elements of an array arrive one by one. If omitted, stdin is
+   * a terminal.
    */
   stdin?: string | Uint8Array | (string | Uint8Array)[]
-  /** Default: a pipe if `stdin` is set, else a terminal. */
+  /** Kind of stdin. Default: a pipe if `stdin` is set, otherwise a terminal. */
   stdinKind?: Host['stdin']['kind']
   /** Text that is typed if stdin is a terminal. */
   typed?: string | AsyncIterable<string>
   env?: Record<string, string | undefined>
-  /** Streams that are terminals. */
+  /** Output streams that are terminals. Default: none. */
   tty?: ('stdout' | 'stderr')[]
-  /** Width of the terminals. */
+  /** Width of the terminals, in columns. */
   columns?: number
-  /** Height of stdout, if it is a terminal. */
+  /** Height of stdout in rows, if it is a terminal. */
   rows?: number
-  /** Replace the default stdout and stderr, which accept everything. */
+  /** Streams that replace the default stdout and stderr, which accept everything. */
   stdout?: StdStream
   stderr?: StdStream
-  /** Replaces the network. Default: the emulator. `network` uses sockets. */
+  /** Replaces the network. Default: the emulator. With `network`, the run uses sockets. */
   exchange?: Exchange | 'network'
   cwd?: string
-  /** Default: the user of the tests. */
+  /** User id of the run. Default: the user of the tests. */
   uid?: number
   platform?: NodeJS.Platform
-  /** Replaces the clock, which runs fast by default. */
+  /** Clock of the run. Default: a clock that is 50 times as fast as real time. */
   timers?: Host['timers']
   /** Receives the function that a signal calls. */
   onSignal?: Host['onSignal']
@@ -47,7 +48,7 @@ interface World {
   interceptInterrupt?: Host['interceptInterrupt']
   /** Default: there is no pager. */
   runPager?: Host['runPager']
-  holdMemory?: Host['limitYoungGeneration']
+  limitYoungGeneration?: Host['limitYoungGeneration']
 }
 
 interface Ended {
@@ -59,7 +60,7 @@ interface Ended {
   requests: (HttpRequest & { text: string })[]
 }
 
-/** Credentials for tests that don't care which. */
+/** Credentials for tests that do not depend on their values. */
 export const credentials = {
   PARLEY_BASE_URL: 'https://gateway.test',
   PARLEY_ACCESS_TOKEN: 'canary-token-0123456789',
@@ -69,16 +70,22 @@ export const credentials = {
 
 export const temporaryFolder = () => mkdtempSync(join(tmpdir(), 'parley-test-'))
 
-/** Empty folders of earlier runs. Creating and removing folders can take longer than a run. */
+/** Empty folders of earlier runs, for reuse. Creating and removing a folder can take longer than a run. */
 const emptyFolders: string[] = []
 
-/** Mode of a file for its owner only. Windows knows only whether a file is writable. */
+/**
+ * Mode of a file that only its owner can use. Windows has no modes for other users, so Node reports 0666
+ * there.
+ */
 export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
 
-/** Path of the profile file in a home folder. */
+/** Path of the folder of the profile file in a home folder. */
 export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'
 
-/** Variables that locate the home folder. Windows has a variable per user for settings and caches instead. */
+/**
+ * Returns the variables that locate the home folder. On Windows, separate variables locate the folders of
+ * settings and caches.
+ */
 export const homeVariables = (home: string) => ({
   HOME: home,
   XDG_CACHE_HOME: join(home, '.cache'),
@@ -86,14 +93,17 @@ export const homeVariables = (home: string) => ({
   LOCALAPPDATA: join(home, '.cache'),
 })
 
-/** Runs parley in this process, in an isolated environment. */
+/**
+ * Runs parley in this process, in an isolated environment. Throws if output for programs has a wrong format.
+ */
 export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const requests: Ended['requests'] = []
   const { exchange } = world
-  const isWell = exchange === undefined || (process.env.TEST_PROOF === 'answers' && exchange !== 'network')
-  const carry = isWell ? createEmulator({}) : exchange
-  const stdout = collector(world.tty?.includes('stdout') ?? false)
-  const stderr = collector(world.tty?.includes('stderr') ?? false)
+  const isFaultless =
+    exchange === undefined || (process.env.TEST_PROOF === 'answers' && exchange !== 'network')
+  const exchangeOrNetwork = isFaultless ? createEmulator({}) : exchange
+  const stdout = createCollector(world.tty?.includes('stdout') ?? false)
+  const stderr = createCollector(world.tty?.includes('stderr') ?? false)
   const cwd = world.cwd ?? emptyFolders.pop() ?? temporaryFolder()
   const host: Host = {
     env: { ...homeVariables(cwd), ...credentials, ...world.env },
@@ -106,34 +116,34 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
     },
     stdout: world.stdout ?? { ...stdout.end, columns: world.columns, rows: world.rows },
     stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
-    timers: world.timers ?? hurried(),
+    timers: world.timers ?? createFastClock(),
     onSignal: world.onSignal,
     onCrash: world.onCrash,
     detectEarlyExit: world.detectEarlyExit,
     interceptInterrupt: world.interceptInterrupt,
     runPager: world.runPager,
-    limitYoungGeneration: world.holdMemory,
-    ...(carry === 'network'
+    limitYoungGeneration: world.limitYoungGeneration,
+    ...(exchangeOrNetwork === 'network'
       ? {}
       : {
           exchange: (request, onSent) => {
             requests.push({ ...request, text: Buffer.from(request.body ?? []).toString() })
-            return carry(request, onSent)
+            return exchangeOrNetwork(request, onSent)
           },
         }),
   }
   const code = await main(argv, host)
   const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString()) as [string, string]
-  requireForms(argv, { code, out, err, cwd })
+  requireFormats(argv, { code, out, err, cwd })
   printIfTestFails(argv, { code, err, requests })
   if (world.cwd === undefined && readdirSync(cwd).length === 0) emptyFolders.push(cwd)
   return { code, requests, outBytes: stdout.bytes(), out, err }
 }
 
-/** Maximum length of a text that is printed for a failed test. */
+/** Maximum length of each text that is printed for a failed test. */
 const maxShown = 2_000
 
-/** Prints what the run did, if the current test fails. */
+/** Prints the run's command line, messages and requests if the current test fails. */
 function printIfTestFails(
   argv: string[],
   { code, err, requests }: Pick<Ended, 'code' | 'err' | 'requests'>,
@@ -156,7 +166,7 @@ async function* pieces(stdin: NonNullable<World['stdin'] | World['typed']>): Asy
   for await (const piece of isOne ? [stdin] : stdin) yield Buffer.from(piece as string)
 }
 
-function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array } {
+function createCollector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array } {
   const chunks: Buffer[] = []
   const stream = new Writable({
     write(chunk: Buffer, _, done) {
@@ -167,8 +177,8 @@ function collector(isTerminal: boolean): { end: StdStream; bytes(): Uint8Array }
   return { end: { isTerminal, open: () => stream, writeSync: () => 0 }, bytes: () => Buffer.concat(chunks) }
 }
 
-/** Returns a fast clock for runs that wait. */
-export const hurried = (times = 50): Host['timers'] => createSteadyClock(times)
+/** Creates a clock that is faster than real time, for runs that wait. */
+export const createFastClock = (times = 50): Host['timers'] => createSteadyClock(times)
 
 /** Returns an exchange that always returns the same response. */
 export function answering(

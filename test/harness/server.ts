@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:tls'
 export interface ScriptedServer {
   url: string
   port: number
-  /** Complete requests, byte for byte as text. */
+  /** Complete requests as text, with every byte. */
   requests: string[]
   connections: number
   /** Arrival time of each request, in milliseconds of `performance.now`. */
@@ -16,7 +16,7 @@ export interface ScriptedServer {
   close(): Promise<void>
 }
 
-/** Called for each complete request, which is the last of `requests`. `count` is its number from 1. */
+/** Answers a complete request, which is the last of `requests`. `count` is its number, from 1. */
 export type Script = (socket: Socket, request: string, count: number, requests: readonly string[]) => void
 
 export interface ServeOptions {
@@ -27,16 +27,16 @@ export interface ServeOptions {
   onConnection?(socket: Socket, count: number): void
 }
 
-/** Starts a server on loopback that answers each request by the script, byte for byte. */
-export async function serve(odd: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
-  const isWell = process.env.TEST_PROOF === 'answers'
-  const script = isWell ? (await import('./well.ts')).answerWithoutFault('ok') : odd
+/** Starts a server on loopback. The script writes the answer to each request, byte for byte. */
+export async function serve(faultyScript: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
+  const isFaultless = process.env.TEST_PROOF === 'answers'
+  const script = isFaultless ? (await import('./faultless.ts')).answerWithoutFault('ok') : faultyScript
   const {
     host = '127.0.0.1',
     port = 0,
     tls,
     onConnection,
-  } = { ...options, ...(isWell && { onConnection: undefined }) }
+  } = { ...options, ...(isFaultless && { onConnection: undefined }) }
   const scripted: ScriptedServer = {
     url: '',
     port: 0,
@@ -121,15 +121,17 @@ export function response(body: string | Uint8Array, status = '200 OK', headers: 
 
 /**
  * Resets a connection after its written bytes were read, because a reset discards unread bytes. A reader in
- * this process gets fifty turns of the event loop for that, a reader in another process half a second.
+ * this process (`isSameProcess`) gets fifty turns of the event loop to read, a reader in another process half
+ * a second.
  */
-export async function resetWhenRead(socket: Socket, isNear = false): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setTimeout(resolve, isNear ? 1 : 10))
+export async function resetWhenRead(socket: Socket, isSameProcess = false): Promise<void> {
+  for (let turn = 0; turn < 50; turn++)
+    await new Promise((resolve) => setTimeout(resolve, isSameProcess ? 1 : 10))
   socket.resetAndDestroy()
 }
 
-/** Environment that points parley at a server. */
-export const pointedAt = (server: ScriptedServer) => ({
+/** Returns the environment that makes a server the address of both services. */
+export const envFor = (server: ScriptedServer) => ({
   PARLEY_BASE_URL: server.url,
   PARLEY_AGENTS_URL: server.url,
 })

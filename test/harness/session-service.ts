@@ -4,45 +4,45 @@ import type { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
-import { createPatientClock } from './clock.ts'
+import { createIdleClock } from './clock.ts'
 import { breakOff, respond } from './responses.ts'
 import { run, temporaryFolder } from './run.ts'
 
 /** An event of a session. The service adds an id and a time, unless they are given. */
 export type Event = { type: string } & Record<string, unknown>
 
-/** Creates a moment that a test triggers by hand. */
+/** Creates a signal that a test triggers by hand. */
 export function createSignal() {
-  let give = () => {}
+  let trigger = () => {}
   const given = new Promise<void>((resolve) => {
-    give = resolve
+    trigger = resolve
   })
   const signal = {
-    isGiven: false,
+    isTriggered: false,
     given,
     give() {
-      signal.isGiven = true
-      give()
+      signal.isTriggered = true
+      trigger()
     },
   }
   return signal
 }
 type Signal = ReturnType<typeof createSignal>
 
-/** Milliseconds after an event by the service's clock, or a signal that the test triggers. */
+/** A time: milliseconds after an event by the service's clock, or a signal that the test triggers. */
 type When = number | 'never' | Signal
 
-/** Time at which the service shows an event. */
+/** Times at which the service shows an event. */
 interface Visibility {
-  /** In lists. Default: at once. */
+  /** Time from which lists contain the event. Default: at once. */
   listed?: When
-  /** In open streams. Default: at once. */
+  /** Time at which open streams deliver the event. Default: at once. */
   streamed?: When
   /** Time until which `processed_at` is null. Default: never null. */
   processed?: When
 }
 
-/** Event of a script, plain or from `shown`. */
+/** Event of a script: a plain event, or an event with times from `shown`. */
 type Step = Event | ShownEvent
 export type Steps = readonly Step[]
 interface ShownEvent extends Visibility {
@@ -56,7 +56,9 @@ export const shown = (event: Event, how: Visibility & Pick<ShownEvent, 'after'>)
   ...how,
 })
 
-/** Failure of a request. After a `reset`, the client cannot know whether the service received the request. */
+/**
+ * Failure of a request. After a `reset`, the client cannot detect whether the service received the request.
+ */
 export type Fault =
   | 'unreachable'
   | 'reset'
@@ -65,8 +67,8 @@ export type Fault =
   | { status: number; error?: string; headers?: Record<string, string>; body?: string }
 
 /**
- * Rule for the requests that it selects. The first matching rule applies. Without `nth` and `when` it selects
- * each request.
+ * Behaviour of the service for some requests. The first rule that matches a request applies. Without `nth`
+ * and `when`, a rule matches every request.
  */
 interface Rule {
   /** Number of the request among all requests of its kind, from 1. */
@@ -74,18 +76,21 @@ interface Rule {
   when?(): boolean
   /** Called when the request arrives. */
   act?(): void
-  /** Steps of other clients or of the agent when the request arrives. */
+  /** Events of other clients or of the agent that happen when the request arrives. */
   before?: Steps
   fault?: Fault
 }
 
 export interface PostRule extends Rule {
   /** Type of the first posted event. `nth` counts the requests that start with this type. */
-  of?: string
-  /** True if the service accepts the events although the request fails. */
-  isTaken?: boolean
-  /** Content of the response. Default: the events as the service shows them. `cut`: the response is cut. */
-  receipt?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
+  type?: string
+  /** The service accepts the events although the request fails. */
+  isAccepted?: boolean
+  /**
+   * Content of the response. Default: the posted events as the service shows them. `cut`: the response is
+   * cut.
+   */
+  response?: 'events' | 'other ids' | 'no data' | 'empty' | 'cut'
   /** Time at which the service shows the posted events. */
   posted?: Visibility
   /**
@@ -106,7 +111,10 @@ interface ListRule extends Rule {
 interface StreamRule extends Rule {
   /** First events of the stream. `cutAfter` then cuts the stream at once, not at the next event. */
   events?: readonly Event[]
-  /** Earlier events that the stream repeats: all, or a number of the last ones. Default: none. */
+  /**
+   * Earlier events that the stream repeats at its start: all, or this number of the last events. Default:
+   * none.
+   */
   replay?: 'all' | number
   omits?(event: Event): boolean
   repeats?(event: Event): boolean
@@ -115,27 +123,27 @@ interface StreamRule extends Rule {
    */
   cutAfter?: number
   cut?: 'end' | 'reset' | 'half'
-  /** Formats an event as server-sent events. Default: as one. */
+  /** Formats an event for the stream. Default: as one server-sent event. */
   frame?(event: Event): string
 }
 
-/** Everything that happens in a session, and the part of it that the service shows. */
+/** Description of everything that happens in a session, and of the part that the service shows. */
 export interface SessionScript {
   /**
-   * Clock of the run. Default: time stops while a command runs, so a command that must time out needs another
-   * clock.
+   * Clock of the run. The default clock stops while a command runs, so a test of a command that must time out
+   * needs another clock.
    */
   timers?: Timers
   /** Events before the command. */
   history?: Steps
-  /** Rules, or a function that returns the rule for the posted events. */
+  /** Rules for posted events, or a function that returns the rule for some posted events. */
   posts?: readonly PostRule[] | ((posted: readonly Event[]) => PostRule)
-  /** `nth` counts the times that a list is read. All pages of a list belong to the same time. */
+  /** Rules for lists. `nth` counts how often a list was read; all its pages count as one. */
   lists?: readonly ListRule[]
   streams?: readonly StreamRule[]
   /** Default visibility of events. The history is listed at once. */
-  usually?: Visibility
-  /** True if events have no ids. */
+  defaultVisibility?: Visibility
+  /** Events have no ids. */
   hasNoIds?: boolean
   list?: {
     form?: 'next_page' | 'has_more' | 'array'
@@ -146,7 +154,7 @@ export interface SessionScript {
   }
   /** Latency of each request, in milliseconds. Default: 10. */
   latencyMs?: number
-  /** Answer to `GET /v1/sessions/{id}`. Default: its id and status. */
+  /** Answer to `GET /v1/sessions/{id}`. Default: the session's id and status. */
   session?(): object | Fault
 }
 
@@ -159,51 +167,51 @@ interface RecordedRequest {
   events: Event[]
 }
 
-/** A program that sends more requests never ends. */
+/** Number of requests after which the program seems to send requests without end. */
 const maxRequests = 2000
 
-interface Happened extends Visibility {
+interface HistoryEntry extends Visibility {
   event: Event
   at: number
 }
 
 /**
- * Creates a session service in memory, and a folder to run parley in. Time advances only while the whole
+ * Creates a session service in memory, and a folder in which parley runs. Time advances only while the whole
  * program waits, so a delay of seconds takes no real time. The history is always complete and in order,
  * whatever lists and streams show.
  */
 export function createSessionService(script: SessionScript) {
-  const { timers = createPatientClock(), latencyMs = 10 } = script
+  const { timers = createIdleClock(), latencyMs = 10 } = script
   let folder: string | undefined
   const getFolder = () => (folder ??= temporaryFolder())
   const start = timers.now()
-  const history: Happened[] = []
+  const history: HistoryEntry[] = []
   const requests: RecordedRequest[] = []
   const [events, posts]: [Event[], Event[][]] = [[], []]
   const counts = new Map<string, number>()
-  const streams = new Set<(happened: Happened) => void>()
+  const streams = new Set<(entry: HistoryEntry) => void>()
   /** Content of list pages, by the cursor of the next page. */
   const pages = new Map<string, { events: Event[]; from: number; number: number }>()
 
-  function isDue({ at }: Happened, when: When = 0): boolean {
+  function isDue({ at }: HistoryEntry, when: When = 0): boolean {
     if (when === 'never') return false
-    return typeof when === 'number' ? timers.now() >= at + when : when.isGiven
+    return typeof when === 'number' ? timers.now() >= at + when : when.isTriggered
   }
 
   /** Returns an event as the service shows it at this time. */
-  function show(happened: Happened): Event {
-    const { event, processed } = happened
-    return isDue(happened, processed) ? event : { ...event, processed_at: null }
+  function show(entry: HistoryEntry): Event {
+    const { event, processed } = entry
+    return isDue(entry, processed) ? event : { ...event, processed_at: null }
   }
 
-  function happen(event: Event, how: Visibility): Happened {
+  function record(event: Event, how: Visibility): HistoryEntry {
     const id = script.hasNoIds ? undefined : `e${history.length + 1}`
     const whole = { id, processed_at: new Date(timers.wallTime()).toISOString(), ...event }
-    const happened = { ...script.usually, ...how, event: whole, at: timers.now() }
-    history.push(happened)
+    const entry = { ...script.defaultVisibility, ...how, event: whole, at: timers.now() }
+    history.push(entry)
     events.push(whole)
-    for (const offer of streams) offer(happened)
-    return happened
+    for (const offer of streams) offer(entry)
+    return entry
   }
 
   const toShown = (step: Step) => ('event' in step ? (step as ShownEvent) : { event: step as Event })
@@ -211,7 +219,7 @@ export function createSessionService(script: SessionScript) {
   const add = (steps: Steps, how: Visibility = {}) =>
     steps.map((step) => {
       const { event, after: _, ...own } = toShown(step)
-      return happen(event, { ...how, ...own })
+      return record(event, { ...how, ...own })
     })
 
   async function play(steps: Steps): Promise<void> {
@@ -227,7 +235,7 @@ export function createSessionService(script: SessionScript) {
     return counts.get(kind) as number
   }
 
-  /** Returns the rule for a request and starts its effects. */
+  /** Returns the rule for a request and runs its effects. */
   function begin<R extends Rule>(rules: readonly R[] = [], getNumber: (rule: R) => number): Partial<R> {
     const rule = rules.find((each) => {
       const nth = getNumber(each)
@@ -242,21 +250,21 @@ export function createSessionService(script: SessionScript) {
     const nth = count('post')
     const nthOfType = count(`post ${events[0]?.type}`)
     const { posts: rules } = script
-    const rule = begin<PostRule>(typeof rules === 'function' ? [rules(events)] : rules, ({ of }) =>
-      of === undefined ? nth : of === events[0]?.type ? nthOfType : 0,
+    const rule = begin<PostRule>(typeof rules === 'function' ? [rules(events)] : rules, ({ type }) =>
+      type === undefined ? nth : type === events[0]?.type ? nthOfType : 0,
     )
-    const { fault, isTaken = fault === undefined, receipt = 'events', posted, next = [] } = rule
+    const { fault, isAccepted = fault === undefined, response = 'events', posted, next = [] } = rule
     let accepted: Event[] = []
-    if (isTaken) {
+    if (isAccepted) {
       accepted = add(events, posted).map(show)
       void play(typeof next === 'function' ? next(events) : next)
     }
     if (fault) return fail(fault)
     const named = accepted.map((event, index) => ({ ...event, id: `receipt_${nth}_${index}` }))
-    const text = JSON.stringify({ data: receipt === 'other ids' ? named : accepted })
-    if (receipt === 'cut') return { ...respond(200, ''), body: breakOff(text.slice(0, 30)) }
-    if (receipt === 'empty') return respond(202, '')
-    return respond(200, receipt === 'no data' ? '{"data":[]}' : text)
+    const text = JSON.stringify({ data: response === 'other ids' ? named : accepted })
+    if (response === 'cut') return { ...respond(200, ''), body: breakOff(text.slice(0, 30)) }
+    if (response === 'empty') return respond(202, '')
+    return respond(200, response === 'no data' ? '{"data":[]}' : text)
   }
 
   function takeList(query: URLSearchParams): HttpResponse | Promise<HttpResponse> {
@@ -292,22 +300,20 @@ export function createSessionService(script: SessionScript) {
     const rule = begin<StreamRule>(script.streams, () => nth)
     if (rule.fault) return fail(rule.fault)
     const { cutAfter = Infinity, cut = 'end', frame = createFrame, replay = 0 } = rule
-    const queue: Happened[] = (rule.events ?? []).map((event) => ({ event, at: timers.now() }))
+    const queue: HistoryEntry[] = (rule.events ?? []).map((event) => ({ event, at: timers.now() }))
     queue.push(...history.slice(replay === 'all' ? 0 : Math.max(0, history.length - replay)))
     let isClosed = false
     let wake = () => {}
-    const push = (happened: Happened) => {
-      queue.push(happened)
+    const push = (entry: HistoryEntry) => {
+      queue.push(entry)
       wake()
     }
-    const offer = (happened: Happened) => {
-      const { streamed = 0 } = happened
+    const offer = (entry: HistoryEntry) => {
+      const { streamed = 0 } = entry
       if (streamed === 'never') return
-      if (streamed === 0) push(happened)
+      if (streamed === 0) push(entry)
       else
-        void (typeof streamed === 'number' ? timers.wait(streamed) : streamed.given).then(() =>
-          push(happened),
-        )
+        void (typeof streamed === 'number' ? timers.wait(streamed) : streamed.given).then(() => push(entry))
     }
     streams.add(offer)
     const close = () => {
@@ -320,18 +326,18 @@ export function createSessionService(script: SessionScript) {
       const isOver = () => rule.events !== undefined && delivered >= cutAfter
       yield Buffer.from(': connected\n\n')
       while (!isClosed) {
-        const happened = queue.shift()
-        const isOmitted = happened !== undefined && rule.omits?.(happened.event) === true
-        const text = happened && !isOmitted ? frame(show(happened)) : ''
+        const entry = queue.shift()
+        const isOmitted = entry !== undefined && rule.omits?.(entry.event) === true
+        const text = entry && !isOmitted ? frame(show(entry)) : ''
         if (isOver() || (text !== '' && delivered >= cutAfter)) {
           close()
           if (cut === 'half') yield Buffer.from(text.slice(0, text.length >> 1))
           if (cut === 'end') return
           throw new CliError('response', 'the connection broke off', { sent: 'yes' })
         }
-        if (happened && text !== '') {
+        if (entry && text !== '') {
           delivered++
-          yield Buffer.from(rule.repeats?.(happened.event) ? text + text : text)
+          yield Buffer.from(rule.repeats?.(entry.event) ? text + text : text)
         }
         if (queue.length === 0 && !isClosed && !isOver())
           await new Promise<void>((resolve) => {
@@ -378,7 +384,7 @@ export function createSessionService(script: SessionScript) {
     return request.deadline?.race(answer(), failLate) ?? answer()
   }
 
-  // parley starts after the history.
+  // parley starts after the history, so the history is listed at once.
   add(script.history ?? [], { listed: 0 })
 
   return {

@@ -2,8 +2,8 @@ import { Writable } from 'node:stream'
 import type { StdStream } from '../../src/io/output.ts'
 
 /**
- * Creates a stdout that accepts this number of writes. Later writes fail with the error code, or never end if
- * there is no code.
+ * Creates a stdout that accepts this number of writes. Later writes fail with the error code. Without a code,
+ * they never end.
  */
 export function failingStdout(accepted: number, code?: string): StdStream {
   let left = accepted

@@ -2,9 +2,9 @@ import { type Profiler, Session } from 'node:inspector'
 import { expect } from 'vitest'
 
 /**
- * Counts the program's work instead of time: how often each block of its code ran, and how much text built-in
- * functions searched. Must be loaded before the program (vitest.config.ts, setupFiles), because code that was
- * compiled before has no counters.
+ * Counts the work of the program instead of its time: how often each block of code ran, and how much text
+ * built-in functions searched. vitest must load this file before the program (vitest.config.ts, setupFiles),
+ * because code that was compiled before has no counters.
  */
 const session = new Session()
 session.connect()
@@ -48,14 +48,14 @@ function watch(owner: object, name: string, measure: SizeOf): () => void {
   return () => void Reflect.set(owner, name, native)
 }
 
-const lengthOf = (value: unknown) => (value as { length?: number } | undefined)?.length ?? 0
-const byTarget: SizeOf = (self) => () => lengthOf(self)
-const byArgument: SizeOf = (_, values) => () => lengthOf(values[0])
-const byResult: SizeOf = () => lengthOf
+const getLength = (value: unknown) => (value as { length?: number } | undefined)?.length ?? 0
+const byTarget: SizeOf = (self) => () => getLength(self)
+const byArgument: SizeOf = (_, values) => () => getLength(values[0])
+const byResult: SizeOf = () => getLength
 
 const upToFound: SizeOf = (self, values) => (result) => {
   const at = result as number
-  return Math.max(0, (at < 0 ? lengthOf(self) : at) - Number(values[1] ?? 0))
+  return Math.max(0, (at < 0 ? getLength(self) : at) - Number(values[1] ?? 0))
 }
 
 const upToMatch: SizeOf = (self, values) => {
@@ -98,18 +98,18 @@ async function countWork(work: () => unknown) {
 }
 
 /**
- * Longer than 1,000 characters for a pattern of six characters too, because a shorter text is never nested
- * too deep.
+ * Length of the shorter text. Even a pattern of six characters occurs in it more than 1,000 times, because a
+ * text with fewer levels is never nested too deep.
  */
 const small = 2 ** 13
 const times = 4
 
 /**
- * Checks that a text of four times the length needs about four times the steps. Quadratic code would need
- * sixteen times.
+ * Expects that a text of four times the length needs about four times the steps. Quadratic code would need
+ * sixteen times the steps.
  */
-export async function growsWithItsText(read: (size: number) => unknown): Promise<void> {
-  // Runs code once whose steps are needed only the first time.
+export async function expectLinearWork(read: (size: number) => unknown): Promise<void> {
+  // Runs the code once before, because some steps are needed only the first time.
   await read(64)
   const before = await countWork(() => read(small))
   const after = await countWork(() => read(small * times))

@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { childEnvironment } from './environment.ts'
 import { binary } from './process.ts'
 
-/** Reaction to a text on the screen: typed keys, or a function. */
+/** Reaction to a question on the screen: typed keys, or a function. */
 type Reaction = string | (() => void)
 
 const program = { NODE: process.execPath, PARLEY: binary }
 
 /**
- * Types at a terminal. Each answer waits until its prompt is on the screen. Returns the text of the screen
- * and the exit code.
+ * Runs a command at a terminal and types the answers. Each answer waits until its question is on the screen.
+ * Returns the text of the screen and the exit code.
  */
 export async function typeAtTerminal(
   command: string,

@@ -2,12 +2,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 import { type AgentService, createAgentService, type Event } from '../sessions/run/agent-service.ts'
 
 /** Clock of the run, the other client and the service. */
-const clock = createPatientClock()
+const clock = createIdleClock()
 
 const custom = (id: string, input: object = {}): Event => ({
   id,

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { growsWithItsText } from '../harness/steps.ts'
+import { expectLinearWork } from '../harness/steps.ts'
 import { parts, runWithText, wholes } from './places.ts'
 
 // Each parser has a separate test with hostile texts. This test shows that the code around the parsers takes
@@ -8,6 +8,6 @@ const units = ['{"a":', '\\"', '5\n', '<title', '\u001b[']
 
 describe.each(Object.entries({ ...wholes, ...parts }))('P43: %s', (name, place) => {
   test.each(units)(`P43: parley reads ${name} full of %j in linear time`, (unit) =>
-    growsWithItsText((size) => runWithText(place, Buffer.alloc(size, unit))),
+    expectLinearWork((size) => runWithText(place, Buffer.alloc(size, unit))),
   )
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
-import { hurried, run, temporaryFolder } from '../harness/run.ts'
+import { createFastClock, run, temporaryFolder } from '../harness/run.ts'
 
 const starry = (decision: string, count: number) =>
   JSON.stringify({
@@ -43,7 +43,7 @@ test('a deadline ends a long policy check with 9', async () => {
   writeFileSync(join(cwd, 'p.json'), starry('deny', 10))
   writeFileSync(join(cwd, 'e.ndjson'), `${JSON.stringify(use('a'.repeat(3 * 2 ** 20)))}\n`)
   let now = 0
-  const timers = { ...hurried(), now: () => (now += 1000) }
+  const timers = { ...createFastClock(), now: () => (now += 1000) }
   const { code, out, err } = await run(['policy', 'check', 'p.json', 'e.ndjson', '--deadline', '1'], {
     cwd,
     timers,

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 
 type Event = { type: string } & Record<string, unknown>
@@ -56,7 +56,7 @@ test('events confirm says that the answer y was not sent if it then cannot read 
   const { code, err } = await run(['events', 'confirm', '-s', 's', '--pending', '--retries', '0'], {
     typed: 'y\n',
     tty: ['stdout', 'stderr'],
-    timers: createPatientClock(),
+    timers: createIdleClock(),
     exchange(request) {
       const isAway = ++lists > 1
       const text = isAway ? '{}' : JSON.stringify({ data: [use(), waits] })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { createClock, createPatientClock } from '../harness/clock.ts'
+import { createClock, createIdleClock } from '../harness/clock.ts'
 import { answering, message, run } from '../harness/run.ts'
 
 test('a wall clock that runs backwards extends neither the pause of a batch nor its deadline', async () => {
-  const clock = createPatientClock()
+  const clock = createIdleClock()
   const start = clock.now()
   const timers = { ...clock, wallTime: () => 2 * start - clock.wallTime() }
   const sentAtMs: number[] = []

@@ -7,10 +7,10 @@ import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { inTurn } from '../gateway/parts.ts'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { start } from '../harness/process.ts'
 import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, type ScriptedServer, serve } from '../harness/server.ts'
+import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
 
 const envelope = (type: string, text: string) =>
   JSON.stringify({ type: 'error', error: { type, message: text } })
@@ -347,7 +347,7 @@ describe('--errors json', () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 's'), '{"required":["n"]}')
     const exchange = inTurn(...answers)
-    expect(await failure(argv, { cwd, exchange, timers: createPatientClock() })).toMatchObject(known)
+    expect(await failure(argv, { cwd, exchange, timers: createIdleClock() })).toMatchObject(known)
   })
 
   test.each<[string, string[], string, object]>([
@@ -486,7 +486,7 @@ describe('failures over the network', () => {
         count === 1 ? response('{}', '500 Oops') : response('{"content":[{"type":"text","text":"Hi"}]}'),
       ),
     )
-    const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
+    const ended = await run(['chat', 'x'], { exchange: 'network', env: envFor(server) })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
     expect(ended.err).toMatch(/^parley: the gateway answered 500 Oops; trying again in 0\.\d s\n$/)
     expect(server.requests).toHaveLength(2)
@@ -496,18 +496,18 @@ describe('failures over the network', () => {
   test("--raw prints the received part of a failure's body", async () => {
     const head = 'HTTP/1.1 400 No\r\ncontent-length: 100\r\n\r\n'
     server = await serve((socket) => void socket.end(`${head}{"error":`))
-    const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: pointedAt(server) })
+    const ended = await run(['chat', 'x', '--raw'], { exchange: 'network', env: envFor(server) })
     expect(ended).toMatchObject({ code: 4, out: '{"error":' })
   })
 
   test('a request without an answer exits with 10 and is repeated only with --retry-unknown', async () => {
     server = await serve((socket) => socket.destroy())
-    const ended = await run(['chat', 'x'], { exchange: 'network', env: pointedAt(server) })
+    const ended = await run(['chat', 'x'], { exchange: 'network', env: envFor(server) })
     expect(ended).toMatchObject({ code: 10, out: '' })
     expect(server.requests).toHaveLength(1)
     const again = await run(['chat', 'x', '--retry-unknown', '--retries', '1'], {
       exchange: 'network',
-      env: pointedAt(server),
+      env: envFor(server),
     })
     expect(again.code).toBe(10)
     expect(server.requests).toHaveLength(3)
@@ -540,7 +540,7 @@ describe('failures over the network', () => {
           server.stop()
           act(socket)
         })
-        const ended = await run([...argv, ...flags], { exchange: 'network', env: pointedAt(server) })
+        const ended = await run([...argv, ...flags], { exchange: 'network', env: envFor(server) })
         expect(ended.code).toBe(code)
         expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${expected}`))
         expect(ended.err).not.toContain('nothing was sent')
@@ -552,7 +552,7 @@ describe('failures over the network', () => {
 
   test('a signal while waiting for a retry reports the failure before it (needs signals)', async () => {
     server = await serve((socket) => void socket.end(response('{}', '500 Oops', ['retry-after: 30'])))
-    const { child, ended } = start(['chat', 'x'], { env: pointedAt(server) })
+    const { child, ended } = start(['chat', 'x'], { env: envFor(server) })
     child.stderr?.once('data', () => child.kill('SIGINT'))
     const { signal, err } = await ended
     expect(signal).toBe('SIGINT')
@@ -562,14 +562,14 @@ describe('failures over the network', () => {
   test('time limits of many days do not pass at once', async () => {
     server = await serve((socket) => socket.write(response(message('Hi'))))
     const limits = ['--connect-timeout', '--timeout', '--deadline'].flatMap((flag) => [flag, '3000000'])
-    const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: pointedAt(server) })
+    const ended = await run(['chat', 'x', ...limits], { exchange: 'network', env: envFor(server) })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 
   test('parley exits with 2 before it sends anything if the input is invalid', async () => {
     server = await serve(() => {})
     for (const argv of [['chat', '-m', '..', 'x'], ['chat', '--set', 'contents=5', 'x'], ['chat']]) {
-      expect((await run(argv, { exchange: 'network', env: pointedAt(server) })).code).toBe(2)
+      expect((await run(argv, { exchange: 'network', env: envFor(server) })).code).toBe(2)
     }
     expect(server.connections).toBe(0)
   })

@@ -5,7 +5,7 @@ import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
 import { realTimers } from '../../src/timers.ts'
 import { run } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 
 const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, headers: {}, deadline })
 
@@ -50,7 +50,7 @@ test('a signal closes the connection of the request in progress', async () => {
     clean = act
   }
   // In a process, the signal ends the run. Here the run stays open.
-  void run(['chat', 'x'], { exchange: 'network', env: pointedAt(mute), onSignal })
+  void run(['chat', 'x'], { exchange: 'network', env: envFor(mute), onSignal })
   await closed
 })
 

@@ -6,7 +6,7 @@ import { buildRequest, parseHeader } from '../../src/http/request.ts'
 import { readRetryAfter } from '../../src/http/response.ts'
 import { decideRetry } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
-import { often } from '../harness/often.ts'
+import { scaleRuns } from '../harness/property-runs.ts'
 import { run } from '../harness/run.ts'
 
 const text = fc.string({ unit: 'binary' })
@@ -35,7 +35,7 @@ describe('values within their part of a request', () => {
         expect(url.search + url.hash).toBe('')
       },
     )
-    fc.assert(property, often(500))
+    fc.assert(property, scaleRuns(500))
   })
 
   test('any header line is one valid header or a usage error', () => {
@@ -54,7 +54,7 @@ describe('values within their part of a request', () => {
         }
       },
     )
-    fc.assert(property, often(500))
+    fc.assert(property, scaleRuns(500))
   })
 
   test('no message contains a part of a malformed secret', async () => {
@@ -64,7 +64,7 @@ describe('values within their part of a request', () => {
       if (ended.code === 3) expect(ended.requests).toEqual([])
       else expect(ended.requests[0]?.headers.Authorization).toMatch(/^Bearer s3cret[\x21-\x7e]*$/)
     })
-    await fc.assert(property, often(100))
+    await fc.assert(property, scaleRuns(100))
   })
 })
 
@@ -109,7 +109,7 @@ describe('retry decision', () => {
         if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
       },
     )
-    fc.assert(property, often(2000))
+    fc.assert(property, scaleRuns(2000))
   })
 
   test('any value of Retry-After is either a finite wait or ignored', async () => {
@@ -124,6 +124,6 @@ describe('retry decision', () => {
       const seconds = await readRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
       if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
     })
-    await fc.assert(property, often(100))
+    await fc.assert(property, scaleRuns(100))
   })
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
-import { often } from '../harness/often.ts'
+import { scaleRuns } from '../harness/property-runs.ts'
 
 const text = fc.string({ unit: 'binary' })
 const unsafe = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
@@ -18,7 +18,7 @@ describe('escaping of control characters', () => {
       expect(at).toBeLessThanOrEqual(escaped.length)
       if (kept.length === [...pieces.join('')].length) expect(escaped).toBe(pieces.join(''))
     })
-    fc.assert(property, often(100))
+    fc.assert(property, scaleRuns(100))
   })
 
   test('parley shortens a text to one line of the maximum length', () => {
@@ -28,7 +28,7 @@ describe('escaping of control characters', () => {
       expect(line).not.toMatch(unsafe)
       expect([...line].length).toBeLessThanOrEqual(length)
     })
-    fc.assert(property, often(100))
+    fc.assert(property, scaleRuns(100))
   })
 
   test('escaping of control characters keeps the value of JSON', () => {
@@ -37,6 +37,6 @@ describe('escaping of control characters', () => {
       expect(JSON.parse(escapeJson(json))).toEqual(JSON.parse(json))
       expect(escapeJson(json)).not.toMatch(/[\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
     })
-    fc.assert(property, often(100))
+    fc.assert(property, scaleRuns(100))
   })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { answering, hurried, message, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, serve } from '../harness/server.ts'
+import { answering, createFastClock, message, run, temporaryFolder } from '../harness/run.ts'
+import { envFor, serve } from '../harness/server.ts'
 
 const github = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
   run([...argv, '--errors', 'github'], world)
@@ -75,7 +75,7 @@ test('--errors github prevents runner commands in the lines of retries and batch
   const ended = await github(['chat', '--batch', '-', '--retries', '1'], {
     exchange: answering('{"error":{"message":"##[group] ::error::"}}', { status: 500 }),
     stdin: '"a"\n"b"\n',
-    timers: hurried(1000),
+    timers: createFastClock(1000),
   })
   expect(ended.code).toBe(7)
   expect(commandsIn(ended.err)).toHaveLength(1)
@@ -105,7 +105,7 @@ test('--errors github prevents runner commands in all lines of a process that a 
   )
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', '--no-stdin', 'hi', '--errors', 'github'], {
-    env: pointedAt(server),
+    env: envFor(server),
   })
   expect((await ended).err).toMatch(/^\| parley: interrupted: /)
   await server.close()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { credentials, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, serve } from '../harness/server.ts'
+import { envFor, serve } from '../harness/server.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 
 const sendsEvent = '"$NODE" "$PARLEY" events send -s sesn_1'
@@ -19,7 +19,7 @@ test.each<[string, string, Parameters<typeof typeAtTerminal>[2]]>([
   const [, command, answers] = row
   const server = await serve(() => {})
   const event = '{"type":"user.message","content":[{"type":"text","text":"Delete it"}]}'
-  const env = { ...credentials, ...pointedAt(server), EVENT: event }
+  const env = { ...credentials, ...envFor(server), EVENT: event }
   // The signal and the end of the input arrive in random order.
   const runs = Array.from({ length: 8 }, () => typeAtTerminal(command, temporaryFolder(), [...answers], env))
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
@@ -30,7 +30,7 @@ test.each<[string, string, Parameters<typeof typeAtTerminal>[2]]>([
 
 test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs script)', async () => {
   const server = await serve((socket) => socket.destroy())
-  const env = { ...credentials, ...pointedAt(server), EVENT: '"Delete it"' }
+  const env = { ...credentials, ...envFor(server), EVENT: '"Delete it"' }
   const before = '(read -r line < /dev/tty; printf "%s" "$EVENT"; echo written >&2; exec sleep 60)'
   const typed: [string, string][] = [
     ['0 done', '\n'],

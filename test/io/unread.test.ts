@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, readFileSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { type AgentScript, createAgentService } from '../sessions/run/agent-service.ts'
 
@@ -28,7 +28,7 @@ const picture = JSON.stringify({
 async function runUnread(argv: string[], world: World) {
   const ended = await run([...argv, '--deadline', '60', '--errors', 'json'], {
     stdout: unread(),
-    timers: createPatientClock(),
+    timers: createIdleClock(),
     stdin: '',
     ...world,
   })
@@ -112,7 +112,7 @@ describe('O11: deadline if nothing reads stdout', () => {
 
 describe('O12: deadline of a follower if nothing reads stdout', () => {
   const withSession = (script: Partial<AgentScript> = {}) => {
-    const timers = createPatientClock()
+    const timers = createIdleClock()
     return { service: createAgentService({ rounds: [[says(long)]], timers, ...script }), timers }
   }
   const stopped = {
@@ -171,7 +171,7 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
 
 test('O13: a slow reader that finishes before the deadline gets the whole output', async () => {
   let out = ''
-  const timers = createPatientClock()
+  const timers = createIdleClock()
   const slow = new Writable({
     write(bytes: Buffer, _, done) {
       out += bytes
@@ -192,7 +192,7 @@ test('O14: a stderr that nothing reads does not delay the exit after the deadlin
     exchange: answering(message(long)),
     stdout: unread(),
     stderr: unread(),
-    timers: createPatientClock(),
+    timers: createIdleClock(),
   })
   expect(ended.code).toBe(11)
 })

@@ -21,7 +21,7 @@ export default defineConfig({
   test: {
     include: (process.env.MUTANTS_TESTS ?? '').split(' '),
     globalSetup: 'test/harness/environment.ts',
-    setupFiles: ['test/mutants/load.ts', 'test/harness/leave-out.ts'],
+    setupFiles: ['test/mutants/load.ts', 'test/harness/skip-unmet.ts'],
     // Stryker's setup file runs first, because it selects the mutant that the modules are loaded with.
     sequence: { setupFiles: 'list' },
     testTimeout: 60_000,

@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest'
 import config from '../../rolldown.config.ts'
 import { execute } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 
 const root = join(import.meta.dirname, '../..')
 const chunks = new Map<string, OutputChunk>()
@@ -95,7 +95,7 @@ test.each([
 test('chat loads one chunk for its request, one for undici, and no module for reading lines', async () => {
   const server = await serve((socket) => socket.end(response(message('Hello'))))
   try {
-    const { chunks, modules } = await loadedBy(['chat', 'hi'], { env: pointedAt(server) })
+    const { chunks, modules } = await loadedBy(['chat', 'hi'], { env: envFor(server) })
     expect(chunks).toEqual(['main', 'program', 'request', 'undici-client'])
     expect(modules).toContain('net')
     // Node loads its line reader with the promises API for files.
@@ -126,9 +126,9 @@ test('parley respects --max-http-header-size of NODE_OPTIONS', async () => {
   const big = response(message('Hello'), '200 OK', [`x-big: ${'x'.repeat(20_000)}`])
   const server = await serve((socket) => socket.end(big))
   try {
-    const env = { ...pointedAt(server), NODE_OPTIONS: '--max-http-header-size=65536' }
+    const env = { ...envFor(server), NODE_OPTIONS: '--max-http-header-size=65536' }
     expect(await execute(['chat', 'hi'], { env })).toMatchObject({ code: 0, out: 'Hello\n' })
-    expect(await execute(['chat', 'hi'], { env: pointedAt(server) })).toMatchObject({ code: 8 })
+    expect(await execute(['chat', 'hi'], { env: envFor(server) })).toMatchObject({ code: 8 })
   } finally {
     await server.close()
   }

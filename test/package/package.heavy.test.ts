@@ -12,7 +12,7 @@ import { findNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
 import { execute, start } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 
 /** Versions of Node to test. `npm run test:compat` sets all supported versions and some that are too old. */
@@ -198,7 +198,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     const server = await serve((socket) => socket.end(response(message('{"name":"Emma"}'))))
     try {
       const argv = ['chat', 'Who?', '--schema', 's.json']
-      expect(await parley(argv, { also: pointedAt(server) })).toBe('{"name":"Emma"}\n')
+      expect(await parley(argv, { also: envFor(server) })).toBe('{"name":"Emma"}\n')
     } finally {
       await server.close()
     }
@@ -306,7 +306,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await shown('config init --profile typed', answers)).not.toContain('canary')
     const slow = await serve((socket) => setTimeout(() => socket.end(response(message('Hi'))), 1000))
     try {
-      expect(await shown('chat hi', [], pointedAt(slow))).toContain('waiting for the answer')
+      expect(await shown('chat hi', [], envFor(slow))).toContain('waiting for the answer')
     } finally {
       await slow.close()
     }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { SessionState } from '../../src/sessions/session-state.ts'
-import { growsWithItsText } from '../harness/steps.ts'
+import { expectLinearWork } from '../harness/steps.ts'
 
 const listIds = (size: number) => Array.from({ length: size / 16 }, (_, index) => `t${index}`)
 const use = (id: string) => ({ type: 'agent.tool_use', id, evaluated_permission: 'ask' })
@@ -19,7 +19,7 @@ test.each([
     0,
   ],
 ])('the state of a session takes linear time for %s', async (_, create, left) => {
-  await growsWithItsText((size) => {
+  await expectLinearWork((size) => {
     const ids = listIds(size)
     const state = new SessionState()
     for (const event of [...ids.map(use), ...create(ids)]) state.add(event)

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { createPatientClock } from '../harness/clock.ts'
+import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 import { failingStdout } from '../harness/stdout.ts'
 
@@ -136,7 +136,7 @@ describe('sessions create if stdout fails', () => {
       cwd,
       exchange: inTurn(first),
       stdout,
-      timers: createPatientClock(),
+      timers: createIdleClock(),
     })
     expect(ended.code).toBe(11)
     expect(ended.err).toContain(`parley: stdout: ${why}`)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 import { asks, createSessionService, endTurn, running } from '../harness/session-service.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 
@@ -173,7 +173,7 @@ test('G20: Ctrl-C at a prompt prints that nothing was sent (needs script)', asyn
   ]
   const server = await serve((socket) => socket.end(response(JSON.stringify({ data: waiting }))))
   try {
-    const env = { ...pointedAt(server), PARLEY_API_KEY: 'k' }
+    const env = { ...envFor(server), PARLEY_API_KEY: 'k' }
     const command = `"$NODE" "$PARLEY" events confirm --pending -s s1`
     const { screen } = await typeAtTerminal(command, temporaryFolder(), [['[y/n/s/q] ', '\x03']], env)
     expect(screen).toContain('parley: interrupted: nothing was sent')

@@ -18,7 +18,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, createHome, execute, nobodyId } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 import { bare, content, settled, token } from './settled.ts'
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
@@ -210,7 +210,7 @@ describe('location of the profile file', () => {
   ])('C10: chat works with only the environment if HOME is %s (needs another user)', async (_, HOME) => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = temporaryFolder()
-    const world = { cwd, env: { HOME, ...pointedAt(server) }, isNobody: true }
+    const world = { cwd, env: { HOME, ...envFor(server) }, isNobody: true }
     chmodSync(cwd, 0o777)
     expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const written = await execute(['config', 'set', 'timeout', '5'], world)
@@ -233,7 +233,7 @@ describe('location of the profile file', () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = createHome()
     chmodSync(cwd, 0o555)
-    const world = { cwd, env: pointedAt(server), isNobody: true }
+    const world = { cwd, env: envFor(server), isNobody: true }
     expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const written = await execute(['config', 'set', 'timeout', '5'], world)
     expect(written).toMatchObject({ code: 3, out: '' })
@@ -347,7 +347,7 @@ describe('location of the profile file', () => {
   test('C28: without a named profile, commands ignore an unreadable profile file (needs another user)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const cwd = createHome()
-    const world = { cwd, env: pointedAt(server), isNobody: true }
+    const world = { cwd, env: envFor(server), isNobody: true }
     await execute(['config', 'set', 'timeout', '5'], world)
     const path = join(cwd, configFolder, 'config.json')
     // Only root can remove a folder that its owner may not read.

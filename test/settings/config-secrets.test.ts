@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
 import { execute, start } from '../harness/process.ts'
 import { answering, configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 
 const token = 'canary-token-aaaa1111'
 const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
@@ -133,7 +133,7 @@ describe('places where a secret must not be', () => {
       setInterval(() => { if (existsSync('sent')) throw Object.assign(new Error('canary'), { data: 'canary' }) }, 20)`,
     )
     const server = await serve(() => writeFileSync(join(cwd, 'sent'), ''))
-    const env = { ...pointedAt(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
+    const env = { ...envFor(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
     const ended = await execute(['chat', 'x', '--no-stdin'], { cwd, env })
     expect(ended).toMatchObject({ code: 1, out: '' })
     expect(ended.err).toMatch(
@@ -236,7 +236,7 @@ describe('places where a secret must not be', () => {
     const NODE_DEBUG = 'http,https,net,tls,stream,undici,fetch,websocket,fs,child_process,module,timer'
     const ended = await execute(['chat', 'x'], { ...world, env: { ...bare, NODE_DEBUG } })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
-    const env = { NODE_DEBUG, PARLEY_ACCESS_TOKEN: token, ...pointedAt(server) }
+    const env = { NODE_DEBUG, PARLEY_ACCESS_TOKEN: token, ...envFor(server) }
     const plain = await execute(['chat', 'x'], { env })
     expect(plain.out).toBe('Hi\n')
     expect(server.requests).toHaveLength(2)
@@ -354,7 +354,7 @@ describe('destination of each secret', () => {
 
   test('K17: parley exits with 3 and names all ways to set a missing address or secret', async () => {
     const server = await serve(() => {})
-    const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...pointedAt(server) } })
+    const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...envFor(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
     expect(noSecret.err).toContain(
       "no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_ACCESS_TOKEN, or try",

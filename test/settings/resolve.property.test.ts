@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { resolveSettings } from '../../src/settings/resolve.ts'
-import { often } from '../harness/often.ts'
+import { scaleRuns } from '../harness/property-runs.ts'
 
 test('parley takes a setting from its flag, then from profile or environment by precedence, then the default', () => {
   const value = fc.option(fc.integer({ min: 1, max: 999 }), { nil: undefined })
@@ -14,5 +14,5 @@ test('parley takes a setting from its flag, then from profile or environment by 
     const [second, third] = isNamed ? [profile, env] : [env, profile]
     expect(values.timeout).toBe(flag ?? second ?? third ?? 600)
   })
-  fc.assert(property, often(100))
+  fc.assert(property, scaleRuns(100))
 })

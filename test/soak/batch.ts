@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { start } from '../harness/process.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
-import { pointedAt, response, serve } from '../harness/server.ts'
+import { envFor, response, serve } from '../harness/server.ts'
 
 const concurrency = 8
 const maxRounds = 200
@@ -73,7 +73,7 @@ async function runToEnd(lines: number, kills: number, random: () => number): Pro
   const wrong: string[] = []
   let killed = 0
   for (let round = 0; round < maxRounds && wrong.length === 0; round++) {
-    const { child, ended } = start(argv, { cwd, env: pointedAt(server) })
+    const { child, ended } = start(argv, { cwd, env: envFor(server) })
     let untilKill = round < kills ? Math.ceil(random() * (lines / kills)) : Infinity
     onRequest = () => {
       if (--untilKill === 0) child.kill('SIGKILL')

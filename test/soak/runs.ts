@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { listen } from '../../src/emulator/listen.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { hurried, run, temporaryFolder } from '../harness/run.ts'
+import { createFastClock, run, temporaryFolder } from '../harness/run.ts'
 import {
   type AgentService,
   createAgentService,
@@ -120,7 +120,7 @@ export async function serveRuns(count: number, seed: number, random: () => numbe
       cwd,
       exchange: 'network',
       stdin: '',
-      timers: hurried(20),
+      timers: createFastClock(20),
       env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` },
     })
     const audit = readFileSync(join(cwd, 'a'), 'utf8')

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { listen } from '../../src/emulator/listen.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { hurried, run } from '../harness/run.ts'
+import { createFastClock, run } from '../harness/run.ts'
 import { afterSent, findMistakes, fromNow, readIds } from '../sessions/follow/judge.ts'
 import { type Scenario, sending, taskText, working } from '../sessions/follow/session-scripts.ts'
 import { createSessionService, type SessionService } from '../sessions/follow/session-service.ts'
@@ -50,7 +50,7 @@ export async function serveSessions(count: number, seed: number, random: () => n
     const argv = ['events', ...words, '-s', `s${index}`, '--timeout', '10m', ...(isRaw ? ['--raw'] : [])]
     const env = { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}` }
     // The clock is five times as fast, and the deadline is never reached.
-    const world = { exchange: 'network', env, timers: hurried(5) } as const
+    const world = { exchange: 'network', env, timers: createFastClock(5) } as const
     const { code, out, err } = await run([...argv, '--deadline', '1h'], world)
     const expected = scenario.isSent ? afterSent(scenario) : fromNow(scenario, service, hasHistory)
     const wrong = [

@@ -8,7 +8,7 @@ import { findSyntaxError } from '../../src/wire/json/syntax.ts'
 import { listElements } from '../../src/wire/page.ts'
 import { readProblem, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
 import { createSseDecoder } from '../../src/wire/sse.ts'
-import { growsWithItsText } from '../harness/steps.ts'
+import { expectLinearWork } from '../harness/steps.ts'
 import { cut, decodeAnswer } from './decoding.ts'
 
 const patterns = [
@@ -63,7 +63,7 @@ for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.
 
 test.each(patterns)('R89: an error response full of %j is read in linear time', async (pattern) => {
   for (const before of ['', '<']) {
-    await growsWithItsText((size) => {
+    await expectLinearWork((size) => {
       const text = before + fill(pattern, size)
       readProblem(text)
       readProblem({ error: { message: text } })
@@ -117,17 +117,17 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
     ],
     ...['data:', 'event:x\n', 'aA', '\u001b[', '\u202e', '\ud800'],
   ])('this parser reads text full of %j in linear time', (pattern) =>
-    growsWithItsText((size) => attempt(() => parse(fill(pattern, size)))),
+    expectLinearWork((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
 
 test('a JSON field with a long name and many lists is read in linear time', () =>
-  growsWithItsText((size) =>
+  expectLinearWork((size) =>
     attempt(() => listElements(`{"${'k'.repeat(size / 2)}"${'[]'.repeat(size / 4)}`, 'data')),
   ))
 
 test('--set of many new keys takes linear time', () =>
-  growsWithItsText((size) => {
+  expectLinearWork((size) => {
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
     editJson(
       '{}',
@@ -140,7 +140,7 @@ test('--set of many new keys takes linear time', () =>
   }))
 
 test('many additions to one list of a body take linear time', () =>
-  growsWithItsText((size) =>
+  expectLinearWork((size) =>
     editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createAppending(['a'], '1'))),
   ))
 
@@ -155,7 +155,7 @@ describe('time to read an answer', () => {
     'an answer of type %s full of %j is read in linear time',
     async (type, word) => {
       for (const start of ['', '{"content":"']) {
-        await growsWithItsText((size) => {
+        await expectLinearWork((size) => {
           const bytes = Buffer.from(start + fill(word, size))
           const { failure, text } = decodeAnswer(
             type,
@@ -171,7 +171,7 @@ describe('time to read an answer', () => {
   )
 
   test('an answer in many small chunks, or chunks of one byte, is read in linear time', () =>
-    growsWithItsText((size) => {
+    expectLinearWork((size) => {
       const chunk = '{"candidates":[{"content":{"parts":[{"text":"é🦜"}]}}]}'
       const chunks = Array(Math.ceil(size / chunk.length)).fill(chunk)
       const bytes = Buffer.from(`${' '.repeat(size)}[${chunks}]`)

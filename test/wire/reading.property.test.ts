@@ -4,7 +4,7 @@ import { createAppending, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
 import { listElements } from '../../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
-import { often } from '../harness/often.ts'
+import { scaleRuns } from '../harness/property-runs.ts'
 import { answering, run } from '../harness/run.ts'
 import { cut, decodeAnswer } from './decoding.ts'
 
@@ -41,14 +41,14 @@ describe('server-sent events', () => {
         expect(decode(cut(bytes, where))).toEqual(given.map(([, each]) => each))
       },
     )
-    fc.assert(property, often(500))
+    fc.assert(property, scaleRuns(500))
   })
 
   test('any bytes are decoded as server-sent events without a crash, and the same for every split', () => {
     const property = fc.property(fc.uint8Array({ maxLength: 200 }), places, (bytes, where) => {
       expect(decode(cut(bytes, where))).toEqual(decode([bytes]))
     })
-    fc.assert(property, often(500))
+    fc.assert(property, scaleRuns(500))
   })
 })
 
@@ -64,7 +64,7 @@ describe('JSON edits', () => {
       const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
       expect(JSON.parse(editJson(json, [assignment]))).toEqual(JSON.parse(JSON.stringify(wanted)))
     })
-    fc.assert(property, often(1000))
+    fc.assert(property, scaleRuns(1000))
   })
 
   test('a JSON edit finds the elements of an array, followed by added elements', () => {
@@ -77,7 +77,7 @@ describe('JSON edits', () => {
         JSON.parse(JSON.stringify([...list, 1, 2])),
       )
     })
-    fc.assert(property, often(1000))
+    fc.assert(property, scaleRuns(1000))
   })
 })
 
@@ -95,7 +95,7 @@ test('a JSON array is split into the same elements however it arrives', () => {
       expect(splitter.isInside()).toBe(false)
     },
   )
-  fc.assert(property, often(300))
+  fc.assert(property, scaleRuns(300))
 })
 
 describe('answers', () => {
@@ -164,7 +164,7 @@ describe('answers', () => {
         ),
       ).toEqual(whole)
     })
-    fc.assert(property, often(1500))
+    fc.assert(property, scaleRuns(1500))
   })
 
   test('chat prints an answer with the same output and exit code for every split', async () => {
@@ -190,7 +190,7 @@ describe('answers', () => {
         expect(whole?.code).not.toBe(1)
       },
     )
-    await fc.assert(property, often(100))
+    await fc.assert(property, scaleRuns(100))
   })
 })
 
@@ -202,6 +202,6 @@ describe('--raw', () => {
       const { outBytes } = await run(['chat', 'x', '--raw', '--retries', '0'], { exchange })
       expect(Buffer.from(outBytes).equals(bytes)).toBe(true)
     })
-    await fc.assert(property, often(50))
+    await fc.assert(property, scaleRuns(50))
   })
 })

@@ -8,7 +8,7 @@ import { realTimers } from '../../../src/timers.ts'
 import { childEnvironment } from '../../harness/environment.ts'
 import { execute } from '../../harness/process.ts'
 import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
-import { pointedAt, response, serve } from '../../harness/server.ts'
+import { envFor, response, serve } from '../../harness/server.ts'
 
 /** Returns the request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
@@ -245,7 +245,7 @@ describe('previews of a request', () => {
       ['no body', 'events', 'list', '-s', 'a[1-2]', '--no-beta'],
     ])('curl and parley send the same request: %s', async (_, ...argv) => {
       const server = await serve((socket) => socket.end(response('{"content":[]}', '400 No')))
-      const env = { ...credentials, ...pointedAt(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
+      const env = { ...credentials, ...envFor(server), COOKIE: 'a=b', AUTHORIZATION: 'Basic YTpi' }
       const words = argv.map((word) =>
         word.replace('$COOKIE', env.COOKIE).replace('$AUTHORIZATION', env.AUTHORIZATION),
       )

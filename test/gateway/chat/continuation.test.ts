@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
 import { continued, events, inTurn, piece, used, whole } from '../parts.ts'
 
@@ -23,7 +23,7 @@ const noConnection: Exchange = async () => {
 async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
   const cwd = temporaryFolder()
   for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
-  const ended = await run(argv, { cwd, exchange, env: { TMPDIR: cwd }, timers: createPatientClock() })
+  const ended = await run(argv, { cwd, exchange, env: { TMPDIR: cwd }, timers: createIdleClock() })
   const saved = readdirSync(cwd).filter((name) => name.startsWith('parley-'))
   const read = (name: string) => readFileSync(resolve(cwd, name), 'utf8')
   return { ...ended, cwd, read, saved: saved.map(read), has: (name: string) => existsSync(join(cwd, name)) }

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { main } from '../../../src/main.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { answering, credentials, message, run } from '../../harness/run.ts'
-import { pointedAt, type ScriptedServer, serve } from '../../harness/server.ts'
+import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
 
 const delta = (text: string) =>
   JSON.stringify({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } })
@@ -70,7 +70,7 @@ const inPieces = (body: string, size: number) => {
 }
 
 const stream = (server: ScriptedServer, ...argv: string[]) =>
-  run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: pointedAt(server) })
+  run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
 
 describe.each(Object.entries(forms))('stream of %s', (_, { type, body }) => {
   test.each([

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { delta, event, sseHead, stop } from '../../faults/answers.ts'
 import { credentials, temporaryFolder } from '../../harness/run.ts'
-import { pointedAt, type ScriptedServer, serve } from '../../harness/server.ts'
+import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
 import { typeAtTerminal } from '../../harness/typing.ts'
 
 let server: ScriptedServer | undefined
@@ -18,7 +18,7 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
     send = (text) => void socket.write(text)
     send(begin)
   })
-  const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
+  const env = { ...credentials, ...envFor(server), NO_COLOR: '1' }
   const command = `stty cols 60 rows 24; "$NODE" "$PARLEY" chat hi ${argv}`
   return typeAtTerminal(
     command,
@@ -67,7 +67,7 @@ describe('spinner (needs script)', () => {
         send(sseHead + delta('{"a":'))
       })
       let send = (_: string) => {}
-      const env = { ...credentials, ...pointedAt(server), NO_COLOR: '1' }
+      const env = { ...credentials, ...envFor(server), NO_COLOR: '1' }
       const command = `stty cols 60; ${schema} "$NODE" "$PARLEY" chat hi --stream ${flags}`
       const { screen, code } = await typeAtTerminal(
         command,

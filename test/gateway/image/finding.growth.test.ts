@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import { extractDataUris, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
-import { growsWithItsText } from '../../harness/steps.ts'
+import { expectLinearWork } from '../../harness/steps.ts'
 
 const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / pattern.length))
 
@@ -50,12 +50,12 @@ const bodies: [type: string, body: (filling: string) => string][] = [
 
 describe('I39: time to find images', () => {
   test.each(patterns)('I39: image finds images in a text full of %j in linear time', async (pattern) => {
-    for (const text of texts) await growsWithItsText((size) => extractDataUris(text(fill(pattern, size))))
+    for (const text of texts) await expectLinearWork((size) => extractDataUris(text(fill(pattern, size))))
   })
 
   test.each(patterns)('I39: image finds images in a body full of %j in linear time', async (pattern) => {
     for (const [type, body] of bodies) {
-      await growsWithItsText((size) => {
+      await expectLinearWork((size) => {
         try {
           const images = new ImageFinder()
           const decoder = createAnswerDecoder(type, { text() {}, images })

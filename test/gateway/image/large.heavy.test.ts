@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute } from '../../harness/process.ts'
 import { temporaryFolder } from '../../harness/run.ts'
-import { pointedAt, response, serve } from '../../harness/server.ts'
+import { envFor, response, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
 
 test('I15: an image of 100 MB in base64 needs less than four times its size in memory', async () => {
@@ -13,7 +13,7 @@ test('I15: an image of 100 MB in base64 needs less than four times its size in m
   // The process prints its peak memory at the end.
   const script = join(temporaryFolder(), 'measure.cjs')
   writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
-  const env = { ...pointedAt(server), NODE_OPTIONS: `--require ${JSON.stringify(script)}` }
+  const env = { ...envFor(server), NODE_OPTIONS: `--require ${JSON.stringify(script)}` }
   const ended = await execute(['image', 'x', '-m', 'm', '--no-stdin', '-q'], { cwd, env })
   await server.close()
   expect(ended).toMatchObject({ code: 0, out: 'x.png\n' })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { canRun, execute } from '../../harness/process.ts'
 import { temporaryFolder } from '../../harness/run.ts'
-import { pointedAt, response, type ScriptedServer, serve } from '../../harness/server.ts'
+import { envFor, response, type ScriptedServer, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
 
 const large = Buffer.concat([png(), Buffer.alloc(200_000, 1)])
@@ -23,7 +23,7 @@ type World = Parameters<typeof execute>[1]
 /** Runs the built `parley image` in the test's folder, with a new temporary folder. */
 async function image(argv: string[], world: World = {}) {
   const temporary = temporaryFolder()
-  const env = { TMPDIR: temporary, ...pointedAt(server), ...world.env }
+  const env = { TMPDIR: temporary, ...envFor(server), ...world.env }
   const ended = await execute(['image', '-m', 'm', '--no-stdin', ...argv], { cwd, ...world, env })
   const saved = readdirSync(temporary).map((name) => join(temporary, name))
   return { ...ended, saved, files: readdirSync(cwd).sort() }

@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { growsWithItsText } from '../../harness/steps.ts'
+import { expectLinearWork } from '../../harness/steps.ts'
 import { print, printPieces } from './print.ts'
 
 describe('time of the Markdown layout', () => {
@@ -44,7 +44,7 @@ describe('time of the Markdown layout', () => {
   test.each([...[...units, ...more].map((unit) => ['', unit] as const), ...inCode])(
     'Markdown layout takes linear time for a text of %j and %j',
     (start, unit) =>
-      growsWithItsText((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
+      expectLinearWork((size) => print(start.padEnd(size, unit), { columns: 80, isColoured: true })),
   )
 
   const link = `[a](http://b.c/${'d'.repeat(980)})`
@@ -55,7 +55,7 @@ describe('time of the Markdown layout', () => {
     ['a link with a long address', link],
     ['an asterisk and such a link', `*${link}`],
   ] as const)('Markdown layout takes linear time for a text of %j that arrives in chunks', (_, unit) =>
-    growsWithItsText((size) => {
+    expectLinearWork((size) => {
       const text = 'a *'.padEnd(size, unit)
       return printPieces(text.match(/.{1,4}/gs) ?? [], { columns: 80, isColoured: true })
     }),
@@ -72,7 +72,7 @@ describe('time of the Markdown layout', () => {
     'Markdown layout takes linear time for a coloured text of %j that arrives in chunks',
     async (_, unit) => {
       for (const start of ['', 'a *']) {
-        await growsWithItsText((size) => {
+        await expectLinearWork((size) => {
           const text = start.padEnd(size, unit)
           const options = { columns: 80, isColoured: true }
           return printPieces(text.match(/.{1,4}/gs) ?? [], options)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { often } from '../../harness/often.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
 import { anything, columns, cut, isPlain, lettersOf, places, textOf, unnamed, words } from './arbitraries.ts'
 import { print, printPieces, withoutColours } from './print.ts'
 
@@ -17,7 +17,7 @@ test('Markdown layout prints the same for any split of a text', async () => {
       expect((await printPieces([...text], options)).join('')).toBe(whole)
     },
   )
-  await fc.assert(property, often(300))
+  await fc.assert(property, scaleRuns(300))
 })
 
 test('Markdown layout prints the same for any split of a text whose marks are far apart', async () => {
@@ -54,7 +54,7 @@ test('Markdown layout prints the same for any split of a text whose marks are fa
     expect((await printPieces(text.match(/.{1,3}/gs) ?? [], options)).join('')).toBe(whole)
     expect((await printPieces(cut(text, where), options)).join('')).toBe(whole)
   })
-  await fc.assert(property, often(500))
+  await fc.assert(property, scaleRuns(500))
 })
 
 test('Markdown layout prints no control character of the text', async () => {
@@ -64,7 +64,7 @@ test('Markdown layout prints no control character of the text', async () => {
     // Each colour ends before the next one and before the line end.
     expect(shown.replace(/\x1b\[\d[\d;]*m[^\x1b\n]+\x1b\[0m/g, '')).not.toContain('\x1b')
   })
-  await fc.assert(property, often(300))
+  await fc.assert(property, scaleRuns(300))
 })
 
 test('Markdown layout prints the same text with and without colours', async () => {
@@ -72,7 +72,7 @@ test('Markdown layout prints the same text with and without colours', async () =
     const shown = await print(text, { columns, isColoured: true })
     expect(withoutColours(shown)).toBe(await print(text, { columns }))
   })
-  await fc.assert(property, often(300))
+  await fc.assert(property, scaleRuns(300))
 })
 
 describe('letters in Markdown layout', () => {
@@ -84,7 +84,7 @@ describe('letters in Markdown layout', () => {
         expect(lettersOf(await print(text, { columns }))).toBe(lettersOf(text))
       },
     )
-    await fc.assert(property, often(1000))
+    await fc.assert(property, scaleRuns(1000))
   })
 
   test('Markdown layout loses and moves no character of code, including blanks', async () => {
@@ -116,6 +116,6 @@ describe('letters in Markdown layout', () => {
       const shown = await print(`\`\`\`${name}\n${lines.join('\n')}\n\`\`\``, { isColoured: true })
       expect(withoutColours(shown)).toBe(lines.map((each) => `  ${each}\n`).join(''))
     })
-    await fc.assert(property, often(500))
+    await fc.assert(property, scaleRuns(500))
   })
 })

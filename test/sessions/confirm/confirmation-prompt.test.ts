@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
-import { pointedAt, response, serve } from '../../harness/server.ts'
+import { envFor, response, serve } from '../../harness/server.ts'
 import { bash } from '../../harness/session-service.ts'
 import { typeAtTerminal } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
@@ -276,7 +276,7 @@ async function confirmTwo(
   )
   const { code, screen } = await typeAtTerminal(command, cwd, answers(cwd), {
     ...credentials,
-    ...pointedAt(server),
+    ...envFor(server),
   })
   await server.close()
   return { code, screen, events: JSON.parse(posted).events }
@@ -486,7 +486,7 @@ test.each([
 ])(
   'the message about a deadline that passes during a prompt starts on a new line: events %s',
   async (_, argv) => {
-    const timers = createPatientClock()
+    const timers = createIdleClock()
     const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
     const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
     const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { childEnvironment } from '../../harness/environment.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { type ScriptedServer, serve } from '../../harness/server.ts'
@@ -40,7 +40,7 @@ function createScripted(
 ) {
   const nth = (index: number, all: unknown[]) => (index < all.length - 1 ? { nth: index + 1 } : {})
   const service = createSessionService({
-    posts: [{ isTaken: false, fault: { status: 202, body: JSON.stringify({ data: [sent] }) } }],
+    posts: [{ isAccepted: false, fault: { status: 202, body: JSON.stringify({ data: [sent] }) } }],
     lists: listed.map((list, index) => ({
       ...nth(index, listed),
       ...(typeof list === 'number' ? { fault: { status: list } } : { events: list }),
@@ -317,7 +317,7 @@ describe('events follow after failures', () => {
   )
 
   test('Y217: the deadline passes although the wall clock is set back', async () => {
-    const clock = createPatientClock()
+    const clock = createIdleClock()
     let isOpened = false
     const wallTime = () => clock.wallTime() - (isOpened ? 3_600_000 : 0)
     const service = createSessionService({

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type KeyedItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
-import { often } from '../../harness/often.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
 
 const kinds = ['task', 'says', 'says', 'says in a thread', 'interrupt', 'rest'] as const
 
@@ -75,5 +75,5 @@ test('the answer is the last message of the turn although streams are cut and li
     const last = since.findLast(({ event }) => event.type.startsWith('user.'))
     expect(turn.isInterrupted).toBe(last?.event.type === 'user.interrupt')
   })
-  fc.assert(property, often(10_000))
+  fc.assert(property, scaleRuns(10_000))
 })

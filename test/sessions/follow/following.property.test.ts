@@ -8,7 +8,7 @@ import { createSentEvents, readEventsOfBody } from '../../../src/sessions/sendin
 import type { Timers } from '../../../src/timers.ts'
 import { type Exchange, readBody } from '../../../src/wire/exchange.ts'
 import { createClock } from '../../harness/clock.ts'
-import { often } from '../../harness/often.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
 import { run } from '../../harness/run.ts'
 import { afterSent, findAnswer, findMistakes, fromNow, readIds } from './judge.ts'
 import { type Limits, sending, sendingTwice, taskText, working } from './session-scripts.ts'
@@ -20,7 +20,7 @@ import {
   sentId,
 } from './session-service.ts'
 
-const runs = Number(process.env.FOLLOW_RUNS ?? often(100).numRuns)
+const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(100).numRuns)
 
 const plain: Limits = { lag: 0, late: 0, mute: false, keepsAlive: false }
 const worlds: [name: string, limits: Limits][] = [

@@ -33,8 +33,8 @@ const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_e
 function afterTask(next: Steps, more: SessionScript = {}) {
   const service = createSessionService({
     history: [asks('before'), running, says('earlier'), endTurn],
-    posts: [{ of: 'user.message', next }],
-    usually: { listed: 3_000 },
+    posts: [{ type: 'user.message', next }],
+    defaultVisibility: { listed: 3_000 },
     ...more,
   })
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
@@ -96,10 +96,10 @@ test.each([1, 2, 3])(
 
 test('events run exits with 15 if an interrupt precedes its reply, which then has no effect', async () => {
   const service = afterTask([running, says('half'), bash('t1'), waitsFor('t1')], {
-    usually: {},
+    defaultVisibility: {},
     posts: [
-      { of: 'user.message', next: [running, says('half'), bash('t1'), waitsFor('t1')] },
-      { of: 'user.tool_confirmation', before: [interrupt, endTurn] },
+      { type: 'user.message', next: [running, says('half'), bash('t1'), waitsFor('t1')] },
+      { type: 'user.tool_confirmation', before: [interrupt, endTurn] },
     ],
   })
   const { code, out } = await service.run([...runArguments, '--audit', 'audit'])
@@ -136,7 +136,7 @@ test('a late message of another client does not clear a denial that follows it',
         ],
       },
     ],
-    usually: { listed: 3_000 },
+    defaultVisibility: { listed: 3_000 },
   })
   const { code, err } = await service.run(['events', 'run', '--last'])
   expect([code, err]).toEqual([14, expect.stringContaining('deny t1 (not by this run)')])
@@ -160,7 +160,7 @@ test('an interrupt that the list shows late does not apply to a later tool use',
         ],
       },
     ],
-    usually: { listed: 3_000 },
+    defaultVisibility: { listed: 3_000 },
   })
   const { code, err } = await service.run(['events', 'follow'])
   expect([code, err]).toEqual([12, expect.stringContaining('t2')])

@@ -50,7 +50,7 @@ test.each([
   for (const argv of [['list'], ['follow', '--history']]) {
     const calls = new Set<string>()
     const { code, err } = await run(['events', ...argv], {
-      holdMemory(cleanups) {
+      limitYoungGeneration(cleanups) {
         calls.add('held')
         cleanups.add(() => void calls.add('released'))
       },

@@ -4,7 +4,7 @@ import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import { SessionState } from '../../../src/sessions/session-state.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
-import { often } from '../../harness/often.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
 
 const uses = ['t1', 't2', 't3']
 
@@ -165,7 +165,7 @@ test('the state of a session follows from the received events in the order of th
       expect(describeState(seen.state)).toEqual(describeState(fold(inOrder)))
     })
   })
-  fc.assert(property, often(5_000))
+  fc.assert(property, scaleRuns(5_000))
 })
 
 test('the state of a session follows from its whole history once the list has caught up', () => {
@@ -179,5 +179,5 @@ test('the state of a session follows from its whole history once the list has ca
     if (!isReplied) expect(describeState(seen.state)).toEqual(describeState(fold(history)))
     expect([...seen.state.stops]).toEqual([...fold(history).stops])
   })
-  fc.assert(property, often(5_000))
+  fc.assert(property, scaleRuns(5_000))
 })

@@ -4,8 +4,8 @@ import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
-import { createPatientClock } from '../../harness/clock.ts'
-import { often } from '../../harness/often.ts'
+import { createIdleClock } from '../../harness/clock.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { createAgentService, type Event } from '../run/agent-service.ts'
 
@@ -403,7 +403,7 @@ test('policy check decides like events run', async () => {
         const files = { 'p.json': JSON.stringify({ rules: given, default: { decision: 'deny' } }) }
         writeFileSync(join(cwd, 'p.json'), files['p.json'])
         const round = uses.map((use, index): Event => ({ id: `t${index}`, ...use }))
-        const timers = createPatientClock()
+        const timers = createIdleClock()
         const service = createAgentService({ rounds: [round], timers })
         const argv = ['events', 'run', 'go', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
         const { exchange } = service
@@ -436,7 +436,7 @@ test('policy check decides like events run', async () => {
         expect(events.map(toDecision)).toEqual(decisions)
       },
     ),
-    often(100),
+    scaleRuns(100),
   )
 }, 120_000)
 

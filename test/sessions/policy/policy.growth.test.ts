@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { growsWithItsText } from '../../harness/steps.ts'
+import { expectLinearWork } from '../../harness/steps.ts'
 
 // Each text has the end and the literals of its pattern, because other texts are rejected before the search.
 test.each([
@@ -16,7 +16,7 @@ test.each([
 ])('the search for the pattern %.20s takes linear time', async (pattern, unit, end) => {
   for (const reach of ['narrow', 'any'] as const) {
     const matches = createMatcher(pattern, reach)
-    await growsWithItsText((size) => matches(unit.repeat(size) + end))
+    await expectLinearWork((size) => matches(unit.repeat(size) + end))
   }
 })
 
@@ -28,7 +28,7 @@ test('many rules on many tool uses take time linear in the number of tool uses',
   }))
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules }))
-  await growsWithItsText(async (size) => {
+  await expectLinearWork(async (size) => {
     const uses = Array.from({ length: size / 16 }, (_, index) => ({
       id: `t${index}`,
       type: 'agent.tool_use',

@@ -30,12 +30,12 @@ async function loseLockDuring(type: string) {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
       {
-        of: type,
+        type: type,
         nth: 1,
         fault: { status: 429, headers: { 'retry-after': '20' } },
         act: () => removeLocks(service.cwd),
       },
-      { of: 'user.message', next: [running, spent] },
+      { type: 'user.message', next: [running, spent] },
     ],
   })
   const argv = [
@@ -64,7 +64,7 @@ test.each(['user.message', 'user.interrupt'])(
 
 test('events run exits with 11 if its audit file cannot record that the task got no answer', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [{ of: 'user.message', fault: 'reset', act: () => removeLocks(service.cwd) }],
+    posts: [{ type: 'user.message', fault: 'reset', act: () => removeLocks(service.cwd) }],
   })
   const { code, err } = await service.run(['events', 'run', 'go', '--audit', 'a.jsonl'])
   expect({ code, posts: service.posts.length }, err).toEqual({ code: 11, posts: 1 })
@@ -97,11 +97,11 @@ test('events run finds the reply that a reset made unknown after 10 s of lists t
   let since = Infinity
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
-      { of: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
+      { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
       {
-        of: 'user.tool_confirmation',
+        type: 'user.tool_confirmation',
         fault: 'reset',
-        isTaken: true,
+        isAccepted: true,
         posted: { streamed: 'never' },
         act: () => {
           since = service.timers.now()
@@ -126,7 +126,7 @@ const allowing = ['events', 'run', 'go', '--policy', 'allow.json', '--audit', 'a
 
 /** Creates a session that waits for a reply to t1 after its task, or has the given events. */
 function createWaitingSession({ work = [running, bash('t1'), waitsFor('t1')], ...script }: WaitingScript) {
-  const posts = [{ of: 'user.message', next: work }, ...(script.posts ?? [])]
+  const posts = [{ type: 'user.message', next: work }, ...(script.posts ?? [])]
   const service = createSessionService({ ...script, posts })
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   return service
@@ -135,7 +135,7 @@ type WaitingScript = Omit<SessionScript, 'posts'> & { work?: Steps; posts?: read
 
 test('a reply that is refused with a Retry-After of more than 60 s fails at once', async () => {
   const refusal = { status: 503, headers: { 'retry-after': '61' } }
-  const service = createWaitingSession({ posts: [{ of: 'user.tool_confirmation', fault: refusal }] })
+  const service = createWaitingSession({ posts: [{ type: 'user.tool_confirmation', fault: refusal }] })
   const { code, err } = await service.run(allowing)
   expect({ code, posts: service.posts.length }, err).toEqual({ code: 6, posts: 2 })
   expect(err).toContain('(the service asks to wait 61 s, more than 60 s)')
@@ -174,8 +174,8 @@ test('events run does not repeat its last list after a Retry-After of more than 
 test('the delivery of a reply without a response is unknown after an interrupt, not left to other clients', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
-      { of: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
-      { of: 'user.interrupt' },
+      { type: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
+      { type: 'user.interrupt' },
     ],
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
@@ -194,8 +194,8 @@ test('the audit file has each interrupt before it is posted, and each refusal af
   const service = createWaitingSession({
     work: [running, spent],
     posts: [
-      { of: 'user.interrupt', nth: 1, fault },
-      { of: 'user.interrupt', next: [endTurn] },
+      { type: 'user.interrupt', nth: 1, fault },
+      { type: 'user.interrupt', next: [endTurn] },
     ],
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
@@ -211,7 +211,7 @@ test.each([
 ])('an interrupt without a response %s', async (_, end, isUnknown) => {
   const service = createWaitingSession({
     work: [running, spent, shown(running, { after: 3_000 }), ...end],
-    posts: [{ of: 'user.interrupt', fault: 'reset', isTaken: false }],
+    posts: [{ type: 'user.interrupt', fault: 'reset', isAccepted: false }],
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })

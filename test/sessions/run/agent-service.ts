@@ -20,18 +20,18 @@ const fates = {
   takes: {},
   loses: { fault: 'reset' },
   stalls: { fault: 'stall' },
-  resets: { fault: 'reset', isTaken: true },
+  resets: { fault: 'reset', isAccepted: true },
   fails: { fault: { status: 500 } },
-  'fails late': { fault: { status: 502, body: '<html>' }, isTaken: true },
+  'fails late': { fault: { status: 502, body: '<html>' }, isAccepted: true },
   refuses: { fault: { status: 400, error: 'invalid_request_error' } },
   limits: { fault: { status: 429, headers: { 'retry-after': '0' } } },
-  cuts: { receipt: 'cut' },
+  cuts: { response: 'cut' },
 } as const
 
 export type Fate =
   | keyof typeof fates
-  /** The service responds with a status and an error. It accepts the events only if `isTaken` is true. */
-  | { status: number; headers?: Record<string, string>; error?: string; isTaken?: boolean }
+  /** The service responds with a status and an error. It accepts the events only if `isAccepted` is true. */
+  | { status: number; headers?: Record<string, string>; error?: string; isAccepted?: boolean }
 
 export interface AgentScript {
   /** Earlier events. */
@@ -92,7 +92,7 @@ export function createAgentService(script: AgentScript): AgentService {
     timers,
     latencyMs: 0,
     history,
-    usually: { listed: script.lag ?? 0 },
+    defaultVisibility: { listed: script.lag ?? 0 },
     list: { pageSize: Infinity, ignores: ['types', 'limit'] },
     // The service has no session resource.
     session: () => ({ data: [] }),
@@ -120,9 +120,9 @@ export function createAgentService(script: AgentScript): AgentService {
       else posts++
       if (!isTask) script.onPost?.()
       const fate = (isTask ? script.taskFate?.(tasks) : script.fate?.()) ?? 'takes'
-      const { isTaken = false, ...fault } = typeof fate === 'object' ? fate : { status: 0 }
-      const rule = typeof fate === 'object' ? { fault, isTaken } : fates[fate]
-      if (!('fault' in rule) || ('isTaken' in rule && rule.isTaken)) void act(given)
+      const { isAccepted = false, ...fault } = typeof fate === 'object' ? fate : { status: 0 }
+      const rule = typeof fate === 'object' ? { fault, isAccepted } : fates[fate]
+      if (!('fault' in rule) || ('isAccepted' in rule && rule.isAccepted)) void act(given)
       return rule
     },
   })

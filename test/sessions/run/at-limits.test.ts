@@ -28,9 +28,9 @@ test('events run ends a --tool command 30 s after its interrupt, even if --tool-
   const service: ReturnType<typeof createSessionService> = createSessionService({
     timers,
     posts: [
-      { of: 'user.message', next: [running, custom('t1', 'slow'), waitsFor('t1')] },
+      { type: 'user.message', next: [running, custom('t1', 'slow'), waitsFor('t1')] },
       {
-        of: 'user.interrupt',
+        type: 'user.interrupt',
         act: () => {
           interruptedAt = timers.now()
         },
@@ -50,8 +50,11 @@ test('events run ends a --tool command 30 s after its interrupt, even if --tool-
 test('events run starts no --tool command if a limit is reached while it reads a list', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
-      { of: 'user.message', next: [running, custom('t1', 'one'), custom('t2', 'two'), waitsFor('t1', 't2')] },
-      { of: 'user.interrupt', next: [endTurn] },
+      {
+        type: 'user.message',
+        next: [running, custom('t1', 'one'), custom('t2', 'two'), waitsFor('t1', 't2')],
+      },
+      { type: 'user.interrupt', next: [endTurn] },
     ],
   })
   // The first result takes so long that the run reads a list before the second command. Meanwhile the stream
@@ -77,8 +80,8 @@ test('events run starts no --tool command if a limit is reached while it reads a
 test('after a refused interrupt, the resume command of events run sends no new message', async () => {
   const service = createSessionService({
     posts: [
-      { of: 'user.message', next: [running, spent] },
-      { of: 'user.interrupt', fault: { status: 403 } },
+      { type: 'user.message', next: [running, spent] },
+      { type: 'user.interrupt', fault: { status: 403 } },
     ],
   })
   const { code, err } = await service.run([...limited, '--errors', 'json'])
@@ -93,7 +96,7 @@ test('after a refused interrupt, the resume command of events run sends no new m
 
 test('events run --last saves the answer if stdout fails', async () => {
   const service = createSessionService({
-    posts: [{ of: 'user.message', next: [running, says('the paid answer'), endTurn] }],
+    posts: [{ type: 'user.message', next: [running, says('the paid answer'), endTurn] }],
   })
   const write = (_chunk: Buffer, _encoding: string, done: (error: Error) => void) =>
     done(Object.assign(new Error(), { code: 'ENOSPC' }))

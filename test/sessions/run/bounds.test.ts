@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import type { Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createClock, createPatientClock } from '../../harness/clock.ts'
-import { answering, hurried, run, temporaryFolder } from '../../harness/run.ts'
+import { createClock, createIdleClock } from '../../harness/clock.ts'
+import { answering, createFastClock, run, temporaryFolder } from '../../harness/run.ts'
 import {
   createSessionService,
   type Event,
@@ -50,7 +50,7 @@ interface Script {
 type Value = Record<string, unknown>
 
 /** Creates a session whose agent works until it is interrupted, or until its work ends with an idle event. */
-function service(script: Script, timers: Timers = createPatientClock()) {
+function service(script: Script, timers: Timers = createIdleClock()) {
   const { history = [], work, end = [endTurn], isQueued = false, refusals = 0 } = script
   const counts = { interrupts: 0, asked: 0, tasks: 0 }
   const { add, events, exchange } = createSessionService({
@@ -60,7 +60,7 @@ function service(script: Script, timers: Timers = createPatientClock()) {
       if (first?.type !== 'user.interrupt') {
         if (++counts.tasks <= refusals) return { fault: { status: 429, headers: { 'retry-after': '45' } } }
         return {
-          receipt: 'no data',
+          response: 'no data',
           posted: isQueued ? { processed: 'never' } : {},
           next: first?.type === 'user.message' ? [running, ...work] : [],
         }
@@ -68,7 +68,7 @@ function service(script: Script, timers: Timers = createPatientClock()) {
       script.onInterrupt?.()
       counts.interrupts++
       const fate = script.fate?.(counts.interrupts) ?? 'takes'
-      if (fate === 'takes') return { receipt: 'no data', next: end }
+      if (fate === 'takes') return { response: 'no data', next: end }
       if (fate === 'loses') return { fault: 'reset' }
       if (fate === 'limits') return { fault: { status: 429, headers: { 'retry-after': '20' } } }
       return { fault: { status: fate } }
@@ -184,7 +184,7 @@ describe('events run that reaches a limit', () => {
     { since = [] as Event[], ago = 0, flags = ['--max-total-tokens', '100'] } = {},
   ) {
     const cwd = temporaryFolder()
-    const clock = createPatientClock()
+    const clock = createIdleClock()
     const file = join(cwd, 'a.ndjson')
     const time = new Date(clock.wallTime() - ago).toISOString()
     const line = { time, session: 's', toolUse: null, event: 'interrupt', rest: 'r0' }
@@ -296,7 +296,7 @@ describe('events run that reaches a limit', () => {
    * during the delay.
    */
   async function limited(then: Event[], { flags = [] as string[], isQueued = false } = {}) {
-    const clock = createPatientClock()
+    const clock = createIdleClock()
     let add: (...events: Event[]) => void = () => {}
     let waits = 0
     const script: Script = {
@@ -365,7 +365,7 @@ describe('events run that reaches a limit', () => {
   test('events run exits with 15 at once if its interrupt is refused; a rerun may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
-    const timers = createPatientClock()
+    const timers = createIdleClock()
     const start = timers.now()
     const refused = await ran({ work: [request(200)], fate: () => 400 }, flags, { timers })
     expect(refused.code).toBe(15)
@@ -470,7 +470,7 @@ describe('events run that reaches a limit', () => {
       { work: [...uses, waitsFor(...ids)], getSession: asked, onInterrupt },
       flags,
       // The run queries the session while the command runs.
-      { timers: hurried() },
+      { timers: createFastClock() },
     )
     expect([code, counts.interrupts]).toEqual([15, 1])
     const results = events.filter(({ type }) => type === 'user.custom_tool_result')
@@ -499,7 +499,7 @@ describe('events run that reaches a limit', () => {
       if (isPosted) setImmediate(() => setImmediate(reach))
       return { usage: usage(1, isPosted ? 900 : 1) }
     }
-    const served = service({ work: [...uses, waitsFor('c1', 'c2')], getSession: asked }, hurried())
+    const served = service({ work: [...uses, waitsFor('c1', 'c2')], getSession: asked }, createFastClock())
     const sent: string[] = []
     const exchange: Exchange = async (request) => {
       const text = Buffer.from(request.body ?? []).toString()

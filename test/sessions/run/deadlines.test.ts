@@ -45,10 +45,10 @@ async function runUntilLate(kind: Kind, fault: Fault, since: 'task' | 'interrupt
   const cutAfter = { lists: 2, streams: since === 'task' ? 2 : 3 } as Partial<Record<Kind, number>>
   const service: ReturnType<typeof createSessionService> = createSessionService({
     posts: [
-      { of: 'user.message', act: begin('task'), next: work[kind] },
+      { type: 'user.message', act: begin('task'), next: work[kind] },
       {
         ...rule('replies'),
-        of: 'user.tool_confirmation',
+        type: 'user.tool_confirmation',
         act() {
           failed++
           reachLimit()
@@ -56,13 +56,13 @@ async function runUntilLate(kind: Kind, fault: Fault, since: 'task' | 'interrupt
       },
       {
         ...rule('interrupts'),
-        of: 'user.interrupt',
+        type: 'user.interrupt',
         act() {
           failed++
           begin('interrupt')()
         },
       },
-      { of: 'user.interrupt', act: begin('interrupt') },
+      { type: 'user.interrupt', act: begin('interrupt') },
     ],
     lists: [rule('lists')],
     streams: [rule('streams'), { cutAfter: cutAfter[kind] ?? Infinity }],

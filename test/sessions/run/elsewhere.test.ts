@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { asks, bash, custom, endTurn, says, waitsFor } from '../../harness/session-service.ts'
 import { type AgentScript, type AgentService, createAgentService } from './agent-service.ts'
@@ -12,7 +12,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
 
 /** Creates a service and a function that runs commands on it with the same clock. */
 function open(script: AgentScript) {
-  const timers = createPatientClock()
+  const timers = createIdleClock()
   const service = createAgentService({ ...script, timers })
   const cwd = temporaryFolder()
   const start = (words: string[], world: Parameters<typeof run>[1] = {}) =>

@@ -69,9 +69,9 @@ describe('--tool command that fails (needs sh)', () => {
     createSessionService({
       timers,
       posts: [
-        { of: 'user.message', nth: 1, next: [running, use, waitsFor('c1')] },
-        { of: 'user.custom_tool_result', next: [running, shown(says('done'), { after: 10_000 }), endTurn] },
-        { of: 'user.message', next: [running, says('done too'), endTurn] },
+        { type: 'user.message', nth: 1, next: [running, use, waitsFor('c1')] },
+        { type: 'user.custom_tool_result', next: [running, shown(says('done'), { after: 10_000 }), endTurn] },
+        { type: 'user.message', next: [running, says('done too'), endTurn] },
       ],
     })
   const line = (command: string) => [

@@ -13,7 +13,7 @@ import {
 const line = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
 /** The agent takes the task and waits for the tool use t1. */
-const waits = { of: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
+const waits = { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
 const allowed = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 
 function open(script: SessionScript) {
@@ -31,9 +31,9 @@ test('a reply is not posted again after a reset if the list shows it 3 s later',
     posts: [
       waits,
       {
-        of: allowed.type,
+        type: allowed.type,
         fault: 'reset',
-        isTaken: true,
+        isAccepted: true,
         posted: late,
         next: [shown(running, { after: 4000 }), says('done'), endTurn],
       },
@@ -51,7 +51,7 @@ test('a refused reply is left to another client that replied first, also if the 
     posts: [
       waits,
       {
-        of: allowed.type,
+        type: allowed.type,
         before: [shown(allowed, { listed: 3000, streamed: 'never' })],
         fault: { status: 400, error: 'invalid_request_error' },
         act: () => void service.timers.wait(6000).then(() => service.add(...worked)),
@@ -68,21 +68,21 @@ test('a refused reply is left to another client that replied first, also if the 
 })
 
 test('events run exits with 4 if a reply is refused and no list shows a reply within 5 s', async () => {
-  const { run, replies } = open({ posts: [waits, { of: allowed.type, fault: { status: 400 } }] })
+  const { run, replies } = open({ posts: [waits, { type: allowed.type, fault: { status: 400 } }] })
   const { code, err } = await run(line)
   expect({ code, replies: replies() }, err).toEqual({ code: 4, replies: [[allowed]] })
   expect(err).toContain('the reply to t1 was refused')
 })
 
 describe('confirmation that gets a 500', () => {
-  const fails = { of: allowed.type, nth: 1, fault: { status: 500 } } as const
-  const again = { of: allowed.type, next: worked }
+  const fails = { type: allowed.type, nth: 1, fault: { status: 500 } } as const
+  const again = { type: allowed.type, next: worked }
   const report = ['--report', 'report.json']
 
   test('events run continues after a 500 if the session no longer waits, although the list hides the confirmation', async () => {
     const hidden = { listed: 'never', streamed: 'never' } as const
     const { run, replies, requests } = open({
-      posts: [waits, { ...fails, isTaken: true, posted: hidden, next: worked }],
+      posts: [waits, { ...fails, isAccepted: true, posted: hidden, next: worked }],
     })
     const { code, out, err } = await run(line)
     expect({ code, out, replies: replies() }, err).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
@@ -175,7 +175,7 @@ describe('confirmation that gets a 500', () => {
           ...fails,
           act: () => void service.timers.wait(2000).then(() => service.add(bash('t2'), waitsFor('t1', 't2'))),
         },
-        { of: allowed.type, nth: 2, next: [waitsFor('t1')] },
+        { type: allowed.type, nth: 2, next: [waitsFor('t1')] },
         again,
       ],
     })

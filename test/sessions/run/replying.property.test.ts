@@ -9,7 +9,7 @@ import {
   settleByList,
   stepReply,
 } from '../../../src/sessions/running/replying.ts'
-import { often } from '../../harness/often.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
 
 /** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
 const [skew, flight, lag] = [29_000, 900, 4_000]
@@ -128,6 +128,6 @@ test('a reply is accepted at most once although runs are killed, requests are lo
       service.pass(Infinity)
       expect(service.taken).toBeLessThanOrEqual(1)
     }),
-    often(20_000),
+    scaleRuns(20_000),
   )
 })

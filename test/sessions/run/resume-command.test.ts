@@ -5,13 +5,13 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { failingStdout } from '../../harness/stdout.ts'
 import { createAgentService, type Event } from './agent-service.ts'
 
 const use: Event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
-const clock = createPatientClock()
+const clock = createIdleClock()
 const stream = answering('', { headers: { 'content-type': 'text/event-stream' } })
 
 /** Runs a task whose session becomes unreadable after the task. */

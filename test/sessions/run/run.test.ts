@@ -5,8 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createPatientClock } from '../../harness/clock.ts'
-import { answering, hurried, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { createIdleClock } from '../../harness/clock.ts'
+import { answering, createFastClock, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
 import { says, waitsFor } from '../../harness/session-service.ts'
 import {
   type AgentScript,
@@ -16,7 +16,7 @@ import {
   getLockPath,
 } from './agent-service.ts'
 
-const clock = createPatientClock()
+const clock = createIdleClock()
 
 /** Creates an agent service that uses the patient clock. Commands of --tool take real time. */
 const createAgentService = (script: AgentScript) => createService(Object.assign(script, { timers: clock }))
@@ -679,7 +679,7 @@ describe('reply of unknown delivery', () => {
   test.each(['rate_limit_error', 'forbidden'])(
     'the list, not an error in a 200, decides whether a reply arrived, and no second one is sent: %s',
     async (error) => {
-      const taken = begin({ status: 200, error, isTaken: true })
+      const taken = begin({ status: 200, error, isAccepted: true })
       const ended = await runWithPolicy({ world: { exchange: taken.exchange } })
       expect({ code: ended.code, posts: taken.posts }).toEqual({ code: 0, posts: 1 })
       expect(ended.audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
@@ -714,7 +714,11 @@ describe('reply of unknown delivery', () => {
     })
     const cwd = temporaryFolder()
     const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
-    const running = runWithPolicy({ words, cwd, world: { exchange: service.exchange, timers: hurried(4) } })
+    const running = runWithPolicy({
+      words,
+      cwd,
+      world: { exchange: service.exchange, timers: createFastClock(4) },
+    })
     // Before the command ends, the session becomes idle again and waits only for the command.
     while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
       await new Promise((resolve) => setTimeout(resolve, 1))

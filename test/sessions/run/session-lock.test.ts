@@ -13,12 +13,12 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { bash, custom, waitsFor } from '../../harness/session-service.ts'
 import { type AgentScript, createAgentService, getLockPath } from './agent-service.ts'
 
-const clock = createPatientClock()
+const clock = createIdleClock()
 
 /**
  * Creates a session whose --tool command runs until the file `go` exists, and a function that runs parley on

@@ -29,13 +29,13 @@ function open(next: Steps, history: Steps = []) {
     }),
     posts: [
       {
-        of: 'user.message',
+        type: 'user.message',
         act: () => {
           begin = service.timers.now()
         },
         next,
       },
-      { of: 'user.interrupt', next: [endTurn] },
+      { type: 'user.interrupt', next: [endTurn] },
     ],
   })
   return service

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { asks, bash, custom, endTurn, says } from '../../harness/session-service.ts'
 import {
@@ -19,7 +19,7 @@ const notice =
 
 /** Runs the same command repeatedly, with one clock, on a service whose responses a test may cut. */
 function open(script: AgentScript, words = ['go']) {
-  const timers = createPatientClock()
+  const timers = createIdleClock()
   const service = createAgentService({ ...script, timers })
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
@@ -47,7 +47,7 @@ const repetitionNote =
   "parley: the session's last user.message is the same task: parley sends the task once more\n"
 
 test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
-  const timers = createPatientClock()
+  const timers = createIdleClock()
   const service = createAgentService({
     rounds: [[says('one')], [says('two')], [says('three')]],
     timers,
@@ -73,7 +73,7 @@ test.each([
 ])(
   'events run without --audit prompts on a terminal before it sends the last task again: keys %j',
   async (typed, expected, tasks) => {
-    const timers = createPatientClock()
+    const timers = createIdleClock()
     const service = createAgentService({ rounds: [[says('one')], [says('two')]], timers })
     const world = {
       cwd: temporaryFolder(),

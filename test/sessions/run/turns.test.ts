@@ -26,16 +26,16 @@ function createService(script: SessionScript) {
 
 describe('allowed tool use that then waits for its result', () => {
   const results = [{ type: 'agent.tool_result', tool_use_id: 't1' }, says('the answer'), endTurn]
-  const begins = { of: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
-  const ends = { of: 'user.tool_result', next: results }
+  const begins = { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] }
+  const ends = { type: 'user.tool_result', next: results }
   const withCommand = [...task, '--policy', 'allow.json', '--tool', 'bash=echo done']
 
   test.each<[string, PostRule]>([
     ['the stream shows the confirmation before its receipt', { before: [confirms('t1'), waitsFor('t1')] }],
-    ['the receipt is lost', { fault: 'reset', isTaken: true, next: [waitsFor('t1')] }],
+    ['the receipt is lost', { fault: 'reset', isAccepted: true, next: [waitsFor('t1')] }],
     ['the stream shows the next idle event after the receipt', { next: [waitsFor('t1')] }],
   ])('events run sends the result of an allowed tool use if %s', async (_, rule) => {
-    const service = createService({ posts: [begins, { of: 'user.tool_confirmation', ...rule }, ends] })
+    const service = createService({ posts: [begins, { type: 'user.tool_confirmation', ...rule }, ends] })
     const { code, out, err } = await service.run(withCommand)
     expect([code, out], err).toEqual([0, 'the answer\n'])
     expect(service.posts.map(([event]) => event?.type)).toEqual([
@@ -138,7 +138,7 @@ describe('events run that is resumed while the list lags', () => {
     const service = createService({
       history: before.map((event, i) => (i > 1 ? shown(event, { listed: 1_500 }) : event)),
       posts: [{ next: [shown(running, { after: 5_000 }), ...now.slice(1)] }],
-      usually: lag,
+      defaultVisibility: lag,
     })
     const audited = [...task.slice(0, 4), '--audit', 'audit', '--deadline']
     const cut = await service.run([...audited, '0.05'])
@@ -156,7 +156,7 @@ describe('events run that is resumed while the list lags', () => {
           act: () => service.add(shown(says('the answer'), lag), shown(endTurn, { ...lag, streamed: 2_000 })),
         },
       ],
-      usually: lag,
+      defaultVisibility: lag,
       session: () => ({ id: 's1', type: 'session', status: 'running' }),
     })
     const { code, out, err } = await service.run(['events', 'run', '--last', '--deadline', '300'])
@@ -174,7 +174,7 @@ describe('events run that is resumed while the list lags', () => {
     return { ...(await service.run(again)), command, posts: service.posts }
   }
   const soon = [shown(running, { after: 1_000 }), ...now.slice(1)]
-  const lagging = { history: before.map((event) => shown(event, {})), usually: lag }
+  const lagging = { history: before.map((event) => shown(event, {})), defaultVisibility: lag }
 
   test('events run --after ID waits for the task with this id', async () => {
     const { code, out, err, command, posts } = await resume({ ...lagging, posts: [{ next: soon }] })
@@ -184,13 +184,16 @@ describe('events run that is resumed while the list lags', () => {
 
   test('events run --after ID exits with 10 if the session never shows the id', async () => {
     const never = { listed: 'never', streamed: 'never' } as const
-    const { code, out, err } = await resume({ posts: [{ posted: never, next: [] }], usually: never })
+    const { code, out, err } = await resume({
+      posts: [{ posted: never, next: [] }],
+      defaultVisibility: never,
+    })
     expect([code, out], err).toEqual([10, ''])
     expect(err).toContain('e5')
   })
 
   test('the resume command waits for no task id if the service lists no events of clients', async () => {
-    const posts = [{ receipt: 'other ids', posted: { listed: 'never' }, next: soon } as const]
+    const posts = [{ response: 'other ids', posted: { listed: 'never' }, next: soon } as const]
     const { code, out, err } = await resume({ history: [running, says('before'), endTurn], posts })
     expect([code, out], err).toEqual([0, 'the answer\n'])
   })
@@ -236,7 +239,7 @@ describe('session that lists no events of clients and returns other ids', () => 
         history: [running, says('before'), endTurn],
         posts: [
           {
-            receipt: 'other ids',
+            response: 'other ids',
             posted: { listed: 'never', streamed },
             next: [running, says('the answer'), endTurn],
           },
@@ -256,7 +259,7 @@ test.each([
   async (_, seconds, asked) => {
     const service = createService({
       history: [asks(asked), running, says('before'), endTurn],
-      posts: [{ receipt: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],
+      posts: [{ response: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],
     })
     const argv = ['events', 'send', 'do it', '--follow', '--deadline', `${seconds}`]
     const { code, out } = await service.run(argv)

@@ -2,12 +2,12 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { createPatientClock } from '../../harness/clock.ts'
+import { createIdleClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { asks, bash, endTurn, says } from '../../harness/session-service.ts'
 import { type AgentScript, createAgentService as createService, type Event } from './agent-service.ts'
 
-const timers = createPatientClock()
+const timers = createIdleClock()
 const createAgentService = (script: AgentScript) => createService({ ...script, timers })
 
 interface World extends AgentScript {

@@ -56,12 +56,12 @@ function open(script: SessionScript) {
     replies: () => service.posts.slice(1),
   }
 }
-const task = (next: Steps) => ({ of: 'user.message', next })
+const task = (next: Steps) => ({ type: 'user.message', next })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
 describe('tool use of a child thread that waits while the session runs', () => {
   test("events run replies to a waiting child thread at once, by the thread's idle event alone", async () => {
-    const service = open({ posts: [task(childWaits), { of: 'user.tool_confirmation', next: done }] })
+    const service = open({ posts: [task(childWaits), { type: 'user.tool_confirmation', next: done }] })
     const { code, out, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, out, replies: service.replies() }, err).toEqual({
       code: 0,
@@ -70,11 +70,11 @@ describe('tool use of a child thread that waits while the session runs', () => {
     })
   })
 
-  test.each<[string, { isTaken: boolean; next?: Steps }, number]>([
-    ['is accepted although the response is a 500', { isTaken: true, next: done }, 0],
-    ['may have been lost in a 500', { isTaken: false, next: [] }, 10],
+  test.each<[string, { isAccepted: boolean; next?: Steps }, number]>([
+    ['is accepted although the response is a 500', { isAccepted: true, next: done }, 0],
+    ['may have been lost in a 500', { isAccepted: false, next: [] }, 10],
   ])('events run does not repeat a reply to a child thread that %s', async (_, fate, expected) => {
-    const fails = { of: 'user.tool_confirmation', fault: { status: 500 }, ...fate } as const
+    const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...fate } as const
     const service = open({ posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails] })
     const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
@@ -108,7 +108,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     const service = open({
       posts: [
         task([running, custom('t1', inThread), threadWaits('t1')]),
-        { of: 'user.custom_tool_result', next: done },
+        { type: 'user.custom_tool_result', next: done },
       ],
     })
     const { code, err } = await service.run([...runArguments, '--tool', 'count=echo out'])
@@ -122,8 +122,8 @@ describe('tool use of a child thread that waits while the session runs', () => {
     const service = open({
       posts: [
         task(childWaits),
-        { of: 'user.tool_confirmation', next: [threadStatus('running'), threadWaits('t1')] },
-        { of: 'user.tool_result', next: done },
+        { type: 'user.tool_confirmation', next: [threadStatus('running'), threadWaits('t1')] },
+        { type: 'user.tool_result', next: done },
       ],
     })
     const { code, out, err } = await service.run([...runArguments, '--tool', 'bash=echo out'])
@@ -260,7 +260,7 @@ describe('end of a thread', () => {
       posts: [
         task([running, custom('t1', inThread), threadWaits('t1')]),
         {
-          of: 'user.custom_tool_result',
+          type: 'user.custom_tool_result',
           fault: { status: 400, error: 'invalid_request_error' },
           before: [shown(terminated, { listed: 2000, streamed: 'never' })],
           act: () => void service.timers.wait(6000).then(() => service.add(says('done'), endTurn)),

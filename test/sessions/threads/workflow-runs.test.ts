@@ -35,7 +35,7 @@ const later = (event: Event) => shown(event, { after: 120_000 })
 const starts: Steps = [running, created('w1'), says('I started a run'), endTurn]
 
 function open(next: Steps, more: SessionScript = {}) {
-  const service = createSessionService({ posts: [{ of: 'user.message', next }], ...more })
+  const service = createSessionService({ posts: [{ type: 'user.message', next }], ...more })
   service.write('allow.json', { rules: [], default: { decision: 'allow' } })
   const report = () => service.lines('report.json')[0] as Record<string, never>
   return { ...service, report, replies: () => service.posts.slice(1) }
@@ -242,8 +242,8 @@ describe('limit with open workflow runs', () => {
   test('events run prints at a limit that open workflow runs may continue to spend, and counts them', async () => {
     const service = open([running, created('w1'), spent(1000)], {
       posts: [
-        { of: 'user.message', next: [running, created('w1'), spent(1000)] },
-        { of: 'user.interrupt', next: [endTurn] },
+        { type: 'user.message', next: [running, created('w1'), spent(1000)] },
+        { type: 'user.interrupt', next: [endTurn] },
       ],
     })
     const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
@@ -258,8 +258,8 @@ describe('limit with open workflow runs', () => {
       const hidden = { listed: 'never', streamed: 'never' } as const
       const service = open([], {
         posts: [
-          { of: 'user.message', next: [...starts, later(spent(1000))] },
-          { of: 'user.interrupt', posted: isShown ? {} : hidden },
+          { type: 'user.message', next: [...starts, later(spent(1000))] },
+          { type: 'user.interrupt', posted: isShown ? {} : hidden },
         ],
       })
       const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])

@@ -3,10 +3,10 @@ import { delta, event, sseHead, stop } from '../faults/answers.ts'
 import { message } from './run.ts'
 import { response, type Script } from './server.ts'
 
-/** One white pixel. */
+/** PNG image of one white pixel, in base64. */
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTjS9wAAAABJRU5ErkJggg=='
 
-/** Returns the script of a server that is both services without any fault. */
+/** Returns the script of a server that acts as both services and never fails. */
 export function answerWithoutFault(text: string): Script {
   const done = { id: 'sevt_3', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
   const said = { id: 'sevt_2', type: 'agent.message', content: [{ type: 'text', text }] }
