@@ -23,7 +23,7 @@ export const createBodyFlags = (
 })
 
 /** Returns the assignments of the fields that have a flag of their own. */
-export const assignFields = (values: BodyFieldValues): Assignment[] =>
+const assignFields = (values: BodyFieldValues): Assignment[] =>
   (Object.keys(bodyFields) as (keyof typeof bodyFields)[]).flatMap((name) => {
     const json = values[name]
     return json === undefined ? [] : [createAssignment([...bodyFields[name].path], json)]

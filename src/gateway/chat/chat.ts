@@ -159,7 +159,7 @@ const loadAnswer = () => import('./answer.ts')
 /** Loads the checker of schemas, which only a run with a schema needs. */
 export const loadSchema = () => import('../../content/schema/schema.ts')
 
-export async function buildChatRequest(
+async function buildChatRequest(
   body: Omit<BodyParts, 'isStream'>,
   { model, stream: isStream }: { model?: string | undefined; stream?: boolean | undefined },
   values: Settings,
