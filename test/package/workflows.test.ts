@@ -84,7 +84,8 @@ test('the tests run on the oldest Node that the package supports', () => {
   expect(manifest.scripts['test:compat']).toContain(`'${oldest}.0 ${node.join(' ')}'`)
 })
 
-const check = release?.jobs.pack?.steps?.find(({ name }) => name?.startsWith('The tag'))?.run ?? ''
+const check =
+  release?.jobs.pack?.steps?.find(({ name }) => name?.startsWith('Compare the versions'))?.run ?? ''
 const dated = `# Changes\n\n## 1.10.0 - 2026-11-21\n\n- This.\n\n## 1.1.0 - 2026-01-01\n\n- That.\n`
 
 test.each([
