@@ -88,6 +88,8 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 120_000 } },
+    // The projects transform each file once, and a later run none.
+    experimental: { fsModuleCache: true },
     globalSetup: 'test/harness/environment.ts',
     provide: { outside: { ...process.env } },
     setupFiles: 'test/harness/skip-unmet.ts',
@@ -118,8 +120,9 @@ export default defineConfig({
           include: [faults],
           exclude: [heavy],
           isolate: false,
-          // Rows mostly wait, so running many at once costs little.
+          // Rows mostly wait, so running many at once costs little. Each worker loads the program.
           maxConcurrency: 15,
+          maxWorkers: availableParallelism(),
           // A FIFO without a writer blocks one of the four threads of the default pool.
           env: { UV_THREADPOOL_SIZE: '32' },
         },

@@ -123,26 +123,6 @@ describe('requests of a batch', () => {
     }
   })
 
-  test("from line 2,000 to its end, a batch limits V8's young generation", async () => {
-    const log: string[] = []
-    const exchange = byPrompt({})
-    const { code } = await run([...batch, '--concurrency', '1'], {
-      cwd: folderWith(2001),
-      exchange(request, onSent) {
-        if (Number(promptOf(request)) >= 1999) log.push(`line ${promptOf(request)}`)
-        return exchange(request, onSent)
-      },
-      limitYoungGeneration(cleanups) {
-        log.push('held')
-        cleanups.add(() => void log.push('let go'))
-      },
-    })
-    expect({ code, told: log }).toEqual({
-      code: 0,
-      told: ['line 1999', 'line 2000', 'held', 'line 2001', 'let go'],
-    })
-  })
-
   test('--batch with an invalid line sends nothing and lists every invalid line', async () => {
     const cwd = folderWith(
       [

@@ -298,7 +298,7 @@ test('a batch never exceeds its concurrency, starts nothing in a pause, and alwa
         if (!/more than an hour|5 minutes/.test(String(error))) throw error
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 

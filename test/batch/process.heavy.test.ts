@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { answer, idsIn, prepare } from './served.ts'
 
@@ -199,4 +199,24 @@ test('B07: absolute file names and secret commands work without a current folder
   const ended = await execute(['chat', 'hi', '--no-stdin'], { before, env })
   await server.close()
   expect(ended.code, ended.err).toBe(0)
+})
+
+test("from line 2,000 to its end, a batch limits V8's young generation", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'in.ndjson'), '"x"\n'.repeat(2001))
+  const log: (number | string)[] = []
+  let line = 0
+  const exchange = answering(message('ok'))
+  const { code } = await run(['chat', '--batch', 'in.ndjson', '--concurrency', '1'], {
+    cwd,
+    exchange(request, onSent) {
+      if (++line >= 1999) log.push(line)
+      return exchange(request, onSent)
+    },
+    limitYoungGeneration(cleanups) {
+      log.push('limited')
+      cleanups.add(() => void log.push('free'))
+    },
+  })
+  expect({ code, log }).toEqual({ code: 0, log: [1999, 2000, 'limited', 2001, 'free'] })
 })

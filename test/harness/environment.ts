@@ -36,7 +36,8 @@ const testVariables =
  * its workers afterwards, so the workers and their child processes inherit the environment.
  */
 export default function setUp(): () => void {
-  buildIfOld()
+  // StrykerJS has rewritten the sources, and cannot build them.
+  if (process.env.MUTANTS_TESTS === undefined) buildIfOld()
   for (const name of Object.keys(process.env)) {
     if (!machineVariables.test(name) && !testVariables.test(name)) delete process.env[name]
   }

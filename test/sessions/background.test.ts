@@ -108,10 +108,10 @@ test.each<[title: string, events: object[], open: string[], canContinue: boolean
   expect(background.canContinue).toBe(canContinue)
 })
 
-test('parley reads a session with 20,000 waiting threads and open workflow runs', () => {
+test('parley reads a session with 5,000 waiting threads and open workflow runs', () => {
   const state = new SessionState()
   const add = (event: object) => state.add(SessionEvent.parse(event))
-  const count = 20_000
+  const count = 5_000
   for (let i = 0; i < count; i++) {
     add(created(`w${i}`))
     add(thread('created', `a${i}`, undefined, `w${i}`))
