@@ -140,8 +140,6 @@ const withThirdParties = declareThirdParties({
   // Other licences may require more than their text: Apache-2.0 requires the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),
-  // The notices are from the repositories of the packages.
-  notices: new Map([['sugar-high', '(No file of the package names who holds the copyright.)']]),
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
     ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhus]],

@@ -9,8 +9,6 @@ interface LicenceFacts {
   allowed: string[]
   /** Text of the MIT licence, with any copyright notice. */
   mit: string
-  /** Copyright notices of packages under the MIT licence that do not contain its text. */
-  notices: Map<string, string>
   /**
    * Files of packages that are the work of another project under the MIT licence, with the name and copyright
    * notice of that project.
@@ -52,7 +50,7 @@ export function declareThirdParties(facts: LicenceFacts): Plugin {
  * Returns the sorted packages whose code is in the bundle. Two folders with the same version of a package
  * count as one.
  */
-function findPackages(bundle: OutputBundle, { mit, notices, inside }: LicenceFacts): Package[] {
+function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Package[] {
   const packages = new Map<string, Package>()
   const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)
   const modules = Object.values(bundle)
@@ -65,8 +63,6 @@ function findPackages(bundle: OutputBundle, { mit, notices, inside }: LicenceFac
     const read = readPackage(folder)
     const found = packages.get(read.purl) ?? read
     packages.set(read.purl, found)
-    const notice = notices.get(found.name)
-    if (notice && found.license === 'MIT' && found.texts.length === 0) found.texts.push(printMit(notice))
     const [part, holder] = inside.get(path.replace(/^.*\/node_modules\//, '')) ?? []
     if (part && holder) found.inside.set(part, printMit(holder))
   }

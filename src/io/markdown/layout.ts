@@ -1,8 +1,7 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
-import { findHighlighter, type Highlight } from './highlighter.ts'
 import { readLines, trimEnd } from './inline.ts'
-import { countIndent, type FencedCode, maxBlockLength } from './source.ts'
+import { countIndent, type FencedCode } from './source.ts'
 import { layOutTable } from './table.ts'
 
 /** Space in which a block is laid out. */
@@ -94,22 +93,19 @@ function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
   return [prefixLine(marker, line), ...lines.map((each) => prefixLine([later], each))]
 }
 
-function layOutCode({ text, lang = '' }: Tokens.Code): StyledLine[] {
-  const highlight = findHighlighter(lang)
-  return text
-    .trimEnd()
-    .split('\n')
-    .map((line) => layOutCodeLine(line, highlight))
-}
+const layOutCode = ({ text }: Tokens.Code): StyledLine[] => text.trimEnd().split('\n').map(layOutCodeLine)
 
-/** Lays out a line of a fenced code block. A very long line has no colours. */
-export function layOutFencedLine({ indent, highlight }: FencedCode, line: string): StyledLine {
-  const text = line.slice(Math.min(indent, countIndent(line)))
-  return layOutCodeLine(text, text.length > maxBlockLength ? undefined : highlight)
-}
+/** Lays out a line of a fenced code block. */
+export const layOutFencedLine = ({ indent }: FencedCode, line: string): StyledLine =>
+  layOutCodeLine(line.slice(Math.min(indent, countIndent(line))))
 
-const layOutCodeLine = (line: string, highlight?: Highlight): StyledLine =>
-  line === '' ? [] : [{ text: '  ', sgr: '' }, ...(highlight?.(line) ?? [{ text: line, sgr: styles.code }])]
+const layOutCodeLine = (line: string): StyledLine =>
+  line === ''
+    ? []
+    : [
+        { text: '  ', sgr: '' },
+        { text: line, sgr: styles.code },
+      ]
 
 /** Returns the lines of a text unchanged. */
 export const layOutVerbatim = (raw: string): StyledLine[] =>

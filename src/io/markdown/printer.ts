@@ -9,7 +9,6 @@ import { blanks, Page } from './page.ts'
 import {
   closesFence,
   countIndent,
-  type Fence,
   type FencedCode,
   MarkdownBuffer,
   maxBlockLength,
@@ -246,7 +245,7 @@ export class MarkdownPrinter implements AnswerPrinter {
       this.#textLine = text
     } else if (kind === 'fence') {
       if (this.#lead) this.#print([[]])
-      this.#code = { ...(openFence(text) as Fence), indent: this.#line.length - text.length }
+      this.#code = { mark: openFence(text) as string, indent: this.#line.length - text.length }
     } else if (kind === 'heading' || kind === 'rule') this.#layOut(text)
     else {
       const line = kind === 'code' ? this.#line.slice(this.#sourceIndent) : text

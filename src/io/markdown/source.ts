@@ -1,6 +1,5 @@
 import { getDefaults, Lexer, type MarkedToken, type Token, Tokenizer } from 'marked'
 import { escapeControls } from '../escape.ts'
-import { findHighlighter, type Highlight } from './highlighter.ts'
 
 /**
  * Maximum length of a parsed block, in characters. Longer blocks are printed verbatim, because the lexer is
@@ -56,15 +55,10 @@ export function readInlineTokens(text: string): Token[] {
 
 export const countIndent = (line: string): number => line.length - line.trimStart().length
 
-/** Opening of a fenced code block. */
-export interface Fence {
-  /** The closing fence has the same character and at least this length. */
-  mark: string
-  highlight: Highlight | undefined
-}
-
 /** An open fenced code block. */
-export interface FencedCode extends Fence {
+export interface FencedCode {
+  /** The opening fence. The closing fence has the same character and at least this length. */
+  mark: string
   /** Number of blanks to remove from the start of each line. */
   indent: number
 }
@@ -72,13 +66,12 @@ export interface FencedCode extends Fence {
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
 /** Returns the fence that a line opens. The line must have no indentation. */
-export function openFence(line: string): Fence | undefined {
+export function openFence(line: string): string | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
-  if (mark === undefined || (mark[0] === '`' && info.includes('`'))) return undefined
-  return { mark, highlight: findHighlighter(info.trim().split(/[\s{,]/, 1)[0] as string) }
+  return mark?.[0] === '`' && info.includes('`') ? undefined : mark
 }
 
-export function closesFence({ mark }: Fence, line: string): boolean {
+export function closesFence({ mark }: FencedCode, line: string): boolean {
   const text = line.trim()
   return text.length >= mark.length && text === (mark[0] as string).repeat(text.length)
 }

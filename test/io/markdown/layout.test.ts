@@ -242,31 +242,13 @@ describe('Markdown blocks over the maximum length', () => {
     expect(written.join('')).toBe(`${long.repeat(100)}\n`)
   })
 
-  test('Markdown layout prints a long line of code without colours for its words', async () => {
-    const code = 'x if '.repeat(900).trimEnd()
-    const shown = await print(`\`\`\`py\n${code}\nif x\n\`\`\``, options)
-    expect(shown).toBe(`  \x1b[36m${code}\x1b[0m\n  \x1b[35mif\x1b[0m x\n`)
-  })
-
   test('Markdown layout prints a code block after a line over the maximum length', async () => {
     expect(await print(`${long}\nabc\n\`\`\`\n*x*\n\`\`\`\n`)).toBe(`${long}\nabc\n  *x*\n`)
   })
 })
 
-describe('colours of code in Markdown', () => {
-  test.each([
-    [
-      'js',
-      '/* a\nb */ const x = `y\nz`',
-      ['<2>/* a</>', '<2>b */</> <35>const</> x = <32>`y</>', '<32>z`</>'],
-    ],
-    ['python', '"""a\nb""" # c', ['<32>"""a</>', '<32>b"""</> <2># c</>']],
-    ['sh', "echo 'a\nif b", ["echo <32>'a</>", '<35>if</> b']],
-    ['json', '{"a": 1}', ['{<36>"a"</>: <33>1</>}']],
-    ['diff', '+a\n-b\n c', ['<32>+a</>', '<31>-b</>', ' c']],
-    ['__proto__', 'a', ['<36>a</>']],
-  ])('Markdown layout colours code in %s', async (language, code, lines) => {
-    const shown = lines.map((line) => `  ${line.replace(/^ /, ' ')}\n`).join('')
-    expect(await coloured(`\`\`\`${language}\n${code}\n\`\`\`\n`)).toBe(shown)
-  })
+test('Markdown layout prints each line of code in the same colour, in any language', async () => {
+  const shown = '  <36>+const a</>\n\n  <36>// b</>\n'
+  for (const language of ['', 'js', 'diff', '__proto__'])
+    expect(await coloured(`\`\`\`${language}\n+const a\n\n// b\n\`\`\`\n`)).toBe(shown)
 })

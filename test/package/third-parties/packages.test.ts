@@ -57,16 +57,12 @@ test('a module with a query, Windows separators or a generated id is declared wi
   expect(materials.components.map(titleOf)).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
 })
 
-test('a NOTICE file replaces a missing licence text, and the declaration names contained packages', async () => {
+test('the declaration names the work of others inside of a package', async () => {
   const { materials, licences } = await build({
     prints: ['bare'],
-    packages: { 'node_modules/bare': { text: false } },
-    facts: {
-      notices: new Map([['bare', 'Copyright Bare']]),
-      inside: new Map([['bare/index.js', ['core', 'Copyright Core']]]),
-    },
+    packages: { 'node_modules/bare': {} },
+    facts: { inside: new Map([['bare/index.js', ['core', 'Copyright Core']]]) },
   })
-  expect(licences).toMatch(/\nbare 1.0.0 \(MIT\)\n\nMIT License\n\nCopyright Bare\n\nPermission is/)
   expect(licences).toMatch(/\ncore \(MIT\), in bare 1.0.0\n\nMIT License\n\nCopyright Core\n\nPermission is/)
   expect(materials.components[0]?.components).toMatchObject([{ name: 'core' }])
 })
@@ -78,14 +74,6 @@ test.each<[string, Omit<Project, 'prints'>]>([
   [
     'odd 1.0.0: the licence GPL-3.0-only is not allowed',
     { packages: { 'node_modules/odd': { license: 'GPL-3.0-only' } } },
-  ],
-  [
-    // The text of the MIT licence is no valid text for another licence.
-    `odd 1.0.0 ${text}`,
-    {
-      packages: { 'node_modules/odd': { text: false, license: 'ISC' } },
-      facts: { allowed: ['ISC'], notices: new Map([['odd', 'Copyright Odd']]) },
-    },
   ],
 ])('a build with an undeclarable package fails with the message: %s', async (message, project) => {
   await expect(build({ prints: ['odd'], ...project })).rejects.toThrow(message)

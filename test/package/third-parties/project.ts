@@ -36,7 +36,6 @@ export async function build({ prints, packages, facts, plugin }: Project) {
   const declaration = declareThirdParties({
     allowed: ['MIT'],
     mit: readFileSync('LICENSE', 'utf8'),
-    notices: new Map(),
     inside: new Map(),
     ...facts,
   })
