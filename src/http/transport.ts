@@ -21,7 +21,10 @@ export async function chooseExchange(
   return flags.verbose ? withLog(exchange, context) : exchange
 }
 
-/** Returns an exchange that logs requests and responses on stderr (`--verbose`), with secrets redacted. */
+/**
+ * Returns an exchange that logs requests and responses on stderr (`--verbose`), with secrets redacted. It logs
+ * a request when the first byte leaves, because a request that no proxy forwards was not sent.
+ */
 function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
     const fields = Object.entries(secrets.redactHeaders(headers)).map(([name, value]) => `${name}: ${value}`)
@@ -31,8 +34,17 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
   return async (request, onSent) => {
     const start = timers.now()
     const size = request.body ? [`(${request.body.length} bytes)`] : []
-    log('>', `${request.method} ${request.url}`, request.headers, ...size)
-    const response = await exchange(request, onSent)
+    let isLogged = false
+    const logRequest = () => {
+      if (!isLogged) log('>', `${request.method} ${request.url}`, request.headers, ...size)
+      isLogged = true
+    }
+    const response = await exchange(request, () => {
+      logRequest()
+      onSent?.()
+    })
+    // The emulator sends nothing.
+    logRequest()
     const took = `after ${timers.now() - start} ms`
     log('<', `${response.status} ${response.statusText} (${took})`, response.headers)
     return response

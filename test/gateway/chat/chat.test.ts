@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { childEnvironment } from '../../harness/environment.ts'
 import { execute } from '../../harness/process.ts'
@@ -271,6 +272,19 @@ describe('previews of a request', () => {
     expect(ended.err).toContain('> Authorization: Bearer [redacted]\n')
     expect(ended.err).toContain('> X-Trace: 1\n')
     expect(ended.err).toContain('< x-evil: a^[]0;b\n')
+  })
+
+  test.each([
+    ['prints no request that was not sent', 'not-sent', false],
+    ['prints a sent request without an answer', 'unknown', true],
+  ] as const)('-v %s', async (_, kind, isSent) => {
+    const { err } = await run(['chat', 'x', '-v', '--retries', '0'], {
+      exchange: async (_request, onSent) => {
+        if (isSent) onSent?.()
+        throw new CliError(kind, 'no tunnel')
+      },
+    })
+    expect(err.includes('> POST ')).toBe(isSent)
   })
 })
 
