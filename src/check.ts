@@ -75,7 +75,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
 
 /**
  * Requests the model's path, which costs nothing, and returns the status. Throws a `CliError` if the gateway
- * refuses the token, or if the answer does not prove that it checked the token: redirects, web pages and 5xx
+ * refuses the token, or if the answer does not prove that the gateway checked the token: redirects, web pages and 5xx
  * often come from a server in front of the gateway. Any other 4xx counts as an accepted token, because a
  * gateway may not implement this path.
  */

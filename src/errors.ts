@@ -129,9 +129,9 @@ function describeBug(error: unknown): string {
 }
 
 /**
- * Converts any error to a `CliError`. A `CliError` is returned unchanged, and a lack of file descriptors is a
- * failure of kind `file`, because any code may run out of them. Every other error is a bug. `state` describes
- * the run. It comes last in the text, because it may end with a command to copy.
+ * Converts any error to a `CliError`, and returns a `CliError` unchanged. A lack of file descriptors, which
+ * any code may meet, is a failure of kind `file`. Every other error is a bug. `state` describes the run. It
+ * comes last in the text, because it may end with a command to copy.
  */
 export function asFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error

@@ -159,8 +159,7 @@ function checkArguments(argv: string[], host: Host, report: Report): void {
 }
 
 /**
- * Returns output that does not depend on settings. Loading the command tree would take longer than everything
- * else.
+ * Returns output that needs no command tree. Loading the command tree would take longer than everything else.
  */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv

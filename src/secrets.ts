@@ -59,8 +59,8 @@ export class Secrets {
   }
 
   /**
-   * Replaces the secrets in all strings, keys and numbers of a JSON value, and shortens the value if they
-   * have more than `longest` UTF-16 units. Runs before serialization, because a replacement in JSON text
+   * Replaces the secrets in all strings, keys and numbers of a JSON value. Shortens the value if they have
+   * more than `longest` UTF-16 units together. Runs before serialization, because a replacement in JSON text
    * could remove a quote.
    */
   readonly redactValue = (whole: unknown, longest = Infinity): unknown => {
@@ -226,8 +226,8 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
 }
 
 /**
- * Finds the start of a word directly before an ellipsis. Half a secret is secret, too, if a text was
- * shortened within it.
+ * Finds the start of a word directly before an ellipsis. The text may have been shortened within a secret,
+ * and half a secret is secret, too.
  */
 function findCutWord(word: string, text: string): SecretPlace[] {
   const begin = word.slice(0, minSecretLength)

@@ -109,8 +109,8 @@ const isNull = ({ rdev }: Stats): boolean =>
 
 /**
  * Returns whether a descriptor was closed when Node started. Node opens /dev/null for a closed descriptor,
- * for reading and writing. A shell's redirection opens it for one of them. Only Linux shows how a descriptor
- * was opened.
+ * for reading and writing. A shell's redirection opens /dev/null only for one of the two. Only Linux shows
+ * how a descriptor was opened.
  */
 function wasClosed(descriptor: number): boolean {
   try {

@@ -2,7 +2,10 @@
 export interface Timers {
   /** Monotonic milliseconds. Deadlines, pauses and durations use this clock. */
   now(): number
-  /** Wall-clock milliseconds since the epoch, which may be set back. Only for display and storage. */
+  /**
+   * Wall-clock milliseconds since the epoch. The wall clock may be set back, so it is only used for display
+   * and storage.
+   */
   wallTime(): number
   /** Resolves after this time, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>

@@ -56,8 +56,8 @@ export class SavedFile {
 }
 
 /**
- * Tracks how much of a body an output has accepted, and saves the rest in a file of the temporary folder after
- * the output failed.
+ * Tracks the part of a body that an output has accepted. After the output fails, saves the rest in a file of
+ * the temporary folder.
  */
 export class UnprintedBody {
   readonly #saved: SavedFile

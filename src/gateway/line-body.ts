@@ -81,7 +81,7 @@ export async function createLineSender(
     'prompt' in line
       ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
       : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...first, ...last] })
-  // The result of a failed line includes the body.
+  // With `--raw`, nothing is printed here, because the results contain the responses.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.forgetSecrets)

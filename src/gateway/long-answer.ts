@@ -62,8 +62,8 @@ export class LongAnswer {
 
   /**
    * Requests parts until the answer is complete. `requireNext` throws if no further request is allowed.
-   * Throws a `CliError`. If a further request cannot connect, its kind is `response`, because a part was
-   * answered. With `isRepeated` the kind stays, because the caller retries the request.
+   * Throws a `CliError`. If a further request cannot connect, the failure has the kind `response`, because a
+   * part was answered. With `isRepeated` the failure keeps its kind, because the caller retries the request.
    */
   async receive<T>(
     send: SendPart,
@@ -114,7 +114,7 @@ export class LongAnswer {
     this.#body = addToken(this.#body, token)
   }
 
-  /** Adds to a later failure that earlier parts were answered. */
+  /** Corrects the failure of a later request, because earlier parts were answered. */
   #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
     if (!(error instanceof CliError)) return error
     const { kind, message, details } = error

@@ -101,7 +101,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A batch reports each failure separately.
+        // Each result of a batch describes its own call, and contains no response.
         ...(isOneOfMany ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),

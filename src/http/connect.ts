@@ -90,7 +90,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     // An IP address needs no lookup, and the code of the lookup takes time to load.
     const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
     const dialing = dial(addresses, getPort(first), signal)
-    // This work starts only now, because earlier it would delay the connection.
+    // Other work starts only after the connection attempt, because it would delay the attempt.
     setImmediate(() => {
       meanwhile()
       // Reading all certificates takes as long as connecting, so both run in parallel. `secure` throws an

@@ -135,7 +135,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // When the connection closes, undici callbacks another error for the same request. So the body gets this
+    // When the connection closes, undici reports another error for the same request. So the body gets this
     // error before `#finish` closes the connection.
     if (this.#reached === 'answered') this.#body.close(known)
     else this.#callbacks.reject(known)

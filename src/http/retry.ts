@@ -150,7 +150,7 @@ export interface RetryPolicy {
   repeat: RepeatRule
   /** Maximum number of attempts after the first. */
   retries: number
-  /** Also retry a request that was sent but not answered. */
+  /** A request that was sent but not answered is retried, too. */
   retryUnknown: boolean
   /** Monotonic time in milliseconds, or Infinity. */
   deadline: number

@@ -39,8 +39,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // A run as root must not create or change anything in another user's home, or in a folder to which a link
-  // in that home leads.
+  // A run as root must change nothing in another user's home, nor in a folder to which a link there leads.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(ancestor), statSync(ancestor)].every(isOwn))
     throw new Error('the folder around it belongs to another user')

@@ -3,8 +3,8 @@ import { clip, measureColumns, pad } from './width.ts'
 
 /**
  * Returns a function that lays out rows as aligned columns. On later calls, columns never get narrower.
- * `width` is the terminal's width; if it is infinite, nothing is cut. `limits` limits each column except
- * the last, which takes the remaining width.
+ * `width` is the terminal's width; if it is infinite, nothing is cut. `limits` has the maximum width of each
+ * column except the last, which takes the remaining width.
  */
 export function createTable({ width, limits = [] }: { width: number; limits?: readonly number[] }) {
   const widths: number[] = []

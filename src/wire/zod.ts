@@ -62,8 +62,8 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Makes a schema return the value itself if the schema would change nothing. Otherwise zod copies each object, which was
- * 40 % of the memory that reading a long list allocates.
+ * Makes a schema return the value itself if `changesNothing` is true for the value. zod would copy each
+ * object, which took 40 % of the memory that reading a long list allocates.
  */
 export function withoutCopy<T extends z.ZodMiniType>(
   schema: T,

@@ -22,7 +22,7 @@ declare module 'vitest' {
   }
 }
 
-/** Variables that programs need to run on this machineVariables. */
+/** Variables that programs need to run on this computer. */
 const machineVariables =
   /^(PATH|HOME|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|SYSTEM(ROOT|DRIVE)|WINDIR|COMSPEC|PATHEXT|(LOCAL)?APPDATA|USERPROFILE|PROGRAM(FILES.*|DATA))$/i
 

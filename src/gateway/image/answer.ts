@@ -145,7 +145,7 @@ interface ReadPart extends AnswerPart {
   isPrinted: boolean
 }
 
-/** Reads one part. With `--raw` it prints the part, except in a batch. */
+/** Reads one part. With `--raw`, also prints the part, except in a batch. */
 export async function readPart(
   { flags, output, host: { timers } }: Context,
   response: HttpResponse,

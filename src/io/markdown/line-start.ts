@@ -128,8 +128,8 @@ function readKind(text: string, isOpen: boolean, continuesText: boolean): LineKi
 }
 
 /**
- * Matches the first word of a line, if a pipe may follow. Lines of Chinese and Japanese text are one long
- * word.
+ * Matches a line that has only one short word so far. A pipe may follow, so the line may be a row of a table.
+ * Lines of Chinese and Japanese text are one long word.
  */
 const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
 const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
