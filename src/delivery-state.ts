@@ -24,7 +24,7 @@ export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean
 
 /**
  * Failures after which a request may be repeated. `not-taken`: only an answer that proves that the service
- * did not accept the request; `failed`: also a 5xx; `always`: also a missing answer.
+ * did not accept the request. `failed`: also a 5xx. `always`: also a missing answer.
  */
 export type RepeatRule = 'not-taken' | 'failed' | 'always'
 

@@ -42,7 +42,7 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     writeSync(bytes) {
       // The caller writes to the stream if this returns 0. A Windows console decodes bytes by its code page,
       // so only the stream can write text there. In a container, only signals with a listener end the first
-      // process, so it keeps its handlers and does not block.
+      // process. So this process keeps its handlers, and does not block.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // The last write of a run may block, so from now on a signal ends the process at once.
       removeSignalHandlers()

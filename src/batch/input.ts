@@ -226,7 +226,8 @@ interface CheckedLines {
 }
 
 /**
- * Returns the part of a hash that fits into a small integer. Of 2^28 changes of a line, one is not detected.
+ * Returns the part of a hash that fits into a small integer. On average, one of 2^28 changes of a line is not
+ * detected.
  */
 const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 

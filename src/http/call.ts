@@ -33,8 +33,8 @@ export interface ReadableResponse extends HttpResponse {
   /** Number of attempts, including the last one. */
   attempts: number
   /**
-   * Records that the response proves the request was carried out, whatever fails later. `result` is printed if
-   * the run is interrupted.
+   * Records that the request was carried out. No later failure changes that. `result` is printed if the run
+   * is interrupted.
    */
   accept(result?: string): void
   /**
@@ -116,7 +116,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       summary.attempts++
       call.attempt()
-      // A batch ends its requests itself, so they get no deadline.
+      // A batch cancels its requests itself after the deadline, so they get no deadline.
       const limited = isOneOfMany ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)

@@ -93,8 +93,8 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     // Other work starts only after the connection attempt, because it would delay the attempt.
     setImmediate(() => {
       meanwhile()
-      // Reading all certificates takes as long as connecting, so both run in parallel. `secure` throws an
-      // error of this reading.
+      // Reading all certificates takes as long as connecting, so both run in parallel. If reading fails,
+      // `secure` throws the error.
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })

@@ -53,8 +53,8 @@ export function createConnections(options: ConnectOptions, closers?: ActiveSet<(
       try {
         return { ...(await connect(url, options, signal)), failuresBefore }
       } catch (error) {
-        // The failure may be a lack of descriptors. Other requests and image files need those of idle
-        // connections.
+        // The failure may be a lack of descriptors. Closing idle connections frees descriptors for requests
+        // and image files.
         failures++
         closeIdle()
         throw error

@@ -148,7 +148,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   /**
    * Creates the failure for the state that the request reached. The error code does not show the state: a
-   * reset may happen in any.
+   * reset may happen in every state.
    */
   #failure(what: string): CliError {
     const { host } = this.#url
@@ -162,8 +162,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
     if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${hint}`)
-    // undici's parser fails if a response is cut. parley may learn of a reset too late to find it as the
-    // error of the connection.
+    // undici's parser fails if a response is cut. If a reset caused the cut, the error of the connection may
+    // come too late.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =

@@ -84,7 +84,8 @@ export function buildRequest(
     headers: Object.fromEntries([...kept, ...others.filter(([, value]) => value !== '')]),
     body,
     /**
-     * The secret of the request, unless `-H` replaces or removes it. It is added when the request is sent.
+     * The secret of the request, unless `-H` replaces or removes it. parley adds the secret when it sends the
+     * request.
      */
     credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
     /** Names of headers that `-H` removes. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** A socket whose reading can be paused without undici's parser. */
+/** A socket that can stop reading without a pause of undici's parser. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void

@@ -7,7 +7,7 @@ export interface TimeLimits {
    * Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for no limit.
    */
   timeout: number
-  /** Absent in a batch, which ends its requests itself. */
+  /** `undefined` in a batch, which cancels its requests itself. */
   deadline?: Deadline | undefined
 }
 

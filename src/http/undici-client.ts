@@ -14,7 +14,7 @@ export function createClient(url: URL, socket: Socket): Client {
       // the given connection is used.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // undici calls this function before it is ready for a response, so it gets the connection in a
+      // undici is not ready for a response when it calls this function, so the connection is passed in a
       // microtask.
       queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },

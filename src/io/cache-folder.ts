@@ -10,9 +10,9 @@ interface CacheEnvironment {
 }
 
 /**
- * Returns the path of parley's folder in the user's cache folder, and creates it with mode 0700. It is for
- * data that is useless on another machine or a day later. Throws an error whose message names the reason if
- * the folder cannot be used.
+ * Returns the path of parley's folder in the user's cache folder, and creates it with mode 0700. The folder
+ * is for data that is useless on another machine or a day later. Throws an error whose message names the
+ * reason if the folder cannot be used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCaches(surroundings)

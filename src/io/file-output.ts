@@ -155,7 +155,8 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
 /**
- * Returns the consequences of a failure or an interrupt of work on answers: the received parts are saved.
+ * Returns functions that save the received parts of answers if the work on the answers fails or is
+ * interrupted.
  */
 export const savePart = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>

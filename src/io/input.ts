@@ -298,9 +298,9 @@ async function* withWaitingNote(
 }
 
 /**
- * Lets a signal end the process before the work continues. Ctrl-C also ends the program that writes to the
- * pipe, and the end of the pipe can arrive before the signal. Without this pause parley would still send its
- * request.
+ * Lets a pending signal end the process before the work continues. Ctrl-C also ends the program that writes
+ * to the pipe, and the end of the pipe can arrive before the signal. Without this pause parley would still
+ * send its request.
  */
 export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
@@ -325,7 +325,7 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
   }
 }
 
-/** Yields the chunks of a stream. After the last chunk, lets a signal end the process first. */
+/** Yields the chunks of a stream. After the last chunk, lets a pending signal end the process. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()

@@ -99,8 +99,8 @@ const staleAfterMs = 4000
 const waitingNoteDelayMs = 2000
 
 /**
- * Maximum time between two checks that counts as time without a change. A process that was suspended between
- * them has not checked the lock meanwhile.
+ * Maximum time between two checks that counts as time without a change. If the process was suspended between
+ * the checks, it has not observed the lock.
  */
 const maxCountedStepMs = 500
 

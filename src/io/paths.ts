@@ -10,9 +10,9 @@ export const absolutePath = (host: { readonly cwd: string }, name: string): stri
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * Resolves the links of an existing path. Returns any other path unchanged. The native call returns names in
- * the case that the file system stores. So two names of one file become equal on file systems that ignore
- * case.
+ * Resolves the links of an existing path. Returns any other path unchanged. The native call returns each name
+ * in the upper or lower case of the file system. So two names of one file become equal on file systems that
+ * ignore case.
  */
 function realPath(path: string): string {
   try {

@@ -58,7 +58,7 @@ export function withPrompter<T>(
   return work(prompter).finally(prompter.close)
 }
 
-/** Returns whether the answer is yes, or Enter if that is the default. The end of the input means no. */
+/** Returns whether the answer is yes. Enter means `byDefault`. The end of the input means no. */
 export async function agrees(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'

@@ -156,7 +156,7 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Returns the folder of the profile file, or the file, if it is a symbolic link. */
+/** Returns the folder of the profile file, or the file itself, if one of them is a symbolic link. */
 export const findLink = (path: string): string | undefined =>
   [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
 

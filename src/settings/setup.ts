@@ -114,7 +114,7 @@ async function promptForSetting(
   const isHidden = isSecret(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
-  // Without a secret, the next question asks for its command.
+  // If the profile has no secret, the next question asks for its command.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
   say(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)

@@ -23,7 +23,7 @@ export interface Page {
   statesNext: boolean
   /**
    * Returns the query parameter of the next page, or `undefined` after the last page. Throws a `CliError` if
-   * there is a next page, but nothing requests it.
+   * there is a next page, but no parameter for it.
    */
   next(): Cursor | undefined
 }
@@ -111,8 +111,8 @@ export function listElements(source: string, field?: string): string[] {
   let depth = 0
   let fieldStart = 0
   /**
-   * Name of the field at `fieldStart`, if it was read. It is read once, because a text that is not JSON may
-   * have many lists in one field.
+   * Name of the field at `fieldStart`, if it was read. The name is read once, because a text that is not JSON
+   * may have many lists in one field.
    */
   let fieldName: string | undefined
   /** Offset of the current element in the list. */

@@ -25,7 +25,7 @@ z.config({
 
 export * from 'zod/mini'
 
-/** Length up to which zod collects all problems of a list, because they are few. */
+/** Maximum length of a list of which zod collects all problems. A longer list may have too many. */
 const shortListLength = 1000
 
 /**

@@ -4,8 +4,8 @@ import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
 /**
- * Creates a clock that advances only while the whole program waits. It then jumps to the end of the wait that
- * is due first.
+ * Creates a clock that advances only while the whole program waits. The clock then jumps to the end of the
+ * wait that is due first.
  */
 export function createClock(): Timers {
   return createVirtualClock(1_700_000_000_000, setImmediate)

@@ -22,7 +22,7 @@ export interface Conversation {
   addTurn(turn: Turn): Promise<void>
   /** Throws a `CliError` if another run has taken the lock of the file. */
   requireLock(): void
-  /** Text of the message that a failed turn has not changed the file. */
+  /** Text for a failed turn: the file is unchanged. */
   readonly unchangedNote: string
 }
 

@@ -13,7 +13,7 @@ export class Page {
   /**
    * Blank lines were read. One blank line is printed before the next block, unless that block is the first.
    */
-  #isApart = false
+  #needsBlankLine = false
   #isEmpty = true
   #isInRow = false
 
@@ -29,7 +29,7 @@ export class Page {
 
   /** Puts a blank line before the next block. */
   separate(): void {
-    this.#isApart = true
+    this.#needsBlankLine = true
   }
 
   /** Prints lines. `lead` begins the first line, `indent` blanks begin the others. */
@@ -43,8 +43,8 @@ export class Page {
 
   /** Continues the last row. */
   append(spans: StyledLine): void {
-    if (!this.#isInRow && this.#isApart && !this.#isEmpty) this.#text += '\n'
-    this.#isApart = false
+    if (!this.#isInRow && this.#needsBlankLine && !this.#isEmpty) this.#text += '\n'
+    this.#needsBlankLine = false
     this.#isEmpty = false
     this.#isInRow = true
     this.#text += paint(spans, this.#isColoured)

@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
 
-/** Maximum string length of V8, in UTF-16 units. It also limits the bytes of a body. */
+/** Maximum string length of V8, in UTF-16 units. Also the maximum size of a body, in bytes. */
 export const maxTextLength = 0x1fffffe8
 
 /** Returns the text that `create` returns. Throws a usage error if the text is too long for a string. */

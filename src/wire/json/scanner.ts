@@ -109,7 +109,7 @@ function findEndOfScalar(text: string, start: number): number {
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** Reads the key at `start`, before which may be blanks. `JSON.parse` must accept the text. */
+/** Reads the key at `start`, which blanks may precede. `JSON.parse` must accept the text. */
 export function readKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
   return JSON.parse(text.slice(place, findEndOfString(text, place)))

@@ -34,8 +34,8 @@ interface StopReason {
 
 /**
  * Reads the stop reason of an idle event. Some services send a text, or nothing. The specification shows
- * `event_ids` without a type, so a list with any entry means `requires_action`. A list whose entries are no
- * ids counts as missing.
+ * `event_ids` without a type, so a list with any entry means `requires_action`. If no entry is an id, the
+ * list counts as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
