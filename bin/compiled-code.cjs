@@ -6,13 +6,13 @@ const { platform, env } = process
 const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
-/** Maximum size of a file with compiled code, in bytes: twelve times the maxFileBytes that parley produces. */
+/** Maximum size of a file with compiled code: twelve times the largest file that parley writes. */
 const maxFileBytes = 8 * 2 ** 20
 
 /**
  * Loads the program's files like `require`, with code that an earlier run compiled. Returns `undefined` if no
- * code can be stored. Node's own cache contains only functions that V8 compiles before a file runs, and most
- * functions are compiled when they are called.
+ * code can be stored. Node's own cache contains only the functions that V8 compiles before a file runs, but
+ * V8 compiles most functions when they are called.
  */
 module.exports = function openCompiledCode() {
   const place = findCodeFolder()
@@ -43,8 +43,8 @@ module.exports = function openCompiledCode() {
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
   /**
-   * Stores the code of all files: if one is new, the run called functions of the others that no earlier run
-   * had called.
+   * Stores the code of all files if one of them is new, because the run may also have compiled new functions
+   * of the others.
    */
   function storeCode() {
     const all = [...loaded.values()]
@@ -53,7 +53,7 @@ module.exports = function openCompiledCode() {
       if (!hasRoom(dirname(prefix))) return
       for (const { script, origin, file } of all) writeCode(file, script, origin)
     } catch {
-      // Without the cache parley only starts a little later.
+      // Without the cache, parley only starts more slowly.
     }
   }
 
@@ -62,7 +62,7 @@ module.exports = function openCompiledCode() {
 
 const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
 
-/** Describes the compiler. Code from another build of the same Node version may crash. */
+/** Returns an identification of the compiler. Code from another build of the same Node version may crash. */
 function describeCompiler() {
   const { size, mtimeMs } = fs.statSync(process.execPath)
   const { version, arch, versions } = process
@@ -70,23 +70,27 @@ function describeCompiler() {
 }
 
 /**
- * V8 runs damaged code, and code made from another source, without a check. So the file contains the source
- * and two copies of the code. Comparing the copies is faster than loading a module that computes a checksum.
+ * Reads compiled code. V8 does not check whether code is damaged or belongs to another source. So the file
+ * contains two copies of the code, and the source. Comparing the copies is faster than loading a module that
+ * computes a checksum.
  */
 function readCode(file, origin) {
   try {
     const bytes = readOwnedFile(file)
     const size = (bytes.length - origin.length) / 2
-    const [code, twin] = [bytes.subarray(0, size), bytes.subarray(size, 2 * size)]
-    return code.equals(twin) && bytes.subarray(2 * size).equals(origin) ? code : undefined
+    const [code, copy] = [bytes.subarray(0, size), bytes.subarray(size, 2 * size)]
+    return code.equals(copy) && bytes.subarray(2 * size).equals(origin) ? code : undefined
   } catch {
     return undefined
   }
 }
 
-/** Checks type and owner of the open file, because the folder may have been replaced since it was checked. */
+/**
+ * Reads a file if the user owns it. Checks the open file, because the folder may have been replaced since it
+ * was checked.
+ */
 function readOwnedFile(file) {
-  // Opening a FIFO would block.
+  // Opening a FIFO would block, so O_NONBLOCK is set.
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const stat = fs.fstatSync(descriptor)
@@ -97,7 +101,7 @@ function readOwnedFile(file) {
   }
 }
 
-/** A cache must not take the last disk space that a result needs. */
+/** Returns whether the disk has enough space. The cache must not take the last space that a result needs. */
 function hasRoom(folder) {
   const { bavail, bsize } = fs.statfsSync(folder)
   return bavail * bsize > 64 * 2 ** 20
@@ -105,8 +109,8 @@ function hasRoom(folder) {
 
 function writeCode(file, script, origin) {
   fs.rmSync(file, { force: true, recursive: true })
-  // A new file, so nothing is written through a link. It is opened first, because code that cannot be written
-  // need not be produced.
+  // Creates a new file, so that nothing is written through a link. Opens it first, because code that cannot
+  // be written need not be produced.
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
@@ -121,14 +125,17 @@ function writeCode(file, script, origin) {
   }
 }
 
-/** Not a predictable folder that all users share. Node's own variable turns the cache off. */
+/**
+ * Returns the cache folder of the user. A folder that all users share would not be safe.
+ * NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
+ */
 function findCodeFolder() {
   const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCaches()
   if (!caches || !isAbsolute(caches)) return undefined
   const folder = join(caches, 'parley')
   try {
     if (!isSafeFolder(folder, caches)) return undefined
-    // Another version of Node compiles the files again and would overwrite them.
+    // The name contains the version of Node, because each version compiles its own code.
     const owner = `${program.replace(/[^\w.]+/g, '-').slice(-150)}-${process.version}-${process.arch}`
     return { prefix: join(folder, owner), maker: describeCompiler() }
   } catch {
@@ -143,15 +150,15 @@ function findCaches() {
 }
 
 /**
- * parley runs the files of the folder without a check. So parley creates the folder, or the folder belongs to
- * the user and nobody else may write to it.
+ * Returns whether only the user can write to the folder, because parley runs its files without a check.
+ * Creates a missing folder.
  */
 function isSafeFolder(folder, caches) {
-  const isThere = look(caches) !== undefined
+  const isThere = statLink(caches) !== undefined
   if (!isInHome(isThere ? caches : dirname(caches))) return false
-  const stat = look(folder)
+  const stat = statLink(folder)
   if (!stat) {
-    // Not recursively: in places such as /proc, Node would retry forever.
+    // Creates each folder separately, because a recursive mkdir never ends in places such as /proc.
     if (!isThere) fs.mkdirSync(caches, 0o700)
     fs.mkdirSync(folder, 0o700)
     return true
@@ -161,11 +168,17 @@ function isSafeFolder(folder, caches) {
   return true
 }
 
-/** Root must not create or change anything in another user's home, nor at the end of a link from there. */
-const isInHome = (place) =>
-  isWindows || [fs.lstatSync(place), fs.statSync(place)].every(({ uid }) => uid === process.getuid())
+/**
+ * Returns whether the user owns a path and the target of its links. Root must not change anything in another
+ * user's home, or behind a link from there.
+ */
+const isInHome = (path) =>
+  isWindows || [fs.lstatSync(path), fs.statSync(path)].every(({ uid }) => uid === process.getuid())
 
-const look = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
+const statLink = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
 
-/** Windows protects the user's folders and shows neither owner nor mode. */
+/**
+ * Returns whether only the user can write to a file. Windows protects the user's folders, and Node reports
+ * neither owner nor mode there.
+ */
 const isOwnedByUser = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 'use strict'
 
-// Node 4 and later must be able to parse this file. Otherwise Node prints a syntax error instead of the
-// message below.
+// Node 4 and later must be able to parse this file, because otherwise Node prints a syntax error instead of
+// the message below.
 const oldest = [20, 19]
 const version = process.versions.node.split('.').map(Number)
 
@@ -11,7 +11,7 @@ if (version[0] < oldest[0] || (version[0] === oldest[0] && version[1] < oldest[1
   process.stderr.write(`parley: Node ${process.versions.node} is too old: ${needed}\n`)
   process.exitCode = 2
 } else {
-  // Static output: loading the cache costs more than it saves.
+  // These outputs are static: loading the cache would take longer than it saves.
   const isBare = ['-V', '--version', 'completion'].indexOf(process.argv[2]) >= 0
   const compiledCode = isBare ? undefined : require('./compiled-code.cjs')()
   const program = compiledCode ? compiledCode.load('main.cjs') : require('../dist/main.cjs')

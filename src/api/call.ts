@@ -32,7 +32,7 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Calls any endpoint of a service and prints the answer byte for byte. */
+/** Calls any endpoint of a service and prints the response byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -46,7 +46,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const saving = createSavingPrinter(context, file ? createPrinter(file, hasHead) : print)
   async function callAndPrint(): Promise<void> {
     if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
-    else await caller.call(endpoint, parts, (answer) => printAnswer(saving, answer, file))
+    else await caller.call(endpoint, parts, (response) => printResponse(saving, response, file))
     await file?.commit()
     if (file && name) addFile(context.summary, name)
   }
@@ -54,7 +54,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     const savingFile = () => context.endings.during(savePart(file), callAndPrint)
     await context.endings.during({ isChange: endpoint.repeat !== 'always', ...savePart(saving) }, savingFile)
   } catch (error) {
-    // The body of a failed request could look like an item of a page, so it is not printed.
+    // The body of a failed request could be taken for an item of the list, so it is not printed.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
     throw error
   }
@@ -84,7 +84,10 @@ async function readRequest(
   }
 }
 
-/** A request that only reads may be repeated. Others are repeated only with `--retry-unknown`. */
+/**
+ * Returns after which failures a request may be repeated. A request that only reads may always be repeated,
+ * others only if the service certainly did not accept them, or with `--retry-unknown`.
+ */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
 
@@ -103,15 +106,15 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
 }
 
 /**
- * Returns the path and the query string with their source text. `address` is the service's address, or
- * `undefined` if none is set. Throws a usage error for a path that a server could resolve to another path.
+ * Returns the path and the query as typed. `address` is the service's address, if it is set. Throws a usage
+ * error for a path that a server could resolve to another path.
  */
 function readPath(given: string, address: string | undefined) {
   const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
-  const spelled = own.startsWith('/') ? own : `/${own}`
-  // A URL encodes or drops characters that cannot be sent unchanged.
-  const { pathname: path, search } = new URL(`http://host${spelled}`)
-  if (given === '' || path + search !== spelled.replace(/\?$/, '') || hasDotSegment(path))
+  const text = own.startsWith('/') ? own : `/${own}`
+  // `URL` encodes or drops characters that cannot be sent unchanged.
+  const { pathname: path, search } = new URL(`http://host${text}`)
+  if (given === '' || path + search !== text.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
       'a path must not be empty, or have the segments . and .., a fragment (#), or characters that are not percent-encoded',
     )
@@ -119,8 +122,8 @@ function readPath(given: string, address: string | undefined) {
 }
 
 /**
- * Returns the path of a whole URL. Only the service's own URLs are accepted, because another server must not
- * get the credential.
+ * Returns the path of a whole URL. Throws a usage error for another server's URL, because that server must
+ * not get the credential.
  */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
@@ -131,21 +134,21 @@ function stripAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * Returns whether a path has a dot segment, in any encoding, because a server may decode a path repeatedly.
- * Segments with `;` count too, because some servers drop the rest of such a segment.
+ * Returns whether a path has a dot segment. Encoded dots count, because a server may decode a path
+ * repeatedly. Segments with `;` count, because some servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
 
-async function printAnswer(
+async function printResponse(
   print: Printer,
-  answer: HttpResponse,
+  response: HttpResponse,
   file: FileOutput | undefined,
 ): Promise<void> {
   const start = collectBody(maxErrorBytes)
-  await print.head(answer)
+  await print.head(response)
   try {
-    for await (const chunk of answer.body) {
+    for await (const chunk of response.body) {
       start.add(chunk)
       await print.body(chunk)
     }
@@ -161,27 +164,27 @@ async function printAnswer(
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = readFailureInBody(value)
-  throw file && !file.isDirect ? failure.with({ response: { ...answer, bytes } }) : failure
+  throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** A longer body with status 2xx is not checked for an error. */
+/** A longer body with status 2xx is not checked for an error envelope. */
 const maxErrorBytes = 64 * 1024
 
-/** Prints the body of a failure on stdout. A file from `-o` is for successful answers only. */
+/** Prints the body of a failed response on stdout. The file of `-o` is for successful responses only. */
 async function printFailureBody(print: Printer, { details: { response } }: CliError): Promise<void> {
   if (!response) return
   try {
     await print.head(response)
     await print.body(response.bytes)
   } catch (error) {
-    // On a terminal, a binary error body is not printed, because the printed status describes the failure.
+    // A binary body is not printed on a terminal. The message contains the status.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
   }
 }
 
-/** Prints an answer while it arrives. */
+/** Prints a response while it arrives. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
   /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
@@ -216,8 +219,8 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
 }
 
 /**
- * Creates a printer that saves the body in the temporary folder after its output failed. Then `end` throws
- * that failure.
+ * Creates a printer that saves the body in the temporary folder if the output fails. `end` then throws the
+ * output's failure.
  */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
@@ -240,11 +243,14 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
   }
 }
 
-/** A chunk may end inside a character, so an incomplete character at the end is not binary. */
+/**
+ * Returns whether a chunk is not text. It may end inside a character, so up to three bytes at its end are
+ * ignored.
+ */
 const isBinary = (chunk: Uint8Array): boolean =>
   chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
-/** Prints the items of all pages of a list, one per line, with their source text. Throws a `CliError`. */
+/** Prints the items of all pages of a list as sent, one per line. Throws a `CliError`. */
 async function paginate(
   caller: Caller,
   { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
@@ -278,8 +284,8 @@ function readItems(bytes: Uint8Array): Page {
 }
 
 /**
- * Resolves the next page from a token or a whole URL. The URL must belong to the service, because another
- * server must not get the credential.
+ * Returns the path and query of the next page, from a token or a whole URL. Throws a `CliError` for another
+ * server's URL, because that server must not get the credential.
  */
 function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,

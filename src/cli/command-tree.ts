@@ -2,12 +2,12 @@ import type { CommandEntry } from '../commands/command.ts'
 import type { configCommands } from '../commands/config.ts'
 import { topics } from './topics.ts'
 
-const ofConfig = (name: keyof typeof configCommands, summary: string): CommandEntry => ({
+const createConfigEntry = (name: keyof typeof configCommands, summary: string): CommandEntry => ({
   summary,
   load: async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }),
 })
 
-/** Every command by its words. A command's module is loaded when the command is called. */
+/** All commands by name. A command's module is loaded when the command is called. */
 export const entries: Record<string, CommandEntry> = {
   chat: {
     summary: 'ask a model and print the answer',
@@ -90,20 +90,20 @@ export const entries: Record<string, CommandEntry> = {
   config: {
     summary: 'manage profiles and credentials',
     group: {
-      init: ofConfig('init', 'prompt for everything a profile needs'),
+      init: createConfigEntry('init', 'prompt for everything a profile needs'),
       check: {
-        ...ofConfig('check', 'try the addresses and credentials of a profile'),
+        ...createConfigEntry('check', 'try the addresses and credentials of a profile'),
         requests: 'reads',
         without: ['--raw', '--dry-run', '--curl'],
       },
-      set: ofConfig('set', 'set a value in a profile'),
-      get: ofConfig('get', 'print a value of a profile'),
-      unset: ofConfig('unset', 'remove a value from a profile'),
-      list: ofConfig('list', 'list the values of a profile'),
-      use: ofConfig('use', 'make a profile the current one'),
-      profiles: ofConfig('profiles', 'list the profiles'),
-      delete: ofConfig('delete', 'delete a profile'),
-      path: ofConfig('path', "print the profile file's path"),
+      set: createConfigEntry('set', 'set a value in a profile'),
+      get: createConfigEntry('get', 'print a value of a profile'),
+      unset: createConfigEntry('unset', 'remove a value from a profile'),
+      list: createConfigEntry('list', 'list the values of a profile'),
+      use: createConfigEntry('use', 'make a profile the current one'),
+      profiles: createConfigEntry('profiles', 'list the profiles'),
+      delete: createConfigEntry('delete', 'delete a profile'),
+      path: createConfigEntry('path', "print the profile file's path"),
     },
   },
   serve: {
@@ -117,7 +117,7 @@ export const entries: Record<string, CommandEntry> = {
   help: { summary: 'print help on a command or a topic', load: () => import('./help.ts') },
 }
 
-/** `parley` itself. */
+/** Entry of `parley` without a command. */
 export const rootEntry: CommandEntry = {
   summary: 'one command for a model gateway and an agent session service',
   group: entries,

@@ -16,7 +16,7 @@ export default {
 
   examples: ['parley completion bash > parley.bash', 'parley completion zsh > _parley'],
 
-  /** Without flags, `main` prints the script before this module is loaded. */
+  /** Called only if flags are given. Otherwise `main` prints the script without loading this module. */
   async run({ output }, _, [shell = ''], grammar) {
     await output.write((await grammar.findScript(shell)) ?? '')
   },

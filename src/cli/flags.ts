@@ -5,7 +5,7 @@ import type { SharedFlags, TypedFlag } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { getFlag, getSetting, isRequestFlag, type SettingName, settingNames } from '../settings/table.ts'
 
-/** A flag with its value on the command line. */
+/** A flag on the command line, with its value. */
 export interface GivenFlag extends TypedFlag {
   option: Option
 }
@@ -36,7 +36,7 @@ export const requestFlags = () => [
   new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
-/** Flags of the settings for one call. */
+/** Flags that override settings for one call. */
 export const settingFlags = () => settingNames.filter(isRequestFlag).map(settingFlag)
 
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
@@ -46,7 +46,7 @@ export const declareRequestFlags = (command: Command) =>
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 
-/** Returns whether a word is a flag other than the one for help. */
+/** Returns whether a word is a flag, but not the help flag. */
 export const isFlag = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
 
 const sharedHeading = 'Shared flags:'
@@ -67,9 +67,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * Returns the shared flags, which may precede or follow the command's name; the innermost wins. `commands`
+ * Returns the shared flags, which may precede or follow the command's name; the last value wins. `commands`
  * leads from the root to the called command. Throws a usage error for a flag that this command does not have,
- * or that is one of `without`.
+ * or that is in `without`.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],
@@ -86,7 +86,7 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
-  // With a batch from a file, `--fail-on-empty` is about the lines of that file, not about stdin.
+  // With a batch from a file, `--fail-on-empty` concerns the lines of that file, not stdin.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usageError('--no-stdin and --fail-on-empty exclude each other')
@@ -106,7 +106,7 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error for a flag without an effect. */
+/** Throws a usage error for a flag that has no effect with, or without, another flag. */
 export function requireCompanions(given: readonly TypedFlag[], companions: FlagCompanions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {

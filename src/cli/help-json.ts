@@ -8,7 +8,7 @@ import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { readExitReasons } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Describes one level of commands for programs. */
+/** Describes a command for programs, as JSON. Of its subcommands, only names and summaries are included. */
 export async function describeCommand(words: readonly string[]): Promise<object> {
   const [root] = (await loadCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {
@@ -60,7 +60,7 @@ function describeFlag(flag: Option) {
   }
 }
 
-/** `none` is a flag without a value. */
+/** Returns the type of a flag's value. `none` means that the flag takes no value. */
 function getFlagType(flag: Option): 'none' | 'choice' | 'file' | 'number' | 'text' {
   if (!flag.required) return 'none'
   if (flag.argChoices) return 'choice'

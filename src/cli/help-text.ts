@@ -6,14 +6,14 @@ import type { Style } from '../io/style.ts'
 /** Minimum width at which commander wraps help. A narrower terminal wraps the lines itself. */
 export const helpOptions = { minWidthToWrap: 20 }
 
-const layoutFor = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
+const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
 
 /**
- * Wraps lines that are wider than the screen. Indented lines stay whole, because a person copies them.
- * Headings are bold.
+ * Wraps lines that are wider than the screen, and makes headings bold. Indented lines are not wrapped,
+ * because people copy them.
  */
 export function wrapHelp(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {
-  const layout = layoutFor(width)
+  const layout = createLayout(width)
   return text
     .split('\n')
     .map((line) => (/^\s/.test(line) ? line : layout.boxWrap(line, layout.helpWidth)))
@@ -35,7 +35,9 @@ export async function printHelp(
   await writeText(stdout, text)
 }
 
-/** Wraps the paragraphs of a topic and formats its headings (`## `) like those of command help. */
+/**
+ * Wraps the paragraphs of a topic, and formats its headings (`## `) like the headings of a command's help.
+ */
 export const wrapTopic = (text: string, width: number | undefined, style: Pick<Style, 'bold'>): string =>
   wrapHelp(
     text
@@ -47,10 +49,10 @@ export const wrapTopic = (text: string, width: number | undefined, style: Pick<S
 
 /** Formats two columns. The second one is wrapped. */
 export function formatTwoColumns(rows: [term: string, about: string][], width: number | undefined): string {
-  const layout = layoutFor(width)
+  const layout = createLayout(width)
   const termWidth = Math.max(...rows.map(([term]) => term.length))
   return rows.map(([term, about]) => layout.formatItem(term, termWidth, about, layout)).join('\n')
 }
 
-/** Matches `Usage: …`, and lines that are a heading. */
+/** Matches headings, and the word `Usage:`. */
 const heading = /^(Usage:|Shared flags:|[A-Z][a-z]+(?: of every command[a-z ]*)?:$)/gm

@@ -18,8 +18,8 @@ export default {
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
     const target = findHelpTarget(words)
     const [name = '', ...rest] = target
-    // 'policy' is a topic and a command group. `help policy` shows the topic, `help policy check` the
-    // command.
+    // `policy` is a topic and a command group: `help policy` prints the topic, and `help policy check` the
+    // help of the command.
     if (!isTopic(name) || rest.length > 0) return grammar.showHelp(target)
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')

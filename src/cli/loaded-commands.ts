@@ -3,7 +3,7 @@ import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
 /**
- * Loads every command, for output that covers all of them. parley itself comes first, a group before its
+ * Loads all commands, for output that covers all of them. `parley` comes first, and a group before its
  * commands.
  */
 export function loadCommands(): Promise<ParleyCommand[]> {

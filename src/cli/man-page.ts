@@ -3,7 +3,7 @@ import { loadCommands } from './loaded-commands.ts'
 import { formatTopic } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Renders help as one manual page, as it looks on a screen of 80 columns. */
+/** Renders the help of all commands and topics as one manual page, 80 columns wide. */
 export async function renderManPage(version: string): Promise<string> {
   const commands = (await loadCommands()).filter(({ module }) => module)
   return `${[
@@ -14,11 +14,11 @@ export async function renderManPage(version: string): Promise<string> {
     ...commands.map((command) => {
       command.configureOutput({ getOutHelpWidth: () => width, getOutHasColors: () => false })
       const help = command.configureHelp(helpOptions).helpInformation()
-      return renderSection(`parley ${command.words.join(' ')}`, wrapHelp(help, width, marks))
+      return renderSection(`parley ${command.words.join(' ')}`, wrapHelp(help, width, boldMarks))
     }),
     ...topics.map((name) => {
       const title = name.replace('exit-codes', 'exit status').replace('-', ' ')
-      return renderSection(title.toUpperCase(), wrapTopic(formatTopic(name, width), width, marks))
+      return renderSection(title.toUpperCase(), wrapTopic(formatTopic(name, width), width, boldMarks))
     }),
   ].join('\n')}\n`
 }
@@ -33,16 +33,18 @@ Flags of every command may come before its name.
 
 const width = 80
 
-/** Placeholders for bold text, which survive escaping. */
-const marks = { bold: (text: string) => `\x01${text}\x02` }
+/** Marks bold text by control characters, which `escapeRoff` turns into font changes. */
+const boldMarks = { bold: (text: string) => `\x01${text}\x02` }
 
-/** Renders a heading and lines that are printed verbatim. Without a margin they may use the whole width. */
+/**
+ * Renders a section whose lines are printed verbatim. It has no margin, so the lines may use the whole width.
+ */
 export const renderSection = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
 
-/** Escapes a text for roff, at the start of a line and in a macro's argument. */
+/** Escapes a text for roff, also for the start of a line and for the argument of a macro. */
 const escapeRoff = (text: string): string =>
   text
     .replace(/[\\'"`^~]|[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)

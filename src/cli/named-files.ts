@@ -9,20 +9,20 @@ import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
 interface NamedFile {
-  /** The flag or argument that names the file, or a description of it. */
+  /** Flag or argument that names the file, or a description of the file. */
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular file, or of a file that can be created. Absent for devices, pipes and open
+   * Real path of a regular file, or of a file that can be created. `undefined` for devices, pipes and open
    * descriptors.
    */
   identity: string | undefined
 }
 
 /**
- * Returns a message about two flags that name the same file, if one of them writes it and would destroy the
- * other's file. Only -o may name a file of -f, if it may replace files. The profile file, and a regular file
- * on stdin or stdout, count as if a flag named them. `commands` leads from the root to the called command.
+ * Returns a message if two flags name the same file and one of them would overwrite it. -o may name a file of
+ * -f, if it may replace files. The profile file, and a regular file on stdin or stdout, count as if a flag
+ * named them. `commands` leads from the root to the called command.
  */
 export function findFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
@@ -81,9 +81,9 @@ function identify(host: Host, name = '-'): string | undefined {
   try {
     if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
-    // A file that cannot be examined still has a path, so it can be named twice.
+    // The path of a file that cannot be examined can still be compared.
   }
-  const place = resolveRealPath(path)
-  // File systems of Windows and macOS usually ignore case, so two spellings of a path may be one file.
-  return host.platform === 'win32' || host.platform === 'darwin' ? place.toLowerCase() : place
+  const realPath = resolveRealPath(path)
+  // File systems of Windows and macOS usually ignore case, so two paths that differ in case may be one file.
+  return host.platform === 'win32' || host.platform === 'darwin' ? realPath.toLowerCase() : realPath
 }

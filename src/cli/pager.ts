@@ -1,8 +1,8 @@
 import type { Context, Host } from '../context.ts'
 
 /**
- * Shows a text in the user's pager. Returns false if the text fits on the terminal, if there is no pager, or
- * if the pager failed: then the caller prints the text.
+ * Displays a text in the user's pager. Returns false if the text fits on the terminal, if there is no pager,
+ * or if the pager failed. The caller then prints the text.
  */
 export async function showInPager(
   { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
@@ -10,7 +10,7 @@ export async function showInPager(
 ): Promise<boolean> {
   const command = choosePager(host)
   if (command === undefined || !host.runPager || !isLong(text, host.stdout)) return false
-  // Ctrl-C belongs to the pager, because less ends a search with it.
+  // parley ignores Ctrl-C while the pager runs, because less uses it to end a search.
   const restoreInterrupt = ignoreInterrupts(host)
   try {
     const { env } = host
@@ -24,10 +24,10 @@ export async function showInPager(
   }
 }
 
-/** Without the test, the shell would print an error if there is no less. */
+/** Tests for less first, because the shell would print an error if less is missing. */
 const lessIfFound = 'command -v less >/dev/null && exec less'
 
-/** Returns the shell command of the pager. Like git, an empty variable or `cat` means none. */
+/** Returns the shell command of the pager. As in git, an empty variable or `cat` means no pager. */
 function choosePager({ env, platform }: Host): string | undefined {
   if (env.TERM === 'dumb') return undefined
   const command = env.PARLEY_PAGER ?? env.PAGER ?? (platform === 'win32' ? '' : lessIfFound)

@@ -12,8 +12,8 @@ import {
 } from './flags.ts'
 
 /**
- * Thrown for a word or flag that a command does not have. It is the first of `words`. The handler finds a
- * suggestion.
+ * Thrown for an unknown word or flag, which is the first of `words`. The program replaces it by a usage error
+ * with a suggestion.
  */
 export class UnknownWordError extends Error {
   readonly command: ParleyCommand
@@ -26,7 +26,7 @@ export class UnknownWordError extends Error {
   }
 }
 
-/** In `config set --base-url …`, the flag is the name of a setting. */
+/** Converts the flag of a setting to the setting's name, because people type `config set --base-url …`. */
 const findFlagName = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
@@ -35,13 +35,13 @@ const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl
 const helpFlag = ['-h, --help', 'print this help'] as const
 
 /**
- * Command of commander with stricter flags: a value that begins with a hyphen must be attached to its flag.
+ * A commander command with stricter flags: a value that begins with a hyphen must be attached to its flag.
  */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
-  /** Absent for a group and for a command that is not loaded. */
+  /** `undefined` for a group, and for a command that is not loaded. */
   module: CommandModule | undefined
-  /** Flags that were given to this command, with their values, in the order written. */
+  /** Flags that this command received, with their values, in the order written. */
   readonly given: GivenFlag[] = []
 
   constructor(name?: string) {
@@ -121,10 +121,11 @@ export class ParleyCommand extends Command {
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
-    // If a word is missing, a word that is not a choice of its argument belongs to the next argument.
+    // With too few words, a word that is not a choice of its argument was meant for the next argument. Its
+    // own argument is missing.
     const missing = all.find(
       ({ argChoices }, at) =>
-        at >= operands.length || (operands.length < most && isNoChoice(operands[at], argChoices)),
+        at >= operands.length || (operands.length < most && isInvalidChoice(operands[at], argChoices)),
     )
     if (missing?.required)
       throw usageError(
@@ -160,13 +161,16 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** Shared flags would hide the command's own flags in a long list, so a topic lists them. */
+  /**
+   * Hides the shared flags, because the command's own flags would be hard to find among them. A topic lists
+   * them.
+   */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')
   }
 
-  /** The paragraphs at the end of the help. */
+  /** Paragraphs at the end of the help. */
   private get notes(): string[] {
     const { group, notes = [], requests } = this.entry
     if (!this.parent) return [...notes]
@@ -182,7 +186,7 @@ export class ParleyCommand extends Command {
 
 /**
  * Checks a flag with an attached value. A value with blanks after a short flag is probably a prompt that
- * begins with a hyphen. Headers are the exception: they contain blanks, and users of curl attach them.
+ * begins with a hyphen. Headers are an exception: they contain blanks, and users of curl attach them.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
@@ -191,14 +195,17 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (toggle) throw usageError(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
-  if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a word of its own`)
+  if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate word`)
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
-/** `serve --session` names a file and has no short flag. */
+/**
+ * Returns whether a command has a flag for the session id. `serve --session` names a file and has no short
+ * flag.
+ */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
-const isNoChoice = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
+const isInvalidChoice = (word = '', choices?: readonly string[]) => choices?.includes(word) === false
 
 const formatChoices = ({ argChoices }: Argument | Option): string | undefined =>
   argChoices && `${argChoices.slice(0, -1).join(', ')} or ${argChoices.at(-1)}`

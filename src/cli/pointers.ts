@@ -14,10 +14,10 @@ const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
- * Words and flags of other tools and of earlier versions, with the right ones. Each sentence is true for
- * every command. Commands of groups and topics need no row.
+ * Hints for words and flags of other tools and of earlier versions. Each text must be true for every command.
+ * Commands in groups, and topics, are found without a row.
  */
-const pointers: readonly (readonly [names: string, text: string])[] = [
+const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
   ['logout', "'parley config unset accessToken' and 'parley config unset apiKey' remove the credentials"],
   ['models, model', models],
@@ -50,8 +50,8 @@ const pointers: readonly (readonly [names: string, text: string])[] = [
     '--yes, --allow, --dangerously-skip-permissions',
     "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm' confirms waiting tool uses",
   ],
-  ['--max-turns', '--deadline, --max-cost and --max-total-tokens bound a run'],
-  ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N ends a list of events'],
+  ['--max-turns', '--deadline, --max-cost and --max-total-tokens limit a run'],
+  ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N limits a list of events'],
   [
     '-c, --continue',
     'chat --thread FILE continues a conversation; a session continues by itself, with one more message',
@@ -60,7 +60,7 @@ const pointers: readonly (readonly [names: string, text: string])[] = [
   ['--api-key', `${noFlag} ${key}`],
   ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
   ['--unordered', 'it was removed: a batch prints each result when it is ready'],
-  ['--live, --no-live', 'it was removed: messages are printed when they are whole'],
+  ['--live, --no-live', 'it was removed: messages are printed when they are complete'],
   [
     '--policy, --audit',
     "'parley events run' has this flag, and without a task answers the waiting tool uses",
@@ -72,7 +72,7 @@ const pointers: readonly (readonly [names: string, text: string])[] = [
   ['--no-color, --no-colour', '--color never prints no colors'],
   ['--url, --endpoint', "--base-url URL sets the gateway's address, --agents-url URL the session service's"],
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
-  ['-s', '--system TEXT says how chat answers; -s ID, after the name of a command, names a session'],
+  ['-s', '--system TEXT instructs the model of chat; -s ID, after the name of a command, names a session'],
   ['-a, --attachment, --attach', '-f FILE adds a file'],
   ['-d', '-i FILE or stdin gives the whole body, --set PATH=VALUE sets a field of the body'],
   ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
@@ -80,7 +80,7 @@ const pointers: readonly (readonly [names: string, text: string])[] = [
   ['--size', '--set PATH=VALUE sets any field of the body that the model accepts'],
 ]
 
-const pointerFor = (name: string) => pointers.find(([names]) => names.split(', ').includes(name))?.[1]
+const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
 /**
  * Returns the message about an unknown flag, command or, with `isHelp`, topic, with a suggestion. `profile`
@@ -93,8 +93,8 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, prof
   const group = command.words
   const typed = [...group, word].join(' ')
   const start = `unknown command ${isHelp ? 'and no topic ' : ''}'${typed}'`
-  const way = pointerFor(typed) ?? findInOtherGroups(typed, isHelp)
-  if (way !== undefined) return `${start}: ${way}`
+  const hint = findHint(typed) ?? findInOtherGroups(typed, isHelp)
+  if (hint !== undefined) return `${start}: ${hint}`
   const isTopicMissing = isHelp && group.length === 0
   const near = suggestNames(word, [
     ...Object.keys(command.entry.group ?? {}),
@@ -102,7 +102,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, prof
   ])
   const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
   if (isHelp || group.length > 0) return `${start}${near || list}`
-  // Several words after an unknown word are a prompt rather than a misspelt command.
+  // An unknown word with several words after it is probably a prompt, not a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`
   return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest], profile)}`
 }
@@ -119,7 +119,7 @@ function chatCommand(words: readonly string[], profile: string | undefined): str
 /** Maximum length of a repeated prompt, in characters. */
 const maxRepeatedPromptLength = 60
 
-/** Finds the word among the commands of groups and the topics. */
+/** Returns a hint if a word is a command of another group, or a topic. */
 function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
   if (groups.length > 0)
@@ -127,7 +127,7 @@ function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {
   return !isHelp && isTopic(typed) ? `'parley help ${typed}' prints this topic as text` : undefined
 }
 
-/** Returns the names that begin like the word, otherwise the most similar one. */
+/** Suggests the names that begin with the word, otherwise the most similar name. */
 function suggestNames(word: string, names: string[]): string {
   const begun = word.length > 2 ? names.filter((name) => name.startsWith(word)) : []
   return begun.length > 0 ? ` (did you mean ${begun.join(' or ')}?)` : didYouMean(word, names)
@@ -140,16 +140,16 @@ function describeFlag({ command, words: [word = ''] }: UnknownWordError): string
   const start = `unknown flag '${name}'`
   if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
   const [first] = Object.keys(command.entry.group ?? {})
-  const pointer = pointerFor(name)
-  if (pointer !== undefined) return `${start}: ${pointer}`
+  const hint = findHint(name)
+  if (hint !== undefined) return `${start}: ${hint}`
   const guess = didYouMean(
     name,
     command.options.flatMap(({ long }) => long ?? []),
   )
   const line = ['parley', ...command.words, ...(first === undefined ? [] : [first])].join(' ')
-  const way =
+  const helpHint =
     first === undefined
       ? `'${line} --help' lists the flags`
       : `a command's own flags go after its name, as in: ${line} ${name} …`
-  return `${start}${guess || `; ${way}`}`
+  return `${start}${guess || `; ${helpHint}`}`
 }

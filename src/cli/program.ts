@@ -14,7 +14,9 @@ import { describeUnknown } from './pointers.ts'
 interface ProgramOptions {
   run: RunContext
   version: string
-  /** The report must not replace a file that the run needs. */
+  /**
+   * Opens or disables the file of `--report`. It is disabled if it would replace a file that the run needs.
+   */
   report: { open(): Promise<void>; disable(): void }
 }
 
@@ -28,7 +30,7 @@ export interface ProgramEnd extends CommandEnd {
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).run()
 
-/** One parse of the arguments, and the run of the command. */
+/** Parses the arguments, and runs the command. */
 class Program implements CommandTree {
   readonly #argv: string[]
   readonly #host: Host
@@ -45,7 +47,7 @@ class Program implements CommandTree {
   async run(): Promise<ProgramEnd> {
     const { stdout, env } = this.#host
     try {
-      await this.#parse(moveHelpToEnd(this.#argv))
+      await this.#parse(replaceLeadingHelp(this.#argv))
     } catch (error) {
       throw this.#explain(error)
     }
@@ -80,7 +82,7 @@ class Program implements CommandTree {
     }
   }
 
-  /** Translates commander's messages about wrong arguments. */
+  /** Converts commander's errors to usage errors with parley's messages. */
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(rewordMessage(error))
     if (!(error instanceof UnknownWordError)) return error
@@ -89,7 +91,7 @@ class Program implements CommandTree {
     return usageError(describeUnknown(error, isHelp, findFlagValue(this.#argv, '--profile')))
   }
 
-  /** Creates `parley` itself: its help page, and how all commands print help and fail. */
+  /** Creates the command `parley`, and configures help and errors of all commands. */
   #createRoot(): ParleyCommand {
     const { stdout } = this.#host
     const print = (text: string) => {
@@ -104,7 +106,8 @@ class Program implements CommandTree {
       )
       .usage('<command> [flags]')
       .exitOverride()
-      // For a group without a subcommand, commander prints help on stderr. `main` prints errors.
+      // Both streams collect help, because commander prints the help of a group on stderr. Errors are dropped
+      // here, because `main` prints them.
       .configureOutput({
         writeOut: print,
         writeErr: print,
@@ -121,17 +124,17 @@ class Program implements CommandTree {
     return root
   }
 
-  /** Adds the commands of a group. Each is loaded when it is called. */
+  /** Adds the commands of a group. Each command is loaded when it is called. */
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
     // Groups get request flags only if such a flag precedes the command's name, which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
-    // commander reports an unknown word by an event, but with --help it prints the help of the group instead.
-    const refuseWord = (words: readonly string[]) => {
+    // commander emits an event for an unknown word. With --help it prints the group's help instead.
+    const rejectWord = (words: readonly string[]) => {
       if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
       return ''
     }
-    group.on('command:*', refuseWord).addHelpText('before', () => refuseWord(group.args))
+    group.on('command:*', rejectWord).addHelpText('before', () => rejectWord(group.args))
     group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
     group.addChildren()
   }
@@ -166,7 +169,10 @@ class Program implements CommandTree {
     }
   }
 
-  /** Throws a usage error if two flags name the same file, and keeps the report from replacing that file. */
+  /**
+   * Throws a usage error if two flags name the same file. The report must not replace that file, so it is
+   * disabled.
+   */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { findFileConflict } = await import('./named-files.ts')
     const conflict = findFileConflict(path, this.#host)
@@ -177,7 +183,7 @@ class Program implements CommandTree {
 }
 
 /**
- * Prints the service's body of a failure. After lines of events, a reader would take the body for an event,
+ * Prints the body of a failed response. After printed events, a reader would take the body for another event,
  * so it is not printed.
  */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
@@ -188,8 +194,8 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   await output.flush()
 }
 
-/** Moves --help to the end: `parley --help chat` shows the help of chat. */
-function moveHelpToEnd(argv: string[]): string[] {
+/** Replaces a leading --help by `help`: `parley --help chat` prints the help of chat. */
+function replaceLeadingHelp(argv: string[]): string[] {
   const [first = '', ...words] = argv
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv
 }

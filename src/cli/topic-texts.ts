@@ -9,12 +9,12 @@ import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** Generated lists. In a topic, a list replaces its line, such as `{settings}`. */
+/** Generated lists. Each replaces a line of a topic, such as `{settings}`. */
 const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
-  'general flags': () => generalFlags().map(flagRow),
-  'request flags': () => requestFlags().map(flagRow),
-  'batch flags': () => batchFlags().map(flagRow),
+  'general flags': () => generalFlags().map(toFlagRow),
+  'request flags': () => requestFlags().map(toFlagRow),
+  'batch flags': () => batchFlags().map(toFlagRow),
   variables: () => [
     ...settingNames.map((name): Row => [getVariable(name), getSetting(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
@@ -29,7 +29,7 @@ const generatedLists: Record<string, () => Row[]> = {
   ],
 }
 
-const flagRow = ({ flags, description }: Option): Row => [flags, description]
+const toFlagRow = ({ flags, description }: Option): Row => [flags, description]
 
 function describeSetting(name: SettingName): string {
   const { about, default: value, commandFlag } = getSetting(name)
@@ -39,17 +39,17 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-/** Reads a topic's text, which the build copies next to the program. */
+/** Reads the text of a topic. The build copies the file next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Returns when a run ends with each exit code, by kind. */
+/** Returns the descriptions of the exit codes in the topic `exit-codes`, by kind. */
 export function readExitReasons(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)
   return new Map([...found].map(([, kind, when]) => [kind, when]))
 }
 
-/** Formats a topic for a screen width in columns. */
+/** Returns the text of a topic with its generated lists. `width` is in columns. */
 export const formatTopic = (name: TopicName, width: number | undefined): string =>
   readTopic(name).replace(/^\{(.*)\}$/gm, (_, list) =>
     formatTwoColumns(generatedLists[list]?.() ?? [], width),

@@ -22,7 +22,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Topics and commands by other words. */
+/** Topics and commands for other words that people try. */
 const otherNames = new Map<string, string[]>([
   ['errors', ['exit-codes']],
   ['retries', ['settings']],
@@ -47,7 +47,7 @@ const otherNames = new Map<string, string[]>([
   ['variables', ['environment']],
 ])
 
-/** Returns the topic or command that describes these words. */
+/** Returns the topic or command whose help describes these words. */
 export const findHelpTarget = (words: string[]): string[] =>
   (words.length === 1 && otherNames.get(words[0] as string)) || words
 

@@ -29,19 +29,19 @@ import { type EmulatedResponse, errorResponse, jsonResponse, toHttpResponse } fr
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
-  /** Required credentials; without them any credential is valid. */
+  /** Required credentials. If omitted, any credential is valid. */
   credentials?: { accessToken?: string; apiKey?: string }
   faults?: Faults
-  /** Delay before an answer starts and before an agent reacts. */
+  /** Delay before a response starts, and before an agent reacts. */
   latencyMs?: number
   /** Fixed answer of the model. */
   answer?: string | undefined
   sessions?: SessionsOptions
-  /** Refuses requests that the service may refuse. */
+  /** Also refuse requests that match the specification but that a service may refuse. */
   isStrict?: boolean
 }
 
-/** Endpoint of a request, with the parameters of its path. */
+/** Endpoint of a request, with the parameters of the path. */
 interface Route {
   name: EndpointName
   endpoint: Endpoint
@@ -52,7 +52,7 @@ interface Route {
 
 /** A checked call of an endpoint. */
 interface Call extends Route {
-  /** The parsed body; its endpoint's schema determines the fields. */
+  /** The parsed body. The endpoint's schema determines the fields. */
   body: GenerateRequest & SendEventsBody & CreateSession
   headers: Record<string, string>
 }
@@ -103,7 +103,10 @@ const faultNames: Record<EndpointName, string> = {
 
 export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
-/** Emulates both services: checks requests against the specification and answers in the documented shapes. */
+/**
+ * Emulates both services. Checks requests against the specification, and responds as src/wire/README.md
+ * describes.
+ */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
   const handlers = createHandlers(options)
@@ -129,7 +132,7 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
   }
 }
 
-const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name, endpoint]) => ({
+const routes = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name, endpoint]) => ({
   name,
   endpoint,
   pattern: new RegExp(`^${endpoint.path.replaceAll(/\{(\w+)\}/g, '(?<$1>(?:%[\\da-fA-F]{2}|[^/%])+?)')}$`),
@@ -137,9 +140,9 @@ const all = (Object.entries(endpoints) as [EndpointName, Endpoint][]).map(([name
 
 function findRoute(method: string, url: string): Route | undefined {
   const { pathname, searchParams: query } = new URL(url)
-  // Some clients encode the colon before an action of the path.
+  // Some clients percent-encode the colon in paths such as `models/NAME:ACTION`.
   const path = pathname.replaceAll(/%3a/gi, ':')
-  for (const { name, endpoint, pattern } of all) {
+  for (const { name, endpoint, pattern } of routes) {
     const match = endpoint.method === method ? pattern.exec(path) : null
     const { model = '', session = '' } = match?.groups ?? {}
     if (match) return { name, endpoint, model: decode(model), session: decode(session), query }
@@ -147,7 +150,7 @@ function findRoute(method: string, url: string): Route | undefined {
   return undefined
 }
 
-/** Returns the refusal of a request without the right credential. */
+/** Returns a 401 for a request without a valid credential. */
 function refuseCredential(
   { endpoint: { service }, headers }: Call,
   { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
@@ -163,18 +166,21 @@ function refuseCredential(
   return errorResponse(401, `the header ${place}`)
 }
 
-/** Maximum length of a refusal. */
+/** Maximum length of a refusal's message. */
 const maxMessageLength = 4000
 
-/** Returns the refusal of a request that does not match its endpoint's schema. */
+/**
+ * Returns a 400 for a request that does not match the endpoint's schema or, with `isStrict`, that a service
+ * may refuse.
+ */
 async function findProblems(
   { endpoint, headers, body }: Call,
   isStrict = false,
 ): Promise<EmulatedResponse | undefined> {
   const schema = await endpoint.request?.()
-  const invalid = schema ? problemsOf(schema, body, headers['content-type']) : []
-  const isDoubted = isStrict && endpoint.service === 'agents' && invalid.length === 0
-  const problems = isDoubted ? [...findHeaderDoubts(headers), ...findEventDoubts(body)] : invalid
+  const invalid = schema ? listProblems(schema, body, headers['content-type']) : []
+  const isDoubtful = isStrict && endpoint.service === 'agents' && invalid.length === 0
+  const problems = isDoubtful ? [...listDoubtfulHeaders(headers), ...listDoubtfulEvents(body)] : invalid
   return problems.length === 0
     ? undefined
     : errorResponse(400, takeStart(problems.join('; '), maxMessageLength))
@@ -182,7 +188,7 @@ async function findProblems(
 
 type Schema = Awaited<ReturnType<NonNullable<Endpoint['request']>>>
 
-function problemsOf(schema: Schema, value: unknown, type = ''): string[] {
+function listProblems(schema: Schema, value: unknown, type = ''): string[] {
   if (!/^application\/json\s*(;|$)/i.test(type)) return ['the content type must be application/json']
   if (value === undefined) return [`the body is not JSON, or is ${tooDeep}`]
   const { error } = schema.safeParse(value)
@@ -190,10 +196,10 @@ function problemsOf(schema: Schema, value: unknown, type = ''): string[] {
 }
 
 /**
- * Lists headers of a session request that a service may refuse although the specification does not mention it
- * (session events, 9.2 and 9.3). Any vendor prefix is accepted.
+ * Lists problems of headers that a service may refuse although the specification does not mention the rule.
+ * Any vendor prefix is accepted.
  */
-function findHeaderDoubts(headers: Record<string, string>): string[] {
+function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
   const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')
   const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
@@ -204,8 +210,8 @@ function findHeaderDoubts(headers: Record<string, string>): string[] {
   ]
 }
 
-/** Lists doubts about a body that sends events or creates a session (session events, 2.2). */
-const findEventDoubts = (body: Partial<SendEventsBody & CreateSession> = {}): string[] =>
+/** Lists events without content, which a service may refuse. */
+const listDoubtfulEvents = (body: Partial<SendEventsBody & CreateSession> = {}): string[] =>
   (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0
       ? [`events[${index}].content: must not be empty`]

@@ -1,10 +1,13 @@
 import { usageError } from '../errors.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
-/** Faults other than a status. */
+/** Kinds of faults other than an HTTP status. */
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
-/** A requested failure: endpoint (any if absent), kind, and number of repetitions left. */
+/**
+ * A requested failure. Without `endpoint` it applies to all endpoints. `left` is the number of repetitions
+ * left.
+ */
 export interface Fault {
   endpoint?: string
   kind: (typeof faultKinds)[number] | number
@@ -26,8 +29,8 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
 }
 
 /**
- * Parses a fault such as `429x2`, `chat:500` or `cut`; without a count it happens every time. Throws a usage
- * error.
+ * Parses a fault such as `429x2`, `chat:500` or `cut`. Without a count, it applies to every request. Throws a
+ * usage error.
  */
 function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = form.exec(spec.toLowerCase())
@@ -44,7 +47,7 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   }
 }
 
-/** Returns the fault for this call and counts it down. */
+/** Returns the fault for a call, and reduces its repetitions. */
 export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
   const fault = faults.find(
     ({ left, endpoint: only }) => left > 0 && (only === undefined || only === endpoint),
@@ -55,13 +58,13 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
 }
 
 /**
- * Returns an error response. After a 429, a client may retry after one second, because every rate limit
- * refills within a second.
+ * Returns an error response. A 429 has a Retry-After of one second, because every rate limit refills within a
+ * second.
  */
 export const faultResponse = (status: number, why = `asked to fail with ${status}`): EmulatedResponse =>
   errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
-/** Response of a captive portal. */
+/** Response of a captive portal, the login page of a public network. */
 export const webPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
@@ -80,7 +83,7 @@ export function createLimiter(rate: number, now: () => number): () => boolean {
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // The client's wait may be shorter than requested by a rounding error, so almost one token is enough.
+    // The client's wait may be slightly too short because of rounding, so almost one token is enough.
     if (left < 0.99) return false
     left--
     return true

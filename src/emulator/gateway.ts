@@ -4,14 +4,14 @@ import { takeStart } from '../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
 import { createSample, createSampleForTexts } from './sample.ts'
 
-/** An emulated answer, composed from the prompt. */
+/** An answer that the emulator composed from the prompt. */
 type EmulatedAnswer = ReturnType<typeof composeAnswer>
 
 const greeting = "Hello from parley's emulator!"
 
 const notice = 'No model read your prompt, and this text only shows the form of answers.'
 
-/** Counts one token for every four characters. */
+/** Estimates one token for every four characters. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
 /** Shortens a client's text for a quotation. */
@@ -20,7 +20,9 @@ export const shorten = (text: string): string => (text.length > 80 ? `${takeStar
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
-/** Composes the answer: `fixed` if given, JSON if the request has a schema, else text about the prompt. */
+/**
+ * Composes the answer: `fixed` if given, JSON if the request has a schema, otherwise text about the prompt.
+ */
 export function composeAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
   const promptText = texts.at(-1)?.trim() ?? ''
@@ -45,10 +47,10 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   }
 }
 
-/** Returns the requested part of an answer: `in 3 parts` in the prompt divides it. */
+/** Returns the requested part of an answer. The words `in 3 parts` in a prompt divide the answer. */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
-  const all = number === '1' ? [whole] : words(whole)
+  const all = number === '1' ? [whole] : splitWords(whole)
   const count = Math.max(1, Math.min(Number(number), maxParts, all.length))
   const tokenOf = (index: number) => (index === 0 ? undefined : `part-${index + 1}-of-${count}`)
   const { continuationToken: given } = request as { continuationToken?: string }
@@ -56,18 +58,18 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const startOf = (at: number) => Math.floor((all.length * at) / count)
   return {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
-    /** The token belongs to no part of this answer. */
+    /** The request's token belongs to no part of this answer. */
     hasWrongToken: index < 0,
-    /** Only the native form has continuation tokens. */
+    /** The answer has several parts. It needs continuation tokens, which only the native form has. */
     isPart: count > 1,
-    /** Token of the next part. */
+    /** Continuation token of the next part. */
     next: index + 1 < count ? tokenOf(index + 1) : undefined,
   }
 }
 
 const maxParts = 64
 
-/** Creates a long answer in Markdown, as models do. */
+/** Creates an answer in Markdown, as models do for long prompts. */
 const formatLongAnswer = (answer: {
   quoted: string
   model: string
@@ -88,7 +90,7 @@ You said: “${answer.quoted}”. Here is **what an answer may look like**:
 parley chat --profile demo 'One short line gets one short line'
 \`\`\``
 
-/** Returns the response body of the chat endpoint (gateway, 2.3). */
+/** Creates the documented response of the chat endpoint. */
 export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
   return jsonResponse({
     ...messageHead(answer),
@@ -98,14 +100,14 @@ export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
   })
 }
 
-/** Streams the answer as message events (public clients, 7). */
+/** Streams the answer as message events. */
 export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const events = [
     { type: 'message_start', message: head },
     { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
     { type: 'ping' },
-    ...words(answer.text).map((text) => ({
+    ...splitWords(answer.text).map((text) => ({
       type: 'content_block_delta',
       index: 0,
       delta: { type: 'text_delta', text },
@@ -121,13 +123,13 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
   return eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
-/** Returns the answer in the family's native form. */
+/** Creates a response in the native form, which has `candidates`. */
 export const nativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
   jsonResponse(nativeChunk(answer, answer.text, true))
 
-/** Streams the answer in the family's native form as server-sent events. */
+/** Streams the answer in the native form as server-sent events. */
 export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
-  const pieces = words(answer.text)
+  const pieces = splitWords(answer.text)
   const chunks = pieces.map((text, index) => nativeChunk(answer, text, index === pieces.length - 1))
   return eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
 }
@@ -147,8 +149,8 @@ function nativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
   }
 }
 
-/** Splits a text into the pieces of a stream: words with the blanks before them. */
-const words = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
+/** Splits a text into words, each with the blanks before it. */
+const splitWords = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
 
 const messageHead = ({ id, model }: EmulatedAnswer) => ({ id, type: 'message', role: 'assistant', model })
 
@@ -165,7 +167,7 @@ const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
 const picture =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 
-/** Returns the response body of the image endpoint (gateway, 2.2): a text part and an image part. */
+/** Creates the response of the image endpoint: a text part and an image part. */
 export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
   const promptTokens = Math.max(1, countTokens(readTexts(request).join(' ')))
   const parts = [

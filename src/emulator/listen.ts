@@ -21,12 +21,12 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/** Serves an exchange over HTTP. If the exchange fails, the connection breaks, as on a network. */
+/** Serves an exchange over HTTP. If the exchange fails, the connection is closed, as by a network failure. */
 export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
     try {
-      const answer = refuse(request, isLoopback(host)) ?? (await answerTo(request, exchange))
+      const answer = findRefusal(request, isLoopback(host)) ?? (await callExchange(request, exchange))
       status = answer.status
       await write(answer, response)
     } catch (error) {
@@ -42,14 +42,16 @@ export async function listen({ port, host, exchange, onRequest }: ListenOptions)
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-/** Returns the address for clients: a server on all interfaces is called on this machine. */
+/** Returns the address for clients on this machine. A server on all interfaces gets the loopback address. */
 export function addressToCall(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }
 
-/** Refuses requests that a web page sends through a browser, by address or by a rebound host name. */
-function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
+/**
+ * Returns a 403 for requests that a web page sends through a browser, by address or by a rebound host name.
+ */
+function findRefusal({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
     return textResponse(403, 'requests from web pages are refused')
   }
@@ -60,11 +62,11 @@ function refuse({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse 
   return undefined
 }
 
-/** Maximum size of one body, and of all bodies being read. */
+/** Maximum size of one body, and of all bodies that are being read. */
 const maxBodyBytes = 64 * 1024 * 1024
 const maxTotalBytes = 256 * 1024 * 1024
 
-/** Size of all bodies being read. */
+/** Size of all bodies that are being read. */
 let heldBytes = 0
 
 /** Reads a body; returns `undefined` if it is too long. */
@@ -85,10 +87,11 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array | undefine
   }
 }
 
-async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
+async function callExchange(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
   const body = await readBody(request)
   if (!body) {
-    // Discards the rest of the body, because a client that still sends might not read the answer.
+    // Discards the rest of the body, because a client may not read the response before it has sent
+    // everything.
     request.resume()
     return textResponse(413, 'the body is longer than 64 MiB, or there is no memory left for it')
   }
@@ -98,18 +101,18 @@ async function answerTo(request: IncomingMessage, exchange: Exchange): Promise<H
 }
 
 const textResponse = (status: number, text: string): HttpResponse =>
-  toHttpResponse({ status, contentType: 'text/textResponse', pieces: [`${text}\n`] })
+  toHttpResponse({ status, contentType: 'text/plain', pieces: [`${text}\n`] })
 
 async function write(answer: HttpResponse, response: ServerResponse): Promise<void> {
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // A stream that waits for an event does not detect a closed connection, so it is closed here.
+    // Closes the response, because a stream that waits for an event does not detect a closed connection.
     answer.close()
     resumeWriting()
   })
   response.writeHead(answer.status, answer.headers)
-  // The first event of a stream may be late, so the headers are sent without it.
+  // Sends the headers at once, because the first event of a stream may be late.
   response.flushHeaders()
   for await (const chunk of answer.body) {
     if (response.destroyed) return
@@ -121,13 +124,13 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-/** Ends a request whose answer failed or is incomplete. */
+/** Closes the connection of a request whose response failed or is incomplete. */
 async function abortRequest(
   error: unknown,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // One turn of the event loop lets the written bytes leave before the connection breaks.
+  // Waits for one turn of the event loop, so that the written bytes leave before the connection closes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()

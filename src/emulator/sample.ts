@@ -1,11 +1,11 @@
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Maximum number of values, depth and text length of a sample, because a schema may exceed the memory. */
+/** Limits of a sample, because a schema can describe more values than fit into memory. */
 const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 
 const heading = 'JSON Schema:\n'
 
-/** Returns JSON that matches the simple schema in one of the texts, or `undefined` without a schema. */
+/** Returns JSON that matches the schema in the last text that has one, or `undefined` if none has. */
 export function createSampleForTexts(texts: readonly string[]): string | undefined {
   const asking = texts.findLast((text) => text.includes(heading))
   if (asking === undefined) return undefined
@@ -14,14 +14,14 @@ export function createSampleForTexts(texts: readonly string[]): string | undefin
 }
 
 /**
- * Returns JSON that matches a schema of objects, arrays, numbers, strings and choices. Ignores other
- * keywords.
+ * Returns JSON that matches a schema of objects, arrays, numbers, strings and choices. Other keywords are
+ * ignored.
  */
 export function createSample(schema: object): string {
   let left = maxValues
   const make = (part: unknown, depth = 0): unknown => {
     if (!isObject(part) || left-- <= 0 || depth > maxDepth) return null
-    if (typeof part.$ref === 'string') return make(follow(schema, part.$ref), depth + 1)
+    if (typeof part.$ref === 'string') return make(resolveReference(schema, part.$ref), depth + 1)
     if ('const' in part) return part.const
     if (Array.isArray(part.enum)) return part.enum[0]
     const others = [part.anyOf, part.oneOf, part.allOf].find(Array.isArray)
@@ -46,7 +46,7 @@ export function createSample(schema: object): string {
 }
 
 /** Resolves a reference such as `#/$defs/name`. */
-const follow = (schema: unknown, reference: string): unknown =>
+const resolveReference = (schema: unknown, reference: string): unknown =>
   reference.split('/').slice(1).reduce(ownField, schema)
 
 const ownField = (value: unknown, name: string): unknown =>

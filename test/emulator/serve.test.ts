@@ -88,7 +88,8 @@ test('serve checks requests against the specification and answers with an error 
   for (const [status, init] of cases) {
     const answer = await call(served, init)
     expect([answer.status, init]).toEqual([status, init])
-    if (status !== 403)
+    if (status === 403) expect(answer.headers.get('content-type')).toBe('text/plain')
+    else
       expect(await answer.json()).toMatchObject({
         type: 'error',
         error: { message: expect.stringMatching(/^emulator: /) },

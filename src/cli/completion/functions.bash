@@ -1,13 +1,14 @@
-# Completion of parley's words, for bash 4.2 or later.
+# Completes the words of parley. Requires bash 4.2 or later.
 
-# Rows of a key, a tab and a word; then a tab and what it is about.
+# Sets the table of words. A row is a key, a tab, a word, a tab, and a description.
 _parley_rows() {
   rows=(
 ROWS
   )
 }
 
-# Adds the words of the key $1 to found. One in <> stands for the words of that key, or is the source of others.
+# Adds the words of the key $1 to found. A word in <> is another key, whose words are added,
+# or the name of a source such as files.
 _parley_find() {
   local row
   for row in "${rows[@]}"; do
@@ -23,13 +24,14 @@ _parley_find() {
   done
 }
 
-# The values of the flag $1, in found. Those of a flag that commands share have no command in their key.
+# Adds the values of the flag $1 to found. The keys of shared flags contain no command.
 _parley_values() {
   _parley_find "$called,$1"
   [[ -n $source || ${#found[@]} -gt 0 ]] || _parley_find ",$1"
 }
 
-# The words up to the cursor, in typed. bash has split them at = : and @ too: words without a blank between are one.
+# Sets typed to the words up to the cursor. bash also splits words at = : and @, so pieces
+# without a blank between them are joined.
 _parley_words() {
   local line=$COMP_LINE piece gap
   local -i i
@@ -46,7 +48,7 @@ _parley_words() {
   done
 }
 
-# Whether $1 is one of the words after it.
+# Returns whether $1 is one of the other arguments.
 _parley_has() {
   local each wanted=$1
   shift
@@ -56,7 +58,7 @@ _parley_has() {
   return 1
 }
 
-# Completes to $1 and one of the words in found that begin like $2.
+# Offers the words in found that begin with $2, each with the prefix $1.
 _parley_offer() {
   local each shown whole=$1$2 begun=$2 quote='' breaks='' tail
   if [[ $begun == [\'\"]* ]]; then
@@ -66,14 +68,14 @@ _parley_offer() {
   for each in = : @; do
     [[ $COMP_WORDBREAKS == *"$each"* ]] && breaks+=$each
   done
-  # bash replaces only what comes after the last of these, or from @ on.
+  # bash replaces only the text after the last of these characters, or from the last @ on.
   tail=$whole
   [[ -n $breaks ]] && tail=${whole##*[$breaks]}
   whole=${whole%"$tail"}
   whole=${whole%@}
   for each in "${found[@]}"; do
     case $quote$each in
-      # These cannot be written within quotes of this kind.
+      # Words that cannot be written within this kind of quotes.
       \'*\'* | \"*[\"\$\\\`\!]*) ;;
       [\'\"]"$begun"*) [[ -n $quote ]] && COMPREPLY+=("$each") ;;
     esac
@@ -86,7 +88,7 @@ _parley_offer() {
   done
 }
 
-# The files that begin like $1, in found.
+# Adds the files that begin with $1 to found.
 _parley_files() {
   local each
   for each in "${1//\\/}"*; do
@@ -96,7 +98,7 @@ _parley_files() {
   compopt -o nospace 2>/dev/null
 }
 
-# The sessions that were used last on this machine, in found.
+# Adds the latest sessions of this machine to found.
 _parley_sessions() {
   local each folder=${XDG_CACHE_HOME:-$HOME/.cache} LC_ALL=C
   [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
@@ -166,7 +168,7 @@ _parley() {
       _parley_files "$word"
       ;;
     files)
-      # bash itself does it better, where it takes the name for a word.
+      # bash completes file names better, but only if it treats the name as a whole word.
       if [[ -z $stem || $COMP_WORDBREAKS == *=* ]]; then
         compopt -o default 2>/dev/null
       else

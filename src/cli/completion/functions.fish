@@ -1,11 +1,12 @@
-# Completion of parley's words, for fish 3.4 or later.
+# Completes the words of parley. Requires fish 3.4 or later.
 
-# Rows of a key, a tab and a word; then a tab and what it is about.
+# The table of words. A row is a key, a tab, a word, a tab, and a description.
 set -g __parley_rows \
 ROWS
 
-# Prints the words of the key $1, each with a tab and what it is about. One in <> stands for the words of that key, or for
-# others that are found here; files are left to fish.
+# Prints the words of the key $1, each with a tab and a description. A word in <> is another key,
+# whose words are printed, or a source of words. The source <files> is printed itself, because fish
+# completes files.
 function __parley_find
     for row in (string match -- $argv[1]\t'*' $__parley_rows)
         set row (string split -m 1 -f 2 \t -- $row)
@@ -29,7 +30,7 @@ function __parley_has
     contains -- $argv[1] (string replace -r '\t.*' '' -- $argv[2..])
 end
 
-# Finds what TAB offers, and fails if that is files.
+# Sets the words that TAB offers. Fails if fish should offer files.
 function __parley_words
     set -l called ''
     set -l position 0
@@ -55,7 +56,7 @@ function __parley_words
     end
     if test -n "$flag"
         set -g __parley_found (__parley_find "$called,$flag")
-        # Those of a flag that commands share have no command in their key.
+        # The keys of shared flags contain no command.
         set -q __parley_found[1]; or set __parley_found (__parley_find ",$flag")
     else if test $is_over = no; and string match -q -- '-*' $begun
         set -g __parley_found (__parley_find "$called,-" | string replace -r '^([^\t=]*)=' '$1')
@@ -66,7 +67,7 @@ function __parley_words
     set __parley_found $stem$__parley_found
 end
 
-# The sessions that were used last on this machine.
+# Prints the latest sessions of this machine.
 function __parley_sessions
     set -l folder $HOME/.cache
     test (uname) = Darwin; and set folder $HOME/Library/Caches
@@ -75,7 +76,7 @@ function __parley_sessions
     and string match -r '^[A-Za-z0-9_-]{1,128}$' <$folder/parley/sessions
 end
 
-# @ and a file's name.
+# Prints @ and a file name for each file that begins with the typed text after @.
 function __parley_texts
     set -l begun (string match -rg '^(?:--[^=]*=)?@(.*)$' -- (commandline -ct)); or return
     for file in $begun*
@@ -85,5 +86,5 @@ function __parley_texts
 end
 
 complete -c parley -e
-# -k keeps their order.
+# -k keeps the order of the words.
 complete -c parley -n __parley_words -f -k -a '$__parley_found'

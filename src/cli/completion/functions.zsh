@@ -1,14 +1,14 @@
 #compdef parley
 
-# Rows of a key, a tab and a word; then a tab and what it is about.
+# Sets the table of words. A row is a key, a tab, a word, a tab, and a description.
 _parley_rows() {
   rows=(
 ROWS
   )
 }
 
-# Adds the words of the key $1 to found, each with a colon and what it is about. One in <> stands for the words of that
-# key, or is the source of others.
+# Adds the words of the key $1 to found, each with a colon and a description. A word in <> is
+# another key, whose words are added, or the name of a source such as files.
 _parley_find() {
   local row tab=$'\t'
   for row in "${(@M)rows:#$1$tab*}"; do
@@ -22,19 +22,19 @@ _parley_find() {
   done
 }
 
-# The values of the flag $1, in found. Those of a flag that commands share have no command in their key.
+# Adds the values of the flag $1 to found. The keys of shared flags contain no command.
 _parley_values() {
   _parley_find "$called,$1"
   [[ -n $source || $#found -gt 0 ]] || _parley_find ",$1"
 }
 
-# Whether $1 is one of the words in found.
+# Returns whether $1 is one of the words in found.
 _parley_has() {
   local -a words=("${(@)found%%:*}")
   (( $words[(Ie)$1] ))
 }
 
-# The sessions that were used last on this machine, in found.
+# Sets found to the latest sessions of this machine.
 _parley_sessions() {
   local folder=${XDG_CACHE_HOME:-$HOME/.cache}
   [[ -z $XDG_CACHE_HOME && $OSTYPE == darwin* ]] && folder=$HOME/Library/Caches
@@ -92,7 +92,7 @@ _parley() {
   esac
 }
 
-# A file of this in a folder for completions is itself the function, when it is first called.
+# In a file in the folder for completions, this text is the body of _parley at its first call.
 if [[ $funcstack[1] == _parley ]]; then
   _parley "$@"
 else

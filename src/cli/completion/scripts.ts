@@ -13,17 +13,18 @@ import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
 /**
- * A word that TAB offers, with its description. The key consists of the words of a command and, after a
- * comma, the number of an argument, a flag that takes a value, `-` for the flags themselves, or nothing for
- * subcommands. A word `<key>` includes the rows of another key, or words that the shell finds: `<files>`,
- * `<texts>` (`@FILE`), `<profiles>` and `<sessions>`.
+ * A word that TAB offers, with its description. The key is the position of the word: the words of a command,
+ * a comma, and then the index of an argument, the name of a flag that takes the word as its value, `-` for a
+ * flag, or nothing for a subcommand. A word `<key>` stands for all words of another key, or for words that
+ * the shell finds: `<files>`, `<texts>` (`@FILE`), `<profiles>` and `<sessions>`.
  */
 type Row = [key: string, word: string, about?: string]
 
 const shells = ['bash', 'zsh', 'fish']
 
 /**
- * Returns a shell's completion script. The build replaces this module by one that reads a finished script.
+ * Returns a shell's completion script. The build replaces this module by a module that reads a finished
+ * script.
  */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
@@ -40,9 +41,9 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ['request', '<general>'],
     ...betas.map((beta): Row => ['betas', beta]),
     ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
-    ...commands.flatMap(rowsOfCommand),
+    ...commands.flatMap(listCommandRows),
     ...groups.map((path): Row => [`${path},0`, `<${path},>`]),
-    // After `help` come the topics and the commands again.
+    // The word `help` is followed by a topic or a command.
     ...topics.map((topic): Row => ['help,', topic, 'a topic']),
     ['help,', '<,>'],
     ['help,0', '<help,>'],
@@ -50,31 +51,34 @@ function listRows(commands: ParleyCommand[]): Row[] {
   ]
 }
 
-function rowsOfCommand({ entry, words, commands, ownFlags, registeredArguments }: ParleyCommand): Row[] {
+function listCommandRows({ entry, words, commands, ownFlags, registeredArguments }: ParleyCommand): Row[] {
   const path = words.join(' ')
   return [
     ...commands.map((child): Row => [`${path},`, child.name(), child.summary()]),
     [`${path},-`, entry.requests || entry.group ? '<request>' : '<general>'],
     ...ownFlags.flatMap((flag) => listFlagRows(flag, `${path},-`, path)),
     ...registeredArguments.flatMap((argument, index) =>
-      wordsOfArgument(argument, path).map((word): Row => [`${path},${index}`, word]),
+      listArgumentValues(argument, path).map((word): Row => [`${path},${index}`, word]),
     ),
   ]
 }
 
 /**
- * Returns the rows of a flag, with `=` if it takes a value, and of its values. The keys of shared flags
- * contain no command.
+ * Returns the rows of a flag and of its values. A flag that takes a value ends with `=`. The keys of shared
+ * flags contain no command.
  */
 function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
   return names.flatMap((name) => [
     [key, `${name}${flag.required ? '=' : ''}`, flag.description],
-    ...wordsOfFlag(flag, path).map((word): Row => [`${path},${name}`, word]),
+    ...listFlagValues(flag, path).map((word): Row => [`${path},${name}`, word]),
   ])
 }
 
-/** Suggested values where others are accepted too, by flag, or by command and flag or argument. */
+/**
+ * Suggested values of flags and arguments that also accept other values. The key is a flag, or a command and
+ * its flag or argument.
+ */
 export const suggestedValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],
   ['--session', ['<sessions>']],
@@ -88,7 +92,7 @@ export const suggestedValues = new Map<string, readonly string[]>([
   ['events list --type', eventTypes],
 ])
 
-function wordsOfFlag(flag: Option, path: string): readonly string[] {
+function listFlagValues(flag: Option, path: string): readonly string[] {
   const { long = '', flags, argChoices, required } = flag
   if (!required) return []
   const given =
@@ -98,13 +102,13 @@ function wordsOfFlag(flag: Option, path: string): readonly string[] {
   return flag instanceof TextFlag && !flags.includes('=') ? ['<texts>'] : []
 }
 
-function wordsOfArgument(argument: Argument, path: string): readonly string[] {
+function listArgumentValues(argument: Argument, path: string): readonly string[] {
   if (argument instanceof SettingArgument) return ['<settings>']
   if (argument instanceof FileArgument) return ['<files>']
   return argument.argChoices ?? suggestedValues.get(`${path} ${argument.name()}`) ?? []
 }
 
-/** Returns the only values of the setting that belongs to a flag. */
+/** Returns the permitted values of the setting that a flag overrides, if they are limited. */
 function findChoices(flag: string): readonly string[] | undefined {
   const name = settingNames.find((each) => getFlag(each) === flag)
   const type = name && getSetting(name).type

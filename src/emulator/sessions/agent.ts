@@ -6,20 +6,20 @@ import { createSampleForTexts } from '../sample.ts'
 import { type ClientEvent, Session } from './session.ts'
 import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
-/** State of an agent between two turns, stored as JSON. */
+/** State of an agent between two reactions, stored as JSON. */
 interface AgentState {
-  /** Events without a reaction so far. */
+  /** Events to which the agent has not reacted yet. */
   inbox: SessionEvent[]
-  /** Remaining steps of the task: rounds of steps that happen together. */
+  /** Remaining steps of the task, in rounds. The steps of a round happen together. */
   rounds: TaskStep[][]
   /** Ids of the main thread's tool uses without a reply. */
   waiting: string[]
   threads: Thread[]
-  /** Running workflow runs. */
+  /** Workflow runs that have not ended. */
   runs: WorkflowRun[]
   /** The session has not been idle since it started to work. */
   isRunning: boolean
-  /** Text to send when the task is done. */
+  /** Text of the message that the agent sends when the task is done. */
   lastWord?: string | undefined
   /** Tokens of the whole session. */
   usage: { input: number; output: number }
@@ -29,9 +29,9 @@ interface AgentState {
 interface Thread {
   id: string
   name: string
-  /** Workflow run of the thread. */
+  /** Id of the workflow run to which the thread belongs. */
   run: string | null
-  /** Ids of its tool uses without a reply. */
+  /** Ids of the thread's tool uses without a reply. */
   waiting: string[]
   isEnded: boolean
 }
@@ -39,14 +39,14 @@ interface Thread {
 interface WorkflowRun {
   id: string
   name: string
-  /** Remaining steps in order. */
+  /** Remaining steps, in order. */
   steps: RunStep[]
 }
 
-/** An event of a workflow run, or a tool use for whose reply the run waits. */
+/** An event of a workflow run, or a tool use whose reply the run needs to continue. */
 type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
-/** A session as it is stored. */
+/** A session in the store. */
 export interface StoredSession {
   id: string
   created: string
@@ -58,7 +58,7 @@ export interface StoredSession {
   agent: AgentState
 }
 
-/** Tool uses that each reply answers, and the field with their id. */
+/** For each type of reply: the types of tool uses that it answers, and its field with the tool use's id. */
 export const replies = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
@@ -67,12 +67,12 @@ export const replies = new Map([
 
 const doneText = 'The emulated agent is done.'
 
-/** A session with an emulated agent, which accepts events and reacts to all of them at once. */
+/** A session with an emulated agent. The agent first accepts events, then reacts to all of them together. */
 export class AgentSession extends Session {
   #stored: Omit<StoredSession, 'id' | 'events'>
   readonly #uses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
-  /** Steps that are scheduled after the reaction. */
+  /** Steps to schedule after the reaction. */
   readonly #nextSteps: (() => void)[] = []
 
   /** `schedule` delays the reaction and each later step. */
@@ -95,7 +95,7 @@ export class AgentSession extends Session {
   override accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return refusal
-    // Assigning a field named `__proto__` would set the prototype.
+    // Spreads the fields, because assigning a field named `__proto__` would set the prototype.
     this.#stored.fields = { ...this.#stored.fields, ...fields }
     this.#stored.updated = new Date().toISOString()
     for (const parameter of parameters) {
@@ -112,7 +112,7 @@ export class AgentSession extends Session {
     return {
       budget: null,
       ...fields,
-      // These fields come last, so that a sender's fields never replace them.
+      // These fields come last, so that fields from a client never replace them.
       id: this.id,
       type: 'session',
       status: this.#isBusy || this.#stored.agent.isRunning ? 'running' : 'idle',
@@ -126,7 +126,7 @@ export class AgentSession extends Session {
     return { ...this.#stored, id: this.id, events: this.events.map(({ text }) => text) }
   }
 
-  /** Loads the state that another process has stored. */
+  /** Loads the state that another process stored. */
   load({ id: _, events, ...stored }: StoredSession): void {
     this.#stored = stored
     for (const text of events.slice(this.events.length)) this.#show(JSON.parse(text), text)
@@ -139,8 +139,8 @@ export class AgentSession extends Session {
   #add(type: string, fields: object = {}): SessionEvent {
     const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
-    // These fields come first and last: first for their order, last so that a sender's fields never replace
-    // them.
+    // These fields are spread twice: first for their position, last so that fields from a client never
+    // replace them.
     return this.#show({ ...own, ...fields, ...own })
   }
 
@@ -151,9 +151,9 @@ export class AgentSession extends Session {
   }
 
   /**
-   * Returns a refusal of valid events that do not fit the session. A reply may have the wrong type (session
-   * events, 2.2 and 6), be a second one, or belong to an ended thread; a message may come while the session
-   * waits (public clients, 10). A reply to an unknown tool use is accepted.
+   * Returns a refusal if valid events do not fit the session's state: a reply of the wrong type, a second
+   * reply, a reply to a tool use of an ended thread, or a message while the session waits. Accepts a reply to
+   * an unknown tool use.
    */
   #findMismatch(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const answered = new Set<string>()
@@ -189,7 +189,7 @@ export class AgentSession extends Session {
       return errorResponse(400, `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}`)
     if (use.evaluated_permission === 'deny')
       return errorResponse(400, `${place}: the service refused it: it waits for no reply`)
-    const thread = this.#threadOf(use)
+    const thread = this.#findThread(use)
     if (thread?.isEnded) {
       if (event.type === 'user.tool_confirmation') return undefined
       return errorResponse(400, `${place}: its thread ${thread.id} has ended`)
@@ -200,32 +200,32 @@ export class AgentSession extends Session {
     return undefined
   }
 
-  #threadOf({ session_thread_id: id }: SessionEvent): Thread | undefined {
+  #findThread({ session_thread_id: id }: SessionEvent): Thread | undefined {
     return this.#stored.agent.threads.find((thread) => thread.id === id)
   }
 
-  /** Accepts an event for a later reaction. */
+  /** Accepts an event. The agent reacts to it later. */
   #receive(event: SessionEvent): void {
     const { agent } = this.#stored
     const reply = replies.get(event.type)
     if (reply) {
       const id = readString(event[reply.field])
-      const thread = this.#threadOf(this.#uses.get(id) ?? event)
+      const thread = this.#findThread(this.#uses.get(id) ?? event)
       // A confirmation for an ended thread has no effect.
       if (thread?.isEnded) return
       agent.waiting = agent.waiting.filter((each) => each !== id)
       if (thread) thread.waiting = thread.waiting.filter((each) => each !== id)
     } else if (event.type === 'user.interrupt') {
-      if (!this.#takeInterrupt(readString(event.session_thread_id))) return
+      if (!this.#applyInterrupt(readString(event.session_thread_id))) return
     } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
     agent.inbox.push(event)
   }
 
   /**
-   * Returns true if the event interrupts something. Workflow runs continue; their interrupted threads drop
-   * their waiting tool uses.
+   * Applies an interrupt. Returns whether it interrupts anything. Workflow runs continue, but their
+   * interrupted threads drop their waiting tool uses.
    */
-  #takeInterrupt(threadId: string): boolean {
+  #applyInterrupt(threadId: string): boolean {
     const { agent } = this.#stored
     const isWhole = threadId === ''
     const isWaiting = ({ id, waiting }: Thread) => (isWhole || id === threadId) && waiting.length > 0
@@ -248,11 +248,11 @@ export class AgentSession extends Session {
     agent.inbox = []
     const isOfRun = (event: SessionEvent) => {
       const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
-      return use !== undefined && this.#threadOf(use)?.run != null
+      return use !== undefined && this.#findThread(use)?.run != null
     }
-    // An event of a workflow run's thread does not start a turn of the session.
+    // A reply in a thread of a workflow run does not start a turn of the session.
     if (!events.every(isOfRun)) this.#reactInTurn(events)
-    else for (const event of events) this.#takeReply(event)
+    else for (const event of events) this.#applyReply(event)
     for (const step of this.#nextSteps.splice(0)) this.#schedule(step)
   }
 
@@ -267,10 +267,10 @@ export class AgentSession extends Session {
       if (type === 'user.message') this.#begin(readTexts(event))
       else if (type === 'user.define_outcome') this.#begin([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#readResult(event)
-      else if (replies.has(type)) this.#takeReply(event)
+      else if (replies.has(type)) this.#applyReply(event)
     }
     while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#beginRound()
-    // The session runs while only child threads wait.
+    // While only child threads wait, the session is still running.
     if (agent.waiting.length === 0 && this.#isWaiting) return
     const isDone = agent.waiting.length === 0
     if (isDone && agent.runs.length === 0) {
@@ -285,7 +285,7 @@ export class AgentSession extends Session {
     agent.isRunning = false
   }
 
-  /** The turn waits for a reply. Threads of workflow runs do not block it. */
+  /** The turn waits for a reply. Waiting threads of workflow runs do not block it. */
   get #isWaiting(): boolean {
     const { waiting, threads } = this.#stored.agent
     return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
@@ -356,7 +356,7 @@ export class AgentSession extends Session {
     this.#wake({ type: 'session.thread_status_terminated' })
   }
 
-  /** Makes the agent react to an event of the service. */
+  /** Schedules a reaction of the agent to an event of the service. */
   #wake(event: SessionEvent): void {
     this.#stored.agent.inbox.push(event)
     this.#schedule(() => this.#react())
@@ -389,7 +389,7 @@ export class AgentSession extends Session {
     const step = run?.steps.shift()
     if (!run || !step) return
     if ('use' in step) {
-      // The run continues after the reply.
+      // The workflow run continues after the reply.
       this.#beginThread(step.use, run.id)
       return
     }
@@ -408,9 +408,9 @@ export class AgentSession extends Session {
     this.#say(`The emulated agent read the result of the workflow run ${name}: ${type}.`)
   }
 
-  #takeReply(event: SessionEvent): void {
+  #applyReply(event: SessionEvent): void {
     const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
-    const thread = use && this.#threadOf(use)
+    const thread = use && this.#findThread(use)
     if (thread?.run == null) this.#stored.agent.lastWord ??= doneText
     if (!use) return
     if (thread) this.#addOfThread('session.thread_status_running', thread)
@@ -429,13 +429,13 @@ export class AgentSession extends Session {
     return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
   }
 
-  /** Cost in cents. A token is expensive enough that one turn costs a cent. */
+  /** Cost in cents. Tokens are so expensive that each turn costs at least a cent. */
   get #cost(): number {
     const { input, output } = this.#stored.agent.usage
     return Math.ceil((input + 5 * output) / 20)
   }
 
-  /** Usage of the whole session (public clients, 9). */
+  /** Usage of the whole session. */
   get #usage(): object {
     const { input, output } = this.#stored.agent.usage
     return {
@@ -451,7 +451,7 @@ export class AgentSession extends Session {
     this.#write('agent.message', { content: [{ type: 'text', text }], ...fields })
   }
 
-  /** Adds an event that a model would write. */
+  /** Adds an event that a model would generate, and counts its tokens. */
   #write(type: string, fields: object): SessionEvent {
     this.#stored.agent.usage.output += countTokens(JSON.stringify(fields))
     return this.#add(type, fields)
@@ -461,7 +461,10 @@ export class AgentSession extends Session {
 const threadField = (thread: { id?: string } = {}): object =>
   thread.id === undefined ? {} : { session_thread_id: thread.id }
 
-/** Returns the result event of a tool use; `refusal` if it was not executed. */
+/**
+ * Returns the type and fields of a tool use's result. `refusal` is the reason if the tool use was not
+ * executed.
+ */
 function composeResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id: thread } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
@@ -475,7 +478,7 @@ function composeResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** No schema checks this field, so a value of another type becomes an empty text. */
+/** Returns a field that no schema checks. Other values than text become an empty text. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const readTexts = ({ content }: SessionEvent): string[] =>

@@ -25,11 +25,11 @@ export function readRecord(text: string, name: string): ListedEvent[] {
 }
 
 /**
- * Replays a recorded session: each recorded event of a client is followed by its successors when a client
- * sends such an event.
+ * Replays a recorded session. When a client sends the next recorded client event, the session shows the
+ * recorded events up to the client event after it.
  */
 export class PlayedSession extends Session {
-  /** Played events have the content that the client sent. */
+  /** Recorded events. Client events get the content that the client sends. */
   #record: readonly ListedEvent[]
 
   constructor(id: string, record: readonly ListedEvent[]) {
@@ -48,9 +48,9 @@ export class PlayedSession extends Session {
       if (thread !== undefined) {
         if (parameter.type !== 'user.tool_confirmation')
           return errorResponse(400, `${formatPath(['events', index])}: its thread ${thread} has ended`)
-        // The event is accepted and has no effect (public clients, 10).
+        // A confirmation for an ended thread is accepted and has no effect.
         const id = newId('sevt')
-        const event = { id, processed_at: timeOf(record[end - 1]), ...parameter }
+        const event = { id, processed_at: getTime(record[end - 1]), ...parameter }
         record.splice(end++, 0, { id, type: parameter.type, text: JSON.stringify(event) })
         continue
       }
@@ -58,7 +58,7 @@ export class PlayedSession extends Session {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
         return errorResponse(409, problem)
       }
-      // Events that were sent together are accepted in any order.
+      // Client events that follow each other in the record are accepted in any order.
       const [event] = record.splice(found, 1) as [ListedEvent]
       record.splice(next, 0, withContent(event, parameter))
       end = next + 1
@@ -76,8 +76,8 @@ export class PlayedSession extends Session {
       id,
       type: 'session',
       status: last ? (activity.exec(last.type)?.[1] ?? 'running') : 'idle',
-      created_at: timeOf(this.#record[0]),
-      updated_at: timeOf(events.at(-1) ?? this.#record[0]),
+      created_at: getTime(this.#record[0]),
+      updated_at: getTime(events.at(-1) ?? this.#record[0]),
       usage: usage && JSON.parse(usage.text).usage,
     }
   }
@@ -90,16 +90,16 @@ export class PlayedSession extends Session {
 /** Matches events that change the status: client events, and service events with the new status. */
 const activity = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
-const timeOf = (event: ListedEvent | undefined): string =>
+const getTime = (event: ListedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
-/** Returns the index of the next event of a client, or the end of the record. */
+/** Returns the index of the next client event, or the end of the record. */
 function findNextClientEvent(record: readonly ListedEvent[], from: number): number {
   const place = record.findIndex((event, at) => at >= from && isFromClient(event))
   return place < 0 ? record.length : place
 }
 
-/** Finds a sent event among the recorded events that were sent together. */
+/** Finds a sent event among the client events that follow each other in the record. */
 function findRecorded(
   record: readonly ListedEvent[],
   parameter: ClientEvent,
@@ -112,7 +112,10 @@ function findRecorded(
   return undefined
 }
 
-/** Compares an event with a recorded one. A reply also needs the same tool use and decision. */
+/**
+ * Returns whether a sent event matches a recorded event. Replies must also have the same tool use and
+ * decision.
+ */
 function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): boolean {
   const field = replies.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
@@ -121,7 +124,7 @@ function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): bool
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-/** Returns the thread of the tool use that a reply answers, if the thread has ended. */
+/** Returns the thread of the tool use that a reply answers, if that thread has ended. */
 function findEndedThread(events: readonly ListedEvent[], parameter: ClientEvent): string | undefined {
   const field = replies.get(parameter.type)?.field
   const id = field && (parameter as ClientEvent & Record<string, unknown>)[field]
@@ -132,14 +135,14 @@ function findEndedThread(events: readonly ListedEvent[], parameter: ClientEvent)
   return typeof thread === 'string' && events.some(isEnd) ? thread : undefined
 }
 
-/** Returns the recorded event with the sent content. */
+/** Returns a recorded event with the content of a sent event. */
 function withContent(event: ListedEvent, sent: ClientEvent): ListedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded
   return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
 }
 
-/** Describes the position in the record and the expected event. */
+/** Describes the expected event and its position in the record. */
 function describeExpected(record: readonly ListedEvent[], at: number): string {
   const event = record[at]
   if (!event) return 'the record has no further event'

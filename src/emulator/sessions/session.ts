@@ -12,7 +12,7 @@ export interface ListedEvent {
   text: string
 }
 
-/** Returns true if a client sent the event, not the service. */
+/** Returns whether a client sent the event. */
 export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
 /** An emulated session. */
@@ -27,11 +27,11 @@ export abstract class Session {
   }
 
   /**
-   * Accepts all events in order, or returns a refusal and accepts none. `fields` come from the client that
-   * creates the session.
+   * Accepts all events in order, or returns a refusal and accepts none. `fields` are the fields of a new
+   * session from its client.
    */
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
-  /** Returns the session object of the service (public clients, 9). */
+  /** Returns the session resource. */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
   protected show(event: ListedEvent): void {

@@ -7,7 +7,7 @@ import { AgentSession, type StoredSession } from './agent.ts'
 import { PlayedSession } from './played.ts'
 import { isFromClient, type ListedEvent, type Session } from './session.ts'
 
-/** Storage that shares sessions with other processes. */
+/** Storage by which processes share sessions. */
 export interface SessionStore {
   /** Returns changes of other processes since the last read or write. */
   read(): StoredSession[]
@@ -16,17 +16,20 @@ export interface SessionStore {
 }
 
 export interface SessionsOptions {
-  /** Returns 404 for an id that no client created. Without it, the first request with an id creates its session. */
+  /**
+   * Respond with 404 to an id that no client created. If omitted, the first request with an id creates the
+   * session.
+   */
   onlyCreated?: boolean
   /** Recorded events that each session replays. */
   record?: readonly ListedEvent[] | undefined
-  /** Storage for other processes; without it sessions end with this process. */
+  /** Storage to share sessions with other processes. If omitted, sessions end with this process. */
   store?: SessionStore
 }
 
 const maxPageSize = 100
 
-/** Interval for polling events of other processes while a session is followed. */
+/** Interval between reads of the storage while a session is followed. */
 const pollIntervalMs = 200
 
 /** Emulates the session service. */
@@ -53,12 +56,12 @@ export class Sessions {
       const before = session.events.length
       const refusal = session.accept(events)
       const accepted = session.events.slice(before).filter(isFromClient)
-      return refusal ?? listOf(accepted.map(({ text }) => text))
+      return refusal ?? createList(accepted.map(({ text }) => text))
     })
   }
 
   describe(id: string): EmulatedResponse {
-    return this.#with(id, (session) => jsonResponse(session.describe()))
+    return this.#withSession(id, (session) => jsonResponse(session.describe()))
   }
 
   describeAll(query: URLSearchParams): EmulatedResponse {
@@ -69,7 +72,7 @@ export class Sessions {
   }
 
   list(id: string, query: URLSearchParams): EmulatedResponse {
-    return this.#with(id, ({ events }) => {
+    return this.#withSession(id, ({ events }) => {
       const types = query.getAll('types[]')
       const wanted = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
       return createPage(
@@ -80,9 +83,9 @@ export class Sessions {
     })
   }
 
-  /** Streams events from now on, until the reader closes the connection. */
+  /** Streams new events until the client closes the connection. */
   follow(id: string): EmulatedResponse {
-    return this.#with(id, (session) => {
+    return this.#withSession(id, (session) => {
       const timer = this.#options.store && setInterval(() => this.#refresh(), pollIntervalMs)
       const news = on(session.newEvents, 'event')
       const close = () => {
@@ -91,7 +94,7 @@ export class Sessions {
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
-          // A first comment shows the client that the stream is open.
+          // Sends a comment first, which shows the client that the stream is open.
           yield ': listening\n\n'
           for await (const [event] of news) yield encode(event)
         } finally {
@@ -102,7 +105,7 @@ export class Sessions {
     })
   }
 
-  #with(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
+  #withSession(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
     if (this.#options.onlyCreated && !this.#created.has(id))
       return errorResponse(404, `unknown session ${id}`)
@@ -113,17 +116,17 @@ export class Sessions {
 
   #find(id: string): Session {
     const { record, store } = this.#options
-    // A store is locked until the agent has reacted, so the agent reacts without a delay.
+    // The storage is locked until the agent has reacted, so the agent reacts without a delay.
     const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
     return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, schedule))
   }
 
   async #change(id: string, use: (session: Session) => EmulatedResponse): Promise<EmulatedResponse> {
     const { store } = this.#options
-    if (!store) return this.#with(id, use)
+    if (!store) return this.#withSession(id, use)
     let response: EmulatedResponse | undefined
     await store.change(() => {
-      response = this.#with(id, use)
+      response = this.#withSession(id, use)
       const all = [...this.#all.values()].filter((session) => session instanceof AgentSession)
       return all
         .map((session) => session.toStored())
@@ -132,7 +135,7 @@ export class Sessions {
     return response as EmulatedResponse
   }
 
-  /** Loads changes of other processes. */
+  /** Loads changes by other processes. */
   #refresh(): void {
     for (const stored of this.#options.store?.read() ?? []) {
       const session = this.#find(stored.id)
@@ -145,13 +148,13 @@ export class Sessions {
 const encode = ({ id, type, text }: ListedEvent): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
 
-const listOf = (texts: readonly string[], more = ''): EmulatedResponse => ({
+const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   status: 200,
   contentType: 'application/json',
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/** Returns a page (public clients, 2); its token is the number of items before the next page. */
+/** Returns a page of a list. Its token for the next page is the number of items before that page. */
 function createPage<T>(
   wanted: readonly T[],
   query: URLSearchParams,
@@ -163,5 +166,5 @@ function createPage<T>(
     return errorResponse(400, 'page must be a token of the service, and limit a number')
   const end = start + limit
   const next = end < wanted.length ? String(end) : null
-  return listOf(wanted.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)
+  return createList(wanted.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)
 }

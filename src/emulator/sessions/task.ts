@@ -1,14 +1,14 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { shorten } from '../gateway.ts'
 
-/** An event that the agent creates because a line of its task requests it. */
+/** An event that the agent creates for a line of its task. */
 export interface TaskStep {
   type: string
-  /** Fields of the event other than its type. An allowed tool use is executed at once. */
+  /** Fields of the event except its type. An allowed tool use is executed at once. */
   fields: Record<string, unknown>
-  /** Puts the event in a new child thread, which waits for a reply, or ends before it. */
+  /** Puts the event into a new child thread. The thread waits for a reply, or ends before the reply. */
   thread?: 'waits' | 'ends'
-  /** Plan of a workflow run. */
+  /** Plan of a workflow run that the event starts. */
   plan?: RunPlan
 }
 
@@ -16,22 +16,25 @@ export interface TaskStep {
 export interface RunPlan {
   name: string
   phases: string[]
-  /** Tool use of a thread of the run; the run waits for the reply. */
+  /** Tool use in a thread of the run. The run waits for the reply. */
   use?: TaskStep | undefined
-  /** The `result.type` at the end of the run. */
+  /** Field `result.type` of the event that ends the run. */
   result: string
 }
 
-/** Matches a line with a step and an input. */
+/** Matches a line with a step and its JSON input. */
 const form = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
-/** Matches a line that begins like a step. Without another step in the message, it may be prose. */
+/**
+ * Matches a line that begins like a step. Such a line counts only if the message has a valid step, because it
+ * may be prose.
+ */
 const stepStart = /^\s*(?:then|thread|use|lose|run|say|refuse|start|fail)(?!\S)/
 
-/** Maximum number of phases of a workflow run. In the demo each phase calls the next one. */
+/** Maximum number of phases of a workflow run. Without a delay, each phase calls the next one recursively. */
 const maxPhases = 100
 
-/** Steps for "a tool" and "two tools". */
+/** Steps for the words "a tool" and "two tools". */
 const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
 /** Help text of the forms that `readTask` accepts. */
@@ -49,8 +52,9 @@ export const taskForms = [
 ].join('\n')
 
 /**
- * Parses a message into rounds of steps that happen together: lines of the forms above, or the words "a tool"
- * or "two tools". The agent reports a line that almost has one of these forms.
+ * Parses a message into rounds of steps. The steps of a round happen together. A message has lines in the
+ * forms above, or the words "a tool" or "two tools". For a line that only begins like a step, the agent
+ * reports that it does not understand the line.
  */
 export function readTask(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
