@@ -177,7 +177,8 @@ async function printFailureBody(print: Printer, { details: { response } }: CliEr
     await print.head(response)
     await print.body(response.bytes)
   } catch (error) {
-    // A binary body is not printed on a terminal. The message contains the status.
+    // Ignores the error for a binary body on a terminal, because the message of the failure contains the
+    // status.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()

@@ -83,8 +83,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
 const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
 /**
- * Returns the message about an unknown flag, command or, with `isHelp`, topic, with a suggestion. `profile`
- * is the value of `--profile`.
+ * Returns the message about an unknown flag or command, with a suggestion. `isHelp`: the word could also be a
+ * topic. `profile` is the value of `--profile`.
  */
 export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, profile?: string): string {
   const { command, words } = unknown

@@ -79,8 +79,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure after a deadline: for the user's deadline, that following stopped; for an internal
-   * time limit of parley, the request's own failure.
+   * Returns the failure to report after a deadline. The user's deadline stops following. An internal time
+   * limit of parley does not replace the failure of the request.
    */
   whenLate(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? tooLate() : failure

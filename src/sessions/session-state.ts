@@ -89,7 +89,7 @@ class Fold {
    */
   readonly forResult = new Map<string, unknown>()
   readonly background = new Background()
-  /** The last effective client event was an interrupt of the whole session. */
+  /** The last client event that had an effect interrupted the whole session. */
   isHalted = false
   isEmpty = true
   /**
@@ -131,7 +131,7 @@ export class SessionState {
   #fold = new Fold()
   /** Ids of all stop events, in order. */
   readonly stops = new Set<string>()
-  /** parley is replying to the waiting tool uses, so the session has not stopped because of them. */
+  /** parley is replying to the waiting tool uses, so waiting for them does not count as a stop. */
   #isAttended = false
 
   /**
@@ -165,8 +165,8 @@ export class SessionState {
 
   /**
    * Adds the newest event. If the event is a tool use, `addToolUse` was called before. `isAssumed` is true if
-   * the service accepted the event but no list or stream has contained it yet. Returns false for an answer
-   * that the session did not wait for.
+   * the service accepted the event but has not listed or streamed it yet. Returns false for an answer that
+   * the session did not wait for.
    */
   addReduced(event: SessionEvent, isAssumed = false): boolean {
     const { type } = event
@@ -277,7 +277,8 @@ export class SessionState {
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // The specification's example has `event_ids` and no type, so listed tool uses wait whatever the type.
+    // The specification's example has `event_ids` and no type, so listed tool uses count as waiting for any
+    // type.
     if (!isStuck(type) && ids.length > 0)
       return this.#isAttended || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
@@ -292,7 +293,7 @@ export class SessionState {
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
   }
 
-  /** The stop of a running session in which nothing happens except that tool uses of child threads wait. */
+  /** The stop of a running session that only waits for tool uses of child threads. */
   get #stall(): Stop | undefined {
     const isStalled = this.#fold.status === 'stalled' && !this.#isAttended
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
@@ -335,7 +336,10 @@ export class SessionState {
     )
   }
 
-  /** The pending tool uses for which the session or a child thread has stopped. */
+  /**
+   * The pending tool uses that can be answered now: all if the session is idle, otherwise only tool uses of
+   * child threads.
+   */
   get asked(): string[] {
     const { isIdle, end, idle } = this.#fold
     if (!isIdle) return this.pendingInThreads
@@ -351,7 +355,10 @@ export class SessionState {
     return 'the session does not wait for it any more'
   }
 
-  /** Sets whether parley is replying to the waiting tool uses. Meanwhile they do not stop the session. */
+  /**
+   * Sets whether parley is replying to the waiting tool uses. If so, waiting for them does not count as a
+   * stop.
+   */
   setAttended(isAttended: boolean): void {
     this.#isAttended = isAttended
   }
@@ -439,7 +446,7 @@ export class SessionState {
   }
 
   /**
-   * Returns whether the agent continues without input. It does not after an interrupt, because the workflow
+   * Returns whether the agent continues without input. Returns false after an interrupt, because the workflow
    * runs may then never end.
    */
   #continuesWithoutInput(reason: string | undefined): boolean {
@@ -497,7 +504,7 @@ export class SessionState {
       answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
       open.delete(id)
       const use = this.#toolUses.get(id)
-      // If a client has to run an allowed tool use, it needs the input later.
+      // Keeps the input of an allowed tool use, because a client may have to run the tool later.
       if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) close(use)
     }
     return hasEffect

@@ -349,7 +349,7 @@ export class AgentSession extends Session {
   #endThread(id: string): void {
     const { agent } = this.#stored
     const thread = agent.threads.find((each) => each.id === id)
-    // The reply has no effect if the tool use was answered or interrupted earlier.
+    // The thread ends only if its tool use still waits for a reply.
     if (!thread || thread.waiting.length === 0) return
     Object.assign(thread, { waiting: [], isEnded: true })
     this.#addOfThread('session.thread_status_terminated', thread)
@@ -478,7 +478,7 @@ function composeResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** Returns a field that no schema checks. Other values than text become an empty text. */
+/** Returns a text, or an empty text for any other value, because no schema checks these fields. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const readTexts = ({ content }: SessionEvent): string[] =>

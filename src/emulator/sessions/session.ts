@@ -27,8 +27,8 @@ export abstract class Session {
   }
 
   /**
-   * Accepts all events in order, or returns a refusal and accepts none. `fields` are the fields of a new
-   * session from its client.
+   * Accepts all events in order, or returns a refusal and accepts none. `fields`: the client's fields for a
+   * new session.
    */
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
   /** Returns the session resource. */

@@ -21,7 +21,10 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   input?: string
 }
 
-/** Confirms waiting tool uses: by ids, from `-i` or stdin, or with `--pending` all that the service lists. */
+/**
+ * Confirms waiting tool uses: the given ids, the tool uses in `-i` or stdin, or with `--pending` all tool
+ * uses that the service lists as waiting.
+ */
 export async function confirmToolUses(
   context: Context,
   options: ConfirmOptions,
@@ -277,8 +280,8 @@ class SessionRecord {
 }
 
 /**
- * Returns why a tool use cannot be confirmed, and what the user can do instead. `isAsked`: a prompt will ask,
- * so the tool must have a name.
+ * Returns why a tool use cannot be confirmed, and what the user can do instead. `isAsked`: a person is
+ * prompted, so the tool must have a name.
  */
 function findUnconfirmableReason(
   context: Context,

@@ -10,7 +10,7 @@ export interface LoggedEvent {
   event: SessionEvent
   /** This process sent the event. */
   readonly isOurs: boolean
-  /** The service accepted the event, but no list or stream has contained it yet. */
+  /** The service accepted the event, but has not listed or streamed it yet. */
   readonly isAssumed: boolean
   /** False for a reply to a tool use for which the session did not wait. */
   hasEffect: boolean
@@ -28,7 +28,7 @@ export class FollowedTurn {
   #events: TurnEvent[] = []
   /** This run or an earlier run sent the task. Tasks of other clients then begin no turn. */
   hasOwnTask = false
-  /** Lists or streams contain the events of clients. Some services omit them. */
+  /** The service lists or streams the events of clients. Some services omit them. */
   showsClients = false
   /** The session was working on another client's task when the followed task arrived. */
   isBehindAnother = false
@@ -55,7 +55,7 @@ export class FollowedTurn {
   add(entry: LoggedEvent): boolean {
     const { event, isAssumed } = entry
     if (isAssumed) {
-      // The task will be added again, as the first event of its turn, when a list or stream contains it.
+      // The task is added again, as the first event of its turn, when the service lists or streams it.
       if (isTask(event)) this.#events = []
       return false
     }
@@ -78,10 +78,7 @@ export class FollowedTurn {
     for (const { entry } of this.#events) yield entry.event
   }
 
-  /**
-   * Id of the task that this process sent, in the form that the session's events have. The receipt's id may
-   * differ.
-   */
+  /** Id of the task that this process sent, as the session lists it. The receipt may have another id. */
   get taskId(): string | undefined {
     const [first] = this.#events
     return first?.isTask && first.entry.isOurs ? first.entry.event.id : undefined
@@ -113,7 +110,7 @@ export class FollowedTurn {
     return next && { task: next.entry.event, isInterrupted: endsInterrupted(own) }
   }
 
-  /** The last effective event of a client was an interrupt. */
+  /** The last client event that had an effect was an interrupt. */
   get isInterrupted(): boolean {
     return endsInterrupted(this.#events)
   }
@@ -124,8 +121,8 @@ export class FollowedTurn {
   }
 
   /**
-   * Index of the first event after the session began to work on the task. If the task was queued, that is
-   * after the session has stopped and works again.
+   * Index of the first event after the session began to work on the task. A queued task begins when the
+   * session has stopped and works again.
    */
   get #start(): number {
     if (!this.isBehindAnother) return 0

@@ -172,7 +172,7 @@ export class Follower {
   }
 
   /**
-   * Adds all events that the stream has delivered to the state. Also adds all events of the list, if the last
+   * Adds to the state all events that the stream has delivered. Also adds all events of the list, if the last
    * list is older than a second or `isForced` is set. `news` emits these events later. May be called at any
    * time. Throws a `CliError` if the list cannot be read.
    */

@@ -55,7 +55,7 @@ interface Tracking {
   readonly searchingSince?: number
 }
 
-/** Result of an effect, or another input. */
+/** Result of an effect, which is the input of the next step. */
 export type FollowInput =
   /**
    * All events, or those that are new since the last list. `isQuiet`: the list was read after a long silence.
@@ -80,7 +80,7 @@ export type FollowInput =
 
 /** The action that the follower takes next. Times are in milliseconds. */
 export type Effect =
-  /** Emit these events. An empty list is a batch, too. */
+  /** Emit these events as a batch, which may be empty. */
   | { do: 'show'; items: EventItem[] }
   /**
    * Wait for `after`, then read the list. `isQuiet`: the stream has been silent for long. `queriesSession`:
@@ -131,8 +131,8 @@ const readList = { do: 'list', after: 0 } as const
 const show = (items: EventItem[]): Effect => ({ do: 'show', items })
 
 /**
- * Returns the first state and effect. The first stream must be open before `sent` is sent, so that the stream
- * delivers every event after it.
+ * Returns the first state and effect. The caller must open the first stream before it sends `sent`, so that
+ * the stream delivers every event after that.
  */
 export function startFollowing(
   seen: SeenEvents,
@@ -224,7 +224,7 @@ function continueFollowing(state: FollowState, now: number): Advance {
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/** Listens to the stream, or reads the list during a search. */
+/** Listens to the stream. During a search for sent events, also reads the list. */
 function listen(before: FollowState, now: number): Advance {
   const { settlesAt = now + settleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others

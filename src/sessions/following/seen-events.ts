@@ -13,7 +13,7 @@ export class SeenEvents {
   readonly #log = new SessionLog()
   readonly state = this.#log.state
   readonly turn = this.#log.turn
-  /** Number of earlier events without an id, by their content. */
+  /** Number of earlier events without an id, by a digest of their content. */
   readonly #pastCounts = new Map<string, number>()
   #sent: SentEvents | undefined
   /** New events of lists that did not contain the sent events yet, by key. */
@@ -195,7 +195,7 @@ export class SeenEvents {
     sent.isListed = true
     const earlier = this.#addInListOrder(this.#takeListedBefore())
     const fresh = this.#addInListOrder(keyed)
-    // The list omits the sent events, so each of its new events may be later than them.
+    // The list omits the sent events, so each new event in it may be later than the sent events.
     if (start < 0) return [...earlier, ...fresh]
     const old = new Set(keyed.slice(0, start).map(({ key }) => key))
     return fresh.filter(({ key }) => !old.has(key))
@@ -214,9 +214,9 @@ export class SeenEvents {
   }
 
   /**
-   * Changes the search for the sent events from ids to content, or ends a search by content. At its end, the
-   * events received meanwhile become new when the next list is read. A task that is queued behind another
-   * turn may still appear later.
+   * Switches the search for the sent events from ids to content, or ends a search by content. The events
+   * received during the search then count as new when the next list is read. A task that is queued behind
+   * another turn may still appear later.
    */
   narrowSearch(): void {
     const sent = this.#sent
@@ -227,7 +227,7 @@ export class SeenEvents {
     this.#listedBefore.clear()
   }
 
-  /** No list or stream has contained the sent events yet. */
+  /** The service has not listed or streamed the sent events yet. */
   get lacksSentEvents(): boolean {
     return this.#sent?.isUnfound ?? false
   }

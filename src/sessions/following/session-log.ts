@@ -23,12 +23,12 @@ interface Entry extends LoggedEvent {
 }
 
 /**
- * The events of a session in their order, and the values that follow from the order: the state and the turn.
+ * Stores the events of a session in order, and computes the state and the turn from them.
  *
- * The list defines the order. It may lag behind the stream, so an event that no list has shown yet keeps its place before
- * the next event that the stream delivered and the list shows; without one it is the newest. If a list shows a new event
- * before a known one, state and turn are calculated again from the whole log. The log keeps an entry for each event, but
- * of most events only the key.
+ * Lists define the order. A list may lag behind the stream, so an event that is not listed yet stays before
+ * the next listed event or, without one, at the end. If a list inserts an event before known events, state
+ * and turn are computed again from the whole log. The log has an entry for each event, but most entries
+ * contain only the key, to save memory.
  */
 export class SessionLog {
   readonly state = new SessionState()
@@ -51,7 +51,7 @@ export class SessionLog {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
 
-  /** Treats the last stop as listed. */
+  /** Treats the last stop as if a list contained it. */
   trustStop(): void {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#lists || 1
   }
@@ -63,8 +63,8 @@ export class SessionLog {
   }
 
   /**
-   * Adds an event that the service accepted but that no list or stream has contained yet. Later events come
-   * after it. A task begins a turn.
+   * Adds an event that the service accepted but has not listed or streamed yet. Later events come after it. A
+   * task begins a turn.
    */
   assume(event: SessionEvent): void {
     const entry = createEntry({ key: '', event, text: '' }, true, 0, true)

@@ -74,7 +74,7 @@ export function createBudgetError(context: Context, session: string, budget: Mon
   })
 }
 
-/** On its own line, because people copy the command before it up to the end of the line. */
+/** Printed on its own line, because people copy the line with the command as a whole. */
 const orDeny = 'or with --deny'
 
 /** Returns the command that sends the results of tool uses of a type. */

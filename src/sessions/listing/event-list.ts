@@ -55,10 +55,10 @@ export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGener
   listEvents(caller, parts, { order: 'asc' })
 
 /**
- * Lists a session's events page by page, by types, number and order, even if the service ignores the query. A
- * list in the opposite order is read completely before it is yielded. If a page cannot be read, the earlier
- * pages are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the times of the events
- * do not prove the order; `isCut` means that the limit may have left out events.
+ * Lists a session's events page by page. Applies types, limit and order itself, because services may ignore
+ * them. A list in the opposite order is read completely before it is yielded. If a page cannot be read, the
+ * earlier pages are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the times of the
+ * events do not prove the order; `isCut` means that the limit may have left out events.
  */
 export async function* listEvents(
   caller: Caller,
@@ -195,7 +195,7 @@ async function* readPages(
   }
 }
 
-/** Ignores that the service rejects the larger limit. It has then already sent the whole list. */
+/** Returns `undefined` if the service rejects the larger limit. The first page was then the whole list. */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error

@@ -171,7 +171,7 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
 const maxListedStops = 5
 
 /**
- * Explains why the allow rules for a tool do not match. Prefers the first rule of which only a `*` does not
+ * Explains why the allow rules for a tool do not match. Prefers the first rule in which only a `*` does not
  * match. Returns `undefined` if there is no allow rule for the tool.
  */
 export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
@@ -188,7 +188,7 @@ const maxExaminedRules = 20
 
 /**
  * Returns whether a deny or ask rule applies to a field. It also applies to a field that is not text, and to
- * a missing field if its parent is neither an object nor missing.
+ * a missing field whose parent has an unexpected type.
  */
 function appliesToField({ path, matches }: InputField, input: unknown): boolean {
   let inner = input

@@ -40,7 +40,7 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   rest?: string | undefined
 }
 
-/** Steps of a reply that need no fields to be applied. */
+/** Steps of a reply whose lines need no further fields. */
 const steps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**

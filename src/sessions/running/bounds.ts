@@ -30,7 +30,7 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Reads the usage of a run for the report, and enforces its limits. If the session does not become idle by
- * itself at a limit, it is interrupted once. Then the run's deadline is 30 s later.
+ * itself at a limit, it is interrupted once. The run then ends at the latest 30 s after the interrupt.
  */
 export class Bounds {
   readonly #run: SessionRun
@@ -261,7 +261,8 @@ export class Bounds {
         },
       })
       if (is === 'refused') throw failure
-      // If the interrupt may have arrived, it is not posted again. The next idle event shows whether it did.
+      // If the interrupt may have arrived, it is not posted again. The next idle event shows whether it
+      // arrived.
       this.#isInDoubt = is === 'unknown'
       if (this.#isInDoubt) return
       this.#follower.addAccepted(interrupt)
@@ -294,7 +295,7 @@ export class Bounds {
   }
 
   #createRefusedInterruptError(refusal?: CliError): CliError {
-    // The service's reason is not a passed deadline.
+    // A passed deadline is not the service's reason, so it is not printed.
     const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
     return this.#createStoppedError(
       `; the session continues, because the service did not accept the interrupt${because}`,

@@ -86,7 +86,7 @@ export class Replies {
 
   /**
    * Returns a tool use if its whole event is known. If earlier runs decided about a different tool use with
-   * this id, it counts as contradicted, and the reply of those runs does not apply.
+   * this id, the tool use counts as contradicted, and the reply of those runs does not apply.
    */
   read(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.toolUse(id)
@@ -239,7 +239,7 @@ export class Replies {
 
   /**
    * Returns the replies for which the session still waits after a refusal. Another client may have answered
-   * first, and the list may lag, so the list is read up to several times.
+   * first, and the list may lag, so the list is read several times if necessary.
    */
   async #filterOpenAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]

@@ -165,9 +165,9 @@ function isLaterThanKnown(sent: Sending, { idleEvents }: ListEvidence): boolean 
 }
 
 /**
- * Returns whether the last idle event is newer than the reply. It is if it first appeared after the first
- * list. If an earlier run sent the reply, it also is if its time is later by more than clocks may differ, and
- * the request has certainly ended.
+ * Returns whether the last idle event is newer than the reply. One proof is that the event first appeared
+ * after the first list. For a reply of an earlier run, the other proof is the event's time: it must be later
+ * by more than clocks may differ, and the request must have certainly ended.
  */
 function isNewer(
   sent: Sending,

@@ -33,7 +33,7 @@ export interface SessionRun extends SessionAccess {
  * - `wanted`: a limit is exceeded, and nothing new is started. A working session has a moment to become idle by
  *   itself
  * - `posting`: the session is still working. The interrupt is in the audit, and is posted until the service may
- *   have accepted it. If the session becomes idle before, posting ends, and the interrupt is `wanted` again
+ *   have accepted it. If the session becomes idle first, posting ends, and the interrupt is `wanted` again
  * - `sent`: the service may have accepted the interrupt
  */
 export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'

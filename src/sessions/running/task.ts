@@ -29,7 +29,7 @@ export interface AuditedTask {
 /**
  * Data for finding the task in a list. `marks` are fingerprints of the task's events, for a run without the
  * task's words. `alike` is the number of events with these fingerprints before the task was sent, and `last`
- * is the id of the last event before it.
+ * is the id of the last event before the task.
  */
 export const ListSnapshot = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),

@@ -61,7 +61,7 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
       await printReceipt(context, listed, ids)
-      // After an answer to one tool use, other tool uses may still wait.
+      // The note is left out after answers from a prompt, because other tool uses may still wait.
       if (
         context.output.isTerminal &&
         isReady &&
@@ -87,7 +87,7 @@ export async function openFollowerBeforeSending(
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // If no request was made, the service did not cause the failure, so it is not changed.
+    // If no request was made, the service did not cause the failure, so the failure keeps its message.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details

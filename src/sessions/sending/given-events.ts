@@ -121,7 +121,7 @@ function isLineDelimited(text: string): boolean {
 
 const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** Returns the body for events in one JSON text, and its `events`. */
+/** Puts a JSON text into a body with `events`, unless it has that form. Returns the body and its `events`. */
 function toBody(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
