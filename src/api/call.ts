@@ -258,12 +258,12 @@ async function paginate(
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
-  const trail = createPageHistory('the list')
+  const history = createPageHistory('the list')
   const address = settings.values[addressSettings[endpoint.service]]
   let next = { path: endpoint.path, query: parts.query ?? '' }
   let by = 'next_page'
   for (;;) {
-    trail.addMark(`${next.path}?${next.query}`, `${by} repeats`)
+    history.addMark(`${next.path}?${next.query}`, `${by} repeats`)
     const request = { ...parts, query: next.query }
     const page = await caller.call({ ...endpoint, path: next.path }, request, async ({ body }) =>
       readItems(await readBody(body)),
@@ -272,7 +272,7 @@ async function paginate(
     await printer.write()
     const cursor = page.next()
     if (!cursor) return printer.end()
-    trail.addPage(page.texts.length)
+    history.addPage(page.texts.length)
     by = cursor.name === 'page' ? 'next_page' : 'last_id'
     next = resolveNextPage(next, cursor, address)
   }

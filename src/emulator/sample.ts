@@ -7,9 +7,9 @@ const heading = 'JSON Schema:\n'
 
 /** Returns JSON that matches the schema in the last text that has one, or `undefined` if none has. */
 export function createSampleForTexts(texts: readonly string[]): string | undefined {
-  const asking = texts.findLast((text) => text.includes(heading))
-  if (asking === undefined) return undefined
-  const schema = tryParseJson(asking.slice(asking.indexOf(heading) + heading.length))
+  const withSchema = texts.findLast((text) => text.includes(heading))
+  if (withSchema === undefined) return undefined
+  const schema = tryParseJson(withSchema.slice(withSchema.indexOf(heading) + heading.length))
   return isObject(schema) ? createSample(schema) : undefined
 }
 

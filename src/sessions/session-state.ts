@@ -76,7 +76,7 @@ interface Answer {
 }
 
 /** The part of a session's state that depends on the order of the events. */
-class Fold {
+class OrderedState {
   /** Answers by tool use id. */
   readonly answers = new Map<string, Answer>()
   /** Tool uses that the last idle event lists and a client has interrupted since. */
@@ -128,7 +128,7 @@ class Fold {
  */
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
-  #fold = new Fold()
+  #ordered = new OrderedState()
   /** Ids of all stop events, in order. */
   readonly stops = new Set<string>()
   /** parley is replying to the waiting tool uses, so waiting for them does not count as a stop. */
@@ -158,8 +158,8 @@ export class SessionState {
 
   /** Drops everything that depends on the order of the events. The caller adds all events again. */
   restart(): void {
-    for (const [id, permission] of this.#fold.forResult) this.#setForResult(id, permission, false)
-    this.#fold = new Fold()
+    for (const [id, permission] of this.#ordered.forResult) this.#setForResult(id, permission, false)
+    this.#ordered = new OrderedState()
     this.stops.clear()
   }
 
@@ -170,43 +170,43 @@ export class SessionState {
    */
   addReduced(event: SessionEvent, isAssumed = false): boolean {
     const { type } = event
-    const fold = this.#fold
-    fold.isEmpty = false
-    if (fold.status !== 'idle') fold.status = 'working'
+    const ordered = this.#ordered
+    ordered.isEmpty = false
+    if (ordered.status !== 'idle') ordered.status = 'working'
     this.#addWork(event)
     if (isToolUse(event)) this.#open(event)
     const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isAssumed)
     const isForThread = hasEffect && this.#answerThread(getAnsweredId(event))
     // A new turn does not wait for the tool uses of the previous turn.
     if (type === 'user.message' || type === 'user.interrupt')
-      for (const id of fold.open) if (this.#isAbout(event, id)) fold.open.delete(id)
+      for (const id of ordered.open) if (this.#isAbout(event, id)) ordered.open.delete(id)
     if (type === 'user.interrupt') {
       for (const id of this.pending.filter((each) => this.#isAbout(event, each))) {
-        fold.interrupted.add(id)
-        fold.left.delete(id)
+        ordered.interrupted.add(id)
+        ordered.left.delete(id)
       }
-      for (const id of fold.background.interrupt(event)) fold.interrupted.add(id)
+      for (const id of ordered.background.interrupt(event)) ordered.interrupted.add(id)
     }
     if (type === 'user.interrupt' ? isOfMainThread(event) : type.startsWith('user.') && hasEffect)
-      fold.isHalted = type === 'user.interrupt'
-    fold.background.add(event)
+      ordered.isHalted = type === 'user.interrupt'
+    ordered.background.add(event)
     if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
     if (type === 'user.message' || type === 'user.define_outcome') {
-      fold.error = undefined
-      fold.missed = undefined
+      ordered.error = undefined
+      ordered.missed = undefined
     }
-    if (type === 'span.outcome_evaluation_end') fold.missed = readMissedOutcome(event)
+    if (type === 'span.outcome_evaluation_end') ordered.missed = readMissedOutcome(event)
     if (type === 'session.error') {
       const { message, server, isFinal } = readError(event.error)
-      fold.error = message
-      fold.hasFinalError = isFinal && server === undefined
-    } else if (/^(agent|user|session\.status_)/.test(type)) fold.hasFinalError = false
-    if (type === 'session.usage') fold.budget = readBudget(event.budget)
+      ordered.error = message
+      ordered.hasFinalError = isFinal && server === undefined
+    } else if (/^(agent|user|session\.status_)/.test(type)) ordered.hasFinalError = false
+    if (type === 'session.usage') ordered.budget = readBudget(event.budget)
     if (stopsSession(event)) {
       this.#addStop(event)
-      fold.showsIdleEvents ||= this.stop?.kind === 'done' || fold.idle?.type === 'end_turn'
+      ordered.showsIdleEvents ||= this.stop?.kind === 'done' || ordered.idle?.type === 'end_turn'
     } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#stillWaits))
-      fold.status = 'working'
+      ordered.status = 'working'
     return hasEffect
   }
 
@@ -220,9 +220,9 @@ export class SessionState {
 
   /** Records that the session resource reports a stop that no event shows. Applies until the next event. */
   addIdleResource(isTerminated = false): void {
-    const stop_reason = this.#fold.hasFinalError ? { type: 'retries_exhausted' } : undefined
+    const stop_reason = this.#ordered.hasFinalError ? { type: 'retries_exhausted' } : undefined
     this.#addStop({ type: isTerminated ? 'session.status_terminated' : 'session.status_idle', stop_reason })
-    this.#fold.status = 'idle by resource'
+    this.#ordered.status = 'idle by resource'
   }
 
   /**
@@ -230,49 +230,49 @@ export class SessionState {
    * and no work is known to be in progress. Applies until the next event.
    */
   addSilence(): void {
-    const { background, status, working } = this.#fold
+    const { background, status, working } = this.#ordered
     const isStalled = status === 'working' && working.size === 0 && !background.hasWorkingThread
-    if (isStalled) this.#fold.status = 'stalled'
+    if (isStalled) this.#ordered.status = 'stalled'
   }
 
   /** No event was added. */
   get isEmpty(): boolean {
-    return this.#fold.isEmpty
+    return this.#ordered.isEmpty
   }
 
   /** Only the session resource reports the stop, although this service usually sends an idle event. */
   get lacksIdleEvent(): boolean {
-    return this.#fold.status === 'idle by resource' && this.#fold.showsIdleEvents
+    return this.#ordered.status === 'idle by resource' && this.#ordered.showsIdleEvents
   }
 
   /** The session has stopped, with or without waiting tool uses. */
   get isIdle(): boolean {
-    return this.#fold.isIdle
+    return this.#ordered.isIdle
   }
 
   /** The service has sent an idle event at the end of a turn, so it is expected to send one for each turn. */
   get showsIdleEvents(): boolean {
-    return this.#fold.showsIdleEvents
+    return this.#ordered.showsIdleEvents
   }
 
   /** The session may have stopped after an error, without a stop event. */
   get hasFinalError(): boolean {
-    return this.#fold.hasFinalError
+    return this.#ordered.hasFinalError
   }
 
   /** Time of the last stop, if the service reported one. */
   get stoppedAt(): string | undefined {
-    return this.#fold.stoppedAt
+    return this.#ordered.stoppedAt
   }
 
   /** The id of the last stop event. */
   get lastStop(): string | undefined {
-    return this.#fold.lastStop
+    return this.#ordered.lastStop
   }
 
   /** Reason of the current stop; `undefined` while the agent works or has unprocessed input. */
   get stop(): Stop | undefined {
-    const { isIdle, end, error, idle, interrupted, missed, budget, details } = this.#fold
+    const { isIdle, end, error, idle, interrupted, missed, budget, details } = this.#ordered
     if (!isIdle) return this.#stall
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
@@ -295,25 +295,25 @@ export class SessionState {
 
   /** The stop of a running session that only waits for tool uses of child threads. */
   get #stall(): Stop | undefined {
-    const isStalled = this.#fold.status === 'stalled' && !this.#isAttended
+    const isStalled = this.#ordered.status === 'stalled' && !this.#isAttended
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
 
   /** The workflow runs that have not ended. */
   get openRuns(): WorkflowRun[] {
-    return this.#fold.background.openRuns
+    return this.#ordered.background.openRuns
   }
 
   /** The session is idle, but its turn continues: the agent will answer when its workflow runs have ended. */
   get isBetweenRuns(): boolean {
-    const { isIdle, end, idle } = this.#fold
+    const { isIdle, end, idle } = this.#ordered
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
   /** The service's own name for the reason of the stop. */
   get stopReason(): string | undefined {
-    const { isIdle, end, idle } = this.#fold
+    const { isIdle, end, idle } = this.#ordered
     return isIdle ? (end ?? idle?.type) : undefined
   }
 
@@ -322,7 +322,7 @@ export class SessionState {
    * lists. parley answers only these tool uses.
    */
   get pending(): string[] {
-    const { left, background } = this.#fold
+    const { left, background } = this.#ordered
     return [...new Set([...left, ...background.waiting])].filter(
       (id) => this.#findAnsweredReason(id) === undefined,
     )
@@ -330,7 +330,7 @@ export class SessionState {
 
   /** Pending tool uses that only child threads list. They wait even while the main thread works. */
   get pendingInThreads(): string[] {
-    const { listed, background } = this.#fold
+    const { listed, background } = this.#ordered
     return [...background.waiting].filter(
       (id) => !listed.has(id) && this.#findAnsweredReason(id) === undefined,
     )
@@ -341,14 +341,14 @@ export class SessionState {
    * child threads.
    */
   get asked(): string[] {
-    const { isIdle, end, idle } = this.#fold
+    const { isIdle, end, idle } = this.#ordered
     if (!isIdle) return this.pendingInThreads
     return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
   /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for the reply. */
   findClosedReason(id: string): string | undefined {
-    const { end } = this.#fold
+    const { end } = this.#ordered
     if (end !== undefined) return `the session is ${end}`
     const why = this.#findAnsweredReason(id)
     if (why !== undefined || this.#isListed(id)) return why
@@ -368,34 +368,34 @@ export class SessionState {
    * wait.
    */
   get unlisted(): string[] {
-    return [...this.#fold.open].filter((id) => this.#isUnlisted(id))
+    return [...this.#ordered.open].filter((id) => this.#isUnlisted(id))
   }
 
   #isUnlisted(id: string): boolean {
-    const { idle, open, status, background } = this.#fold
+    const { idle, open, status, background } = this.#ordered
     if (!open.has(id)) return false
     if (idle !== undefined && !idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
     return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.thread)
   }
 
-  toolUse(id: string): ToolUse | undefined {
+  getToolUse(id: string): ToolUse | undefined {
     return this.#toolUses.get(id)
   }
 
   /** Returns the tool use that an event answers, if the tool use is known. */
   findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
     const id = getAnsweredId(event)
-    return id === undefined ? undefined : this.toolUse(id)
+    return id === undefined ? undefined : this.getToolUse(id)
   }
 
   getAnswer(id: string): Readonly<Answer> | undefined {
-    return this.#fold.answers.get(id)
+    return this.#ordered.answers.get(id)
   }
 
   /** Updates the work in progress of the main thread. */
   #addWork(event: SessionEvent): void {
     const { type, id } = event
-    const { working } = this.#fold
+    const { working } = this.#ordered
     if (!isOfMainThread(event)) return
     if (stopsSession(event)) working.clear()
     if (type === 'span.model_request_start') working.add(modelRequest)
@@ -417,11 +417,11 @@ export class SessionState {
   }
 
   #findAnsweredReason(id: string): string | undefined {
-    const answer = this.#fold.answers.get(id)
+    const answer = this.#ordered.answers.get(id)
     if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
     if (answer) return 'it has a result'
     if (this.#hasThreadEnded(id)) return 'its thread has ended'
-    return this.#fold.interrupted.has(id) ? 'it was interrupted' : undefined
+    return this.#ordered.interrupted.has(id) ? 'it was interrupted' : undefined
   }
 
   /**
@@ -429,19 +429,19 @@ export class SessionState {
    * belongs to a workflow run, or the main thread still waits for another answer.
    */
   #answerThread(id = ''): boolean {
-    const { background, listed } = this.#fold
+    const { background, listed } = this.#ordered
     const thread = background.answer(id)
     if (!thread || listed.has(id)) return false
     return thread.run !== undefined || this.#hasListedLeft
   }
 
   #hasThreadEnded(id: string): boolean {
-    return this.#fold.background.hasEnded(id, this.#toolUses.get(id)?.thread)
+    return this.#ordered.background.hasEnded(id, this.#toolUses.get(id)?.thread)
   }
 
   /** Returns whether other work of the session can continue while tool uses wait. */
   #hasOtherWork(reason: string | undefined): boolean {
-    const { background, isHalted } = this.#fold
+    const { background, isHalted } = this.#ordered
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
@@ -450,7 +450,7 @@ export class SessionState {
    * runs may then never end.
    */
   #continuesWithoutInput(reason: string | undefined): boolean {
-    const { background, isHalted } = this.#fold
+    const { background, isHalted } = this.#ordered
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
     return isPaused && background.willContinue && !isHalted
   }
@@ -460,13 +460,13 @@ export class SessionState {
    */
   #waitForResults(listed: readonly string[] = []): void {
     // Some services list answered tool uses together with waiting ones. These need no result.
-    if (!listed.every((id) => this.#fold.answers.has(id))) return
+    if (!listed.every((id) => this.#ordered.answers.has(id))) return
     for (const id of listed) this.#waitForResult(id)
   }
 
   /** Records that a client has to send the result of an allowed tool use, unless the result is known. */
   #waitForResult(id: string): void {
-    const { answers, forResult, listed, left } = this.#fold
+    const { answers, forResult, listed, left } = this.#ordered
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
@@ -482,7 +482,7 @@ export class SessionState {
   }
 
   #open({ id, evaluated_permission: permission }: SessionEvent): void {
-    const { answers, open } = this.#fold
+    const { answers, open } = this.#ordered
     if (id !== undefined && permission !== 'allow' && permission !== 'deny' && !answers.has(id)) open.add(id)
   }
 
@@ -491,7 +491,7 @@ export class SessionState {
    * the session waits, or the tool use is not known.
    */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
-    const { answers, forResult, open } = this.#fold
+    const { answers, forResult, open } = this.#ordered
     const isResult = event.type !== 'user.tool_confirmation'
     const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
@@ -511,7 +511,7 @@ export class SessionState {
   }
 
   #isListed(id: string): boolean {
-    const { listed, background } = this.#fold
+    const { listed, background } = this.#ordered
     return background.isWaitingFor(id) || listed.has(id)
   }
 
@@ -520,7 +520,7 @@ export class SessionState {
    * answered only some of the listed tool uses.
    */
   get #stillWaits(): boolean {
-    return !isStuck(this.#fold.idle?.type) && this.#hasListedLeft
+    return !isStuck(this.#ordered.idle?.type) && this.#hasListedLeft
   }
 
   /**
@@ -528,7 +528,7 @@ export class SessionState {
    * long list takes linear time.
    */
   get #hasListedLeft(): boolean {
-    const { left } = this.#fold
+    const { left } = this.#ordered
     for (const id of left) {
       if (this.#findAnsweredReason(id) === undefined) return true
       left.delete(id)
@@ -537,30 +537,30 @@ export class SessionState {
   }
 
   #isWaitedFor(id: string): boolean {
-    const { answers, isIdle } = this.#fold
+    const { answers, isIdle } = this.#ordered
     if (answers.has(id) || this.#hasThreadEnded(id)) return false
     if (!isIdle || !this.#toolUses.has(id)) return true
     return (this.#isListed(id) && this.#findAnsweredReason(id) === undefined) || this.#isUnlisted(id)
   }
 
   #addStop(event: SessionEvent): void {
-    const fold = this.#fold
-    fold.status = 'idle'
-    fold.stoppedAt = event.processed_at ?? undefined
-    fold.lastStop = event.id
+    const ordered = this.#ordered
+    ordered.status = 'idle'
+    ordered.stoppedAt = event.processed_at ?? undefined
+    ordered.lastStop = event.id
     if (event.id !== undefined) this.stops.add(event.id)
     const isIdle = event.type === 'session.status_idle'
-    fold.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
+    ordered.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
-    fold.idle = readStopReason(event)
-    fold.listed = new Set(fold.idle.eventIds)
-    fold.left.clear()
-    for (const id of fold.listed) fold.left.add(id)
-    fold.details = readStopDetails(event)
-    fold.interrupted.clear()
-    fold.background.addIdle()
-    this.#waitForResults(fold.idle.eventIds)
-    if (!isWaiting(fold.idle.type)) fold.open.clear()
+    ordered.idle = readStopReason(event)
+    ordered.listed = new Set(ordered.idle.eventIds)
+    ordered.left.clear()
+    for (const id of ordered.listed) ordered.left.add(id)
+    ordered.details = readStopDetails(event)
+    ordered.interrupted.clear()
+    ordered.background.addIdle()
+    this.#waitForResults(ordered.idle.eventIds)
+    if (!isWaiting(ordered.idle.type)) ordered.open.clear()
   }
 }
 

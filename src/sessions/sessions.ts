@@ -245,7 +245,7 @@ export async function showSession(context: Context, options: BetaOptions, id: st
   for await (const items of listOldestFirst(caller, parts))
     for (const { event, text } of items) state.add(event, text)
   const describe = (toolUse: string) => {
-    const use = state.toolUse(toolUse)
+    const use = state.getToolUse(toolUse)
     return use ? `${toolUse} ${use.name} ${JSON.stringify(use.input ?? {})}` : toolUse
   }
   const unlisted = state.isIdle ? state.unlisted : []

@@ -9,5 +9,5 @@ test('two inputs of an id with a text of 16 million characters can be compared',
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
     state.add(JSON.parse(text), text)
   }
-  expect(state.toolUse('t1')?.isContradicted ?? false).toBe(false)
+  expect(state.getToolUse('t1')?.isContradicted ?? false).toBe(false)
 })

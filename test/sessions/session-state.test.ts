@@ -288,7 +288,7 @@ test('a tool use without an id gets no reply, and a tool use without a name has 
   state.add({ id: 'use1', type: 'agent.tool_use', name: 5, input: {} })
   state.add(toEvent('wait1'))
   expect(state.stop).toEqual(waiting('use1'))
-  expect(state.toolUse('use1')?.name).toBe('')
+  expect(state.getToolUse('use1')?.name).toBe('')
 })
 
 test.each<[string, object, boolean]>([
@@ -304,7 +304,7 @@ test.each<[string, object, boolean]>([
     const state = after('use1')
     state[come]({ ...toEvent('use1'), ...changes })
     if (come === 'add') state.add(toEvent('use1'))
-    expect(state.toolUse('use1')?.isContradicted ?? false).toBe(isContradicted)
+    expect(state.getToolUse('use1')?.isContradicted ?? false).toBe(isContradicted)
   }
 })
 
@@ -315,18 +315,18 @@ test('two tool uses with the same id are compared only up to the end of the inpu
   state.add(event, text(''))
   state.addAgain(event, text('"processed_at":5,'))
   state.addAgain(event)
-  expect(state.toolUse('use1')?.isContradicted ?? false).toBe(false)
+  expect(state.getToolUse('use1')?.isContradicted ?? false).toBe(false)
   state.addAgain(event, '{"input":{"a":1.0}}')
-  expect(state.toolUse('use1')?.isContradicted).toBe(true)
+  expect(state.getToolUse('use1')?.isContradicted).toBe(true)
 })
 
 test('a tool use that is repeated after its decision is not compared', () => {
   const state = after('use1 use2 ran1:use1')
   for (const id of ['use1', 'use2']) state.addAgain({ ...toEvent(id), input: { a: 1 } })
-  expect(['use1', 'use2'].map((id) => state.toolUse(id)?.isContradicted ?? false)).toEqual([false, true])
+  expect(['use1', 'use2'].map((id) => state.getToolUse(id)?.isContradicted ?? false)).toEqual([false, true])
   const empty = after('use1')
   empty.addAgain({ ...toEvent('use1'), input: undefined })
-  expect(empty.toolUse('use1')?.isContradicted ?? false).toBe(false)
+  expect(empty.getToolUse('use1')?.isContradicted ?? false).toBe(false)
 })
 
 const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
@@ -355,13 +355,13 @@ test('the JSON of a tool use is kept until the tool use is decided and executed'
   const state = new SessionState()
   state.add(use, 'text')
   state.add(answer)
-  expect(state.toolUse('t1')?.text).toBe('text')
+  expect(state.getToolUse('t1')?.text).toBe('text')
   state.add({ id: 'r1', type: 'agent.tool_result', tool_use_id: 't1' })
-  expect(state.toolUse('t1')?.text).toBeUndefined()
+  expect(state.getToolUse('t1')?.text).toBeUndefined()
   const denied = new SessionState()
   denied.add(use, 'text')
   denied.add({ ...answer, result: 'deny' })
-  expect(denied.toolUse('t1')?.text).toBeUndefined()
+  expect(denied.getToolUse('t1')?.text).toBeUndefined()
 })
 
 const waits = (id: string, ...ids: string[]) => ({
@@ -402,7 +402,7 @@ test('an allowed tool use that a later idle event lists waits for its result', (
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
   expect(state.asked).toEqual(['t1'])
-  expect(state.toolUse('t1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
+  expect(state.getToolUse('t1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
   state.add({ id: 'r1', type: 'user.tool_result', tool_use_id: 't1' })
   state.add(waits('i3', 't1'))
@@ -467,5 +467,5 @@ test.each([
     const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
     state.add(JSON.parse(text), text)
   }
-  expect(state.toolUse('t1')?.isContradicted ?? false).toBe(isContradicted)
+  expect(state.getToolUse('t1')?.isContradicted ?? false).toBe(isContradicted)
 })

@@ -489,8 +489,8 @@ function describeDenial({ name }: SessionEvent, reason: string): string {
 }
 
 function describeResult({ name }: SessionEvent, result: SessionEvent): string {
-  const said = `“${shorten(readText(result))}”`
+  const quoted = `“${shorten(readText(result))}”`
   return result.is_error === true
-    ? `The emulated agent does without ${name}, which failed: ${said}.`
-    : `The emulated agent read what ${name} gave: ${said}.`
+    ? `The emulated agent does without ${name}, which failed: ${quoted}.`
+    : `The emulated agent read what ${name} gave: ${quoted}.`
 }

@@ -240,7 +240,7 @@ class SessionRecord {
   }
 
   use(id: string): PendingToolUse {
-    return this.state.toolUse(id) ?? { id, type: this.#others.get(id) }
+    return this.state.getToolUse(id) ?? { id, type: this.#others.get(id) }
   }
 
   /**
@@ -275,7 +275,7 @@ class SessionRecord {
   /** Returns whether a tool use still has the tool, server and input of an earlier record. */
   isSame({ id, text = '{}' }: PendingToolUse): boolean {
     this.state.addAgain(SessionEvent.parse(JSON.parse(text)), text)
-    return this.state.toolUse(id)?.isContradicted !== true
+    return this.state.getToolUse(id)?.isContradicted !== true
   }
 }
 

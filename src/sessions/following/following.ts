@@ -93,7 +93,7 @@ export type Effect =
   | { do: 'connect'; because: 'ended' | 'failed' }
   | { do: 'end' }
 
-export interface Advance {
+export interface FollowStep {
   state: FollowState
   effect: Effect
 }
@@ -138,7 +138,7 @@ export function startFollowing(
   seen: SeenEvents,
   followsForever: boolean,
   sent?: readonly SessionEvent[],
-): Advance {
+): FollowStep {
   const tracking = { seen, followsForever, polls: 0 }
   if (!sent) return { state: { ...tracking, is: 'joining', pauses: [] }, effect: readList }
   seen.addSent(sent)
@@ -146,7 +146,7 @@ export function startFollowing(
 }
 
 /** Returns the next state and effect. Changes only the `SeenEvents` of the state. */
-export function stepFollowState(before: FollowState, input: FollowInput, now: number): Advance {
+export function stepFollowState(before: FollowState, input: FollowInput, now: number): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
   switch (input.is) {
@@ -183,7 +183,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
 function takeList(
   before: FollowState,
   { list, isQuiet, status }: Extract<FollowInput, { is: 'list' }>,
-): Advance {
+): FollowStep {
   const { seen } = before
   const fresh = seen.addList(list)
   if (isQuiet && fresh.length === 0) {
@@ -197,7 +197,7 @@ function takeList(
   return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(fresh) }
 }
 
-function takeEvent(state: FollowState, item: EventItem, now: number): Advance {
+function takeEvent(state: FollowState, item: EventItem, now: number): FollowStep {
   const { seen } = state
   if (isPreview(item.event) || !seen.isNew(item)) {
     // An empty batch is emitted, so that a person who decides about the tool use sees at once that it has a
@@ -217,7 +217,7 @@ function takeEvent(state: FollowState, item: EventItem, now: number): Advance {
 }
 
 /** Continues after all events were emitted. */
-function continueFollowing(state: FollowState, now: number): Advance {
+function continueFollowing(state: FollowState, now: number): FollowStep {
   if (state.is !== 'comparing') return listen(state, now)
   const [after, ...waits] = state.waits
   if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
@@ -225,7 +225,7 @@ function continueFollowing(state: FollowState, now: number): Advance {
 }
 
 /** Listens to the stream. During a search for sent events, also reads the list. */
-function listen(before: FollowState, now: number): Advance {
+function listen(before: FollowState, now: number): FollowStep {
   const { settlesAt = now + settleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
   const state = { ...others, settlesAt, polls }

@@ -23,12 +23,12 @@ export async function createWaitingError(
   const { flags, host } = context
   const isLaidOut = host.stderr.isTerminal && !flags.errors
   const { clip } = isLaidOut ? await import('../../io/width.ts') : { clip: String }
-  const forResults = ids.filter((id) => needsResult(state.toolUse(id)))
+  const forResults = ids.filter((id) => needsResult(state.getToolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
-  const unnamed = others.filter((id) => state.toolUse(id)?.name === '')
-  const changed = others.filter((id) => !unnamed.includes(id) && state.toolUse(id)?.isContradicted)
+  const unnamed = others.filter((id) => state.getToolUse(id)?.name === '')
+  const changed = others.filter((id) => !unnamed.includes(id) && state.getToolUse(id)?.isContradicted)
   const named = others.filter((id) => !unnamed.includes(id) && !changed.includes(id))
-  const types = new Set(forResults.map((id) => state.toolUse(id)?.type ?? ''))
+  const types = new Set(forResults.map((id) => state.getToolUse(id)?.type ?? ''))
   const command = formatSessionCommand(context, 'confirm', session)
   const hint =
     state.unlisted.length > 0
@@ -45,7 +45,7 @@ export async function createWaitingError(
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
       : []),
     ...[...types].map((type) => {
-      const same = forResults.filter((id) => state.toolUse(id)?.type === type)
+      const same = forResults.filter((id) => state.getToolUse(id)?.type === type)
       return `give a result with: ${formatResultCommand(context, session, type, same)}`
     }),
   ]
@@ -94,7 +94,7 @@ function formatToolUseIds(ids: string[]): string {
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
 function summarizeToolUse(state: SessionState, id: string): string {
-  const use = state.toolUse(id)
+  const use = state.getToolUse(id)
   if (!use) return formatBriefName(id)
   if (use.isContradicted) return `${formatBriefName(id)}: sent with two different inputs`
   const name = use.name === '' ? '(no name)' : formatBriefName(use.name)

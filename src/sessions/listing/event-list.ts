@@ -165,7 +165,7 @@ async function* readPages(
       async ({ body, headers }) =>
         readEventsPage(decodeBodyText(await readBody(body), headers['content-type'])),
     )
-  const trail = createPageHistory('the list of events')
+  const history = createPageHistory('the list of events')
   /** Source texts of the last page's events, by id, because two pages may contain the same event. */
   let last = new Map<string, string>()
   const takeNew = (items: EventItem[]) => {
@@ -178,7 +178,7 @@ async function* readPages(
   for (let cursor: Cursor | undefined; ; ) {
     const isFirst = cursor === undefined
     const { items, statesNext, next } = await readPage(query, cursor)
-    trail.addMark(items[0]?.event.id, 'its pages repeat')
+    history.addMark(items[0]?.event.id, 'its pages repeat')
     yield takeNew(items)
     cursor = next()
     if (!cursor) {
@@ -190,8 +190,8 @@ async function* readPages(
         `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
       )
     }
-    trail.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
-    trail.addPage(items.length)
+    history.addMark(JSON.stringify(cursor), `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`)
+    history.addPage(items.length)
   }
 }
 

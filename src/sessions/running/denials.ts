@@ -4,10 +4,10 @@ import { isToolUse, stopsSession } from '../../wire/sessions/session-event.ts'
 import type { FollowedTurn } from '../following/followed-turn.ts'
 import type { SessionState } from '../session-state.ts'
 import {
+  type DeniedToolUses,
   describeJudgement,
   findUnapprovedToolUses,
   type Judgement,
-  type NotRun,
   type Rules,
 } from './judgement.ts'
 
@@ -24,7 +24,7 @@ export class Denials {
   /** Descriptions of denied tool uses that ran without a question, by id. */
   readonly #unapproved = new Map<string, string>()
   /** Tool uses that the policy denies and that have not run yet. */
-  readonly #notRun: NotRun = { allowed: new Map(), others: new Map() }
+  readonly #notRun: DeniedToolUses = { allowed: new Map(), others: new Map() }
   /** Tool uses that the policy denies and that ran. */
   #ran: Judgement[] = []
   readonly #rules: Rules

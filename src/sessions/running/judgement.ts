@@ -137,7 +137,7 @@ export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =
   `${formatBriefName(name)} ${inputText.length > maxInputLength ? `${inputText.slice(0, maxInputLength)}…` : inputText} ${id}`
 
 /** Tool uses that a policy denies and that have not run yet, by id. */
-export interface NotRun {
+export interface DeniedToolUses {
   /** The service itself allowed these tool uses. */
   allowed: Map<string, Judgement>
   others: Map<string, Judgement>
@@ -148,7 +148,7 @@ export interface NotRun {
  * them.
  */
 export async function findUnapprovedToolUses(
-  notRun: NotRun,
+  notRun: DeniedToolUses,
   { event, text }: EventItem,
   rules: Rules,
 ): Promise<Judgement[]> {

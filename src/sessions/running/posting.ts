@@ -10,7 +10,7 @@ import type { SessionAccess } from '../session.ts'
 import { maxDeliveryMs } from './replying.ts'
 
 /** Result of posting events, as the audit records it. */
-interface Posted {
+interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
   /** The events that the receipt names. */
   named: readonly SessionEvent[]
@@ -20,7 +20,7 @@ interface Posted {
 
 interface PostOptions {
   /** Writes a line of the audit to the disk. */
-  record(event: 'sent' | Posted['is'], reason?: string): void
+  record(event: 'sent' | PostResult['is'], reason?: string): void
   /**
    * Number of events that a complete receipt names; an empty receipt is complete, too. If omitted, every
    * receipt is complete.
@@ -44,7 +44,7 @@ export async function postOnce(
   { context, caller, parts }: SessionAccess,
   body: Uint8Array,
   { record, count, isSingle = true, accepted, onAccepted }: PostOptions,
-): Promise<Posted> {
+): Promise<PostResult> {
   record('sent')
   let isRecorded = false
   const recordAcceptance = () => {
@@ -53,7 +53,7 @@ export async function postOnce(
     record('accepted')
     isRecorded = true
   }
-  let posted: Posted
+  let posted: PostResult
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
       readReceipt(context, response, { accepted, onAccepted: recordAcceptance }),
@@ -77,7 +77,7 @@ export async function postOnce(
  * Returns the result of a failed call. Without a delivery state, the call failed before its first attempt or
  * between two attempts, so nothing was sent.
  */
-function findResult({ details: { delivery = 'not-sent' } }: CliError): Posted['is'] {
+function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResult['is'] {
   // The receipt may be cut after the service accepted the events.
   if (delivery === 'done') return 'accepted'
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
@@ -86,7 +86,7 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): Posted['i
 /** Pauses between two lists. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
-interface Doubt<T> {
+interface DoubtOptions<T> {
   /** Returns what the list proves about the posted events, or `undefined` if it proves nothing yet. */
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
@@ -100,7 +100,7 @@ interface Doubt<T> {
  */
 export async function resolveDoubt<T>(
   access: SessionAccess,
-  { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: Doubt<T>,
+  { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: DoubtOptions<T>,
 ): Promise<T | undefined> {
   const deadline = access.parts.deadline.narrow(maxMs, `no complete list within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }

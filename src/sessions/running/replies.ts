@@ -74,7 +74,7 @@ export class Replies {
   findNextStep(id: string): ReturnType<typeof getNextStep> {
     const reply = this.#getReply(id)
     // The session accepted the allow and now waits for the result.
-    const isNew = this.#follower.state.toolUse(id)?.wantsResult && !('result' in reply && reply.result)
+    const isNew = this.#follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
     return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : getNextStep(reply)
   }
 
@@ -89,7 +89,7 @@ export class Replies {
    * this id, the tool use counts as contradicted, and the reply of those runs does not apply.
    */
   read(id: string): KnownToolUse | undefined {
-    const toolUse = this.#follower.state.toolUse(id)
+    const toolUse = this.#follower.state.getToolUse(id)
     const use = readToolUse(toolUse)
     if (!toolUse || !use || use.isContradicted || !this.#run.audit.isDifferentToolUse(use)) return use
     toolUse.isContradicted = true
@@ -128,8 +128,8 @@ export class Replies {
     const { state } = this.#follower
     // A command runs only for a tool use with one input, so a ready result belongs to an earlier, single
     // input.
-    const hadOne = !isContradicted || this.#getReply(id).is === 'ready'
-    const isChanged = hadOne && state.toolUse(id)?.isContradicted
+    const hadSingleInput = !isContradicted || this.#getReply(id).is === 'ready'
+    const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
     return (
       state.findClosedReason(id) ?? (isChanged ? 'the service sent it with two different inputs' : undefined)
     )

@@ -51,13 +51,13 @@ export type Reply =
   | { is: 'left' }
   | { is: 'working' }
   | { is: 'ready'; result: ToolResult }
-  | { is: 'posting'; sent: Sending; result?: ToolResult }
+  | { is: 'posting'; sent: SendContext; result?: ToolResult }
   | Doubt
-  | { is: 'settled'; sent: Sending; result?: ToolResult }
+  | { is: 'settled'; sent: SendContext; result?: ToolResult }
 
 export interface Doubt {
   is: 'in-doubt'
-  sent: Sending
+  sent: SendContext
   result?: ToolResult
   /** Ids of idle events that may be older than the reply's arrival. `undefined` before the first list. */
   before?: ReadonlySet<string>
@@ -65,7 +65,7 @@ export interface Doubt {
   askedSince?: number
 }
 
-interface Sending {
+interface SendContext {
   /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
   at: number
   /** Ids of the idle events that were known when the reply was sent. */
@@ -77,7 +77,7 @@ export type ReplyLine =
   | { event: 'decision'; isLeft?: boolean }
   | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
   | { event: 'end'; result: ToolResult }
-  | { event: 'sent'; sent: Sending }
+  | { event: 'sent'; sent: SendContext }
 
 /** Returns the state of a reply after a line of the audit file. */
 export function stepReply(reply: Reply, line: ReplyLine): Reply {
@@ -92,11 +92,11 @@ export function stepReply(reply: Reply, line: ReplyLine): Reply {
       return { is: 'posting', sent: line.sent, result: getResult(reply) }
     case 'accepted':
     case 'answered-elsewhere':
-      return { ...getSending(reply), is: 'settled' }
+      return { ...getSendContext(reply), is: 'settled' }
     case 'refused':
       return allowRepeat(reply)
     case 'unknown':
-      return { ...getSending(reply), is: 'in-doubt' }
+      return { ...getSendContext(reply), is: 'in-doubt' }
   }
 }
 
@@ -108,7 +108,7 @@ export function resumeReply(reply: Reply, idleEvents: ReadonlySet<string>): Repl
   if (reply.is === 'left') return { is: 'deciding' }
   if (reply.is === 'working') return { is: 'ready', result: interruptedResult }
   if (reply.is === 'deciding' || reply.is === 'ready') return reply
-  return { ...getSending(reply), is: 'in-doubt', before: idleEvents }
+  return { ...getSendContext(reply), is: 'in-doubt', before: idleEvents }
 }
 
 /** Facts in a list about a reply in doubt. */
@@ -158,7 +158,7 @@ export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Re
 /**
  * Returns whether the list contains all idle events that were known when the reply was sent, and a later one.
  */
-function isLaterThanKnown(sent: Sending, { idleEvents }: ListEvidence): boolean {
+function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): boolean {
   const last = [...idleEvents].at(-1)
   if (last === undefined || sent.idleEvents.size === 0 || sent.idleEvents.has(last)) return false
   return [...sent.idleEvents].every((rest) => idleEvents.has(rest))
@@ -170,7 +170,7 @@ function isLaterThanKnown(sent: Sending, { idleEvents }: ListEvidence): boolean 
  * by more than clocks may differ, and the request must have certainly ended.
  */
 function isNewer(
-  sent: Sending,
+  sent: SendContext,
   before: ReadonlySet<string>,
   { idleEvents, idleAt }: ListEvidence,
   now: number,
@@ -205,7 +205,7 @@ function getResult(reply: Reply): ToolResult | undefined {
   return 'result' in reply ? reply.result : undefined
 }
 
-function getSending(reply: Reply): { sent: Sending; result?: ToolResult } {
+function getSendContext(reply: Reply): { sent: SendContext; result?: ToolResult } {
   const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, idleEvents: new Set<string>() }
   return { sent, result: getResult(reply) }
 }

@@ -61,7 +61,7 @@ export function addSchemaInstructions(
 ): Uint8Array {
   const text = new TextDecoder().decode(body)
   const { events } = JSON.parse(text) as { events?: unknown }
-  const index = Array.isArray(events) ? events.findLastIndex(takesBlocks) : -1
+  const index = Array.isArray(events) ? events.findLastIndex(hasContentBlocks) : -1
   if (index < 0) {
     messages.note('the agent does not get the schema: the task has no message to add it to')
     return body
@@ -70,7 +70,7 @@ export function addSchemaInstructions(
   return Buffer.from(editJson(text, [createAppending(['events', index, 'content'], block)]))
 }
 
-const takesBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
+const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
 /**

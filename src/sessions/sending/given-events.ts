@@ -26,10 +26,10 @@ interface EventsOfBody {
  * Receives each event while the input is read. Storing all values would take several times the memory of
  * their text.
  */
-export type Visit = (event: unknown) => void
+export type OnEvent = (event: unknown) => void
 
 interface EventsReading {
-  visit?: Visit | undefined
+  visit?: OnEvent | undefined
   /** Hint for a text that is not JSON. */
   hint?: string
 }

@@ -10,7 +10,7 @@ import {
   readsStdin,
   textBlock,
 } from './event-flags.ts'
-import { createEventsReview, type GivenEvents, parseGiven, readGiven, type Visit } from './given-events.ts'
+import { createEventsReview, type GivenEvents, type OnEvent, parseGiven, readGiven } from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -76,7 +76,7 @@ async function readTexts(
   context: Context,
   { input: path }: EventsOptions,
   words: string[],
-  visit: Visit | undefined,
+  visit: OnEvent | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
   const { input } = context
   const flags = givenEventFlags(context)

@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
-  type Advance,
   type Effect,
   type FollowInput,
   type FollowState,
+  type FollowStep,
   startFollowing,
   stepFollowState,
 } from '../../../src/sessions/following/following.ts'
@@ -405,7 +405,7 @@ const toList = (words: string): FollowInput => ({
 })
 
 /** Returns, for example, `current: show say2`. */
-function describeTurn({ state, effect }: Advance): string {
+function describeTurn({ state, effect }: FollowStep): string {
   if (effect.do === 'show')
     return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
   if (effect.do === 'listen') return `${state.is}: listen for ${effect.atMost}`
@@ -541,7 +541,7 @@ describe('sent events in lists', () => {
     list(ledger, 'run0 use1')
     ledger.addList([...toItems('run0'), other])
     ledger.addList([...toItems('run0'), other, toItem('ask1')])
-    expect(ledger.state.toolUse('use1')?.isContradicted).toBe(true)
+    expect(ledger.state.getToolUse('use1')?.isContradicted).toBe(true)
   })
 
   test('a follower counts events without ids that have equal content', () => {

@@ -143,8 +143,8 @@ describe("refresh of a followed session's state", () => {
     ]
     await follower.refresh()
     expect(follower.state.pending).toEqual(['t1', 't3'])
-    expect(follower.state.toolUse('t1')?.isContradicted).toBe(true)
-    expect(follower.state.toolUse('t3')?.name).toBe('bash')
+    expect(follower.state.getToolUse('t1')?.isContradicted).toBe(true)
+    expect(follower.state.getToolUse('t3')?.name).toBe('bash')
     const { value } = await news.next()
     expect(value?.map(({ event }: { event: Event }) => event.id)).toEqual(['r', 't3', 'w2'])
     await clock.wait(1001)

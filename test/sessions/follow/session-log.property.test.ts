@@ -96,7 +96,7 @@ const describeState = (state: SessionState) => ({
   unlisted: state.unlisted,
   lastStop: state.lastStop,
   over: uses.map((id) => state.findClosedReason(id)),
-  needs: uses.map((id) => [state.toolUse(id)?.wantsResult ?? false, state.toolUse(id)?.permission]),
+  needs: uses.map((id) => [state.getToolUse(id)?.wantsResult ?? false, state.getToolUse(id)?.permission]),
   showsIdleEvents: state.showsIdleEvents,
 })
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import {
+  type DeniedToolUses,
   findUnapprovedToolUses,
   type Judgement,
-  type NotRun,
 } from '../../../src/sessions/running/judgement.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 
@@ -31,7 +31,7 @@ const use = (id: string, permission: string) =>
 const createIdle = (ids: string[]) =>
   createItem({ type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } })
 /** Returns the decisions about denied tool uses that ran, in order. */
-async function findEach(denied: NotRun, items: readonly EventItem[]): Promise<Judgement[]> {
+async function findEach(denied: DeniedToolUses, items: readonly EventItem[]): Promise<Judgement[]> {
   const judgements: Judgement[] = []
   for (const item of items) judgements.push(...(await findUnapprovedToolUses(denied, item, rules)))
   return judgements
