@@ -152,7 +152,7 @@ describe.each(['list', 'follow'] as const)(
       expect(strict.code).toBe(4)
       expect(strict.err).toContain('409')
       expect(strict.err).toMatch(
-        /expected user\.tool_confirmation toolu_1 allow, event \d+ of the 13 that were recorded/,
+        /expected user\.tool_confirmation toolu_1 allow, event \d+ of 13 recorded events/,
       )
     })
 

@@ -57,7 +57,7 @@ test('a replay with a stricter policy fails and names the recorded event (needs 
   const ended = await run([...argv, task], { cwd, exchange: play(out) })
   expect(ended.code).toBe(4)
   expect(ended.err).toMatch(
-    /expected user\.tool_confirmation toolu_\w+ allow, event \d+ of the \d+ that were recorded/,
+    /expected user\.tool_confirmation toolu_\w+ allow, event \d+ of \d+ recorded events/,
   )
 })
 

@@ -148,5 +148,5 @@ function describeExpected(record: readonly ListedEvent[], at: number): string {
   if (!event) return 'the record has no further event'
   const { type, tool_use_id: id, custom_tool_use_id: custom, result } = JSON.parse(event.text)
   const words = [type, id ?? custom, result].filter((word) => typeof word === 'string')
-  return `expected ${words.join(' ')}, event ${at + 1} of the ${record.length} that were recorded`
+  return `expected ${words.join(' ')}, event ${at + 1} of ${record.length} recorded events`
 }

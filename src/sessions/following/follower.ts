@@ -298,10 +298,10 @@ export class Follower {
     const { messages } = this.#access.context
     const { deadline } = this.#access.parts
     this.unreadEnd = undefined
-    if (attempt === 0) this.#endLimit = deadline.narrow(maxEndMs, 'no whole list within 30 s')
+    if (attempt === 0) this.#endLimit = deadline.narrow(maxEndMs, 'no complete list within 30 s')
     await deadline.wait(lagWaitsMs[attempt] ?? 0)
     try {
-      await this.#takeList(this.#endLimit.narrow(maxIdleListWaitMs, 'no whole list within 10 s'))
+      await this.#takeList(this.#endLimit.narrow(maxIdleListWaitMs, 'no complete list within 10 s'))
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error

@@ -126,7 +126,7 @@ export class Audit {
       await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
-      messages.note(`another run of ${session} would not wait for this run: ${describeFileError(error)}`)
+      messages.note(`cannot lock ${session}, so a second run would not wait: ${describeFileError(error)}`)
     }
   }
 

@@ -279,7 +279,7 @@ export class Bounds {
       const isShown = this.#follower.turn.isInterrupted
       return this.#createStoppedError(
         this.#isInDoubt && !isShown
-          ? '; an interrupt was sent, and whether it arrived is not known: it may stop the next turn'
+          ? '; an interrupt was sent, but it is not known whether it arrived; it may stop the next turn'
           : '',
       )
     }

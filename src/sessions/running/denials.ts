@@ -87,7 +87,7 @@ export class Denials {
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
     const what = [
       ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
-      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran without a question although denied`] : []),
+      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran although the policy denies them`] : []),
     ]
     return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
       sent: 'yes',

@@ -160,7 +160,7 @@ export class Replies {
     for (const { use } of judgements)
       if (this.#getReply(use.id).is === 'in-doubt')
         this.#run.context.messages.warn(
-          `the answer to ${use.id} was sent, but whether it arrived is not known`,
+          `the answer to ${use.id} was sent, but it is not known whether it arrived`,
         )
   }
 

@@ -121,7 +121,7 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
     agrees(prompter, 'Send the task once more? [y/N]'),
   )
   if (await input.withinDeadline(answer, 'a question was open')) return
-  throw new CliError('stopped', 'the task was not sent once more', {
+  throw new CliError('stopped', 'the task was not sent again', {
     sent: 'no',
     retry: 'later',
     consequence: 'nothing was sent',

@@ -180,7 +180,7 @@ test('the delivery of a reply without a response is unknown after an interrupt, 
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
-  expect(err).toContain('parley: the answer to t1 was sent, but whether it arrived is not known\n')
+  expect(err).toContain('parley: the answer to t1 was sent, but it is not known whether it arrived\n')
   expect(err).not.toContain('not answered here')
   expect(service.lines('a.jsonl').filter(({ toolUse }) => toolUse === 't1')).toMatchObject([
     { event: 'decision' },
@@ -215,7 +215,7 @@ test.each([
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
-  const doubt = 'an interrupt was sent, and whether it arrived is not known: it may stop the next turn'
+  const doubt = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next turn'
   expect(err.includes(doubt), err).toBe(isUnknown)
 })
 

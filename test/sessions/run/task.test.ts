@@ -92,7 +92,7 @@ test.each([
     )
     if (expected === 15)
       expect(err).toContain(
-        'parley: the task was not sent once more\n  nothing was sent\n  to resume:\n  parley events run -s s1\n',
+        'parley: the task was not sent again\n  nothing was sent\n  to resume:\n  parley events run -s s1\n',
       )
   },
 )
