@@ -176,7 +176,7 @@ export class ParleyCommand extends Command {
     if (!this.parent) return [...notes]
     if (group) {
       const first = ['parley', ...this.words, Object.keys(group)[0], '--help'].join(' ')
-      return [`Each command has help of its own, such as '${first}'.`, ...notes]
+      return [`Each command has its own help, such as '${first}'.`, ...notes]
     }
     const { notes: own = [], examples = [] } = this.module ?? {}
     const lines = examples.map((example) => `\n  ${example}`)

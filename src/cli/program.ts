@@ -200,7 +200,7 @@ function replaceLeadingHelp(argv: string[]): string[] {
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv
 }
 
-const noCommand = "no command was given: 'parley --help' lists them; -V prints the version"
+const noCommand = "no command was given: 'parley --help' lists the commands; -V prints the version"
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
 

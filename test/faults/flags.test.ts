@@ -330,11 +330,11 @@ faults('P: @FILE and FIFOs', [
 
 faults('P: hints before anything is sent', [
   ...[
-    ['chat', '-m=foo', '-m takes no =: its value is a word of its own'],
-    ['chat', '-H=Cookie: secretword', '-H takes no =: its value is a word of its own'],
-    ['chat', '-q=true', '-q takes no =: its value is a word of its own'],
+    ['chat', '-m=foo', '-m takes no =: its value is a separate word'],
+    ['chat', '-H=Cookie: secretword', '-H takes no =: its value is a separate word'],
+    ['chat', '-q=true', '-q takes no =: its value is a separate word'],
     ['chat', '--quiet=true', '--quiet takes no value'],
-    ['events send', '-s=sesn_1', '-s takes no =: its value is a word of its own'],
+    ['events send', '-s=sesn_1', '-s takes no =: its value is a separate word'],
   ].map(
     ([command = '', flag = '', message = '']): Row => ({
       code: 2,
@@ -380,7 +380,7 @@ faults('P: hints before anything is sent', [
     ...refused,
     name: 'P60: rejects -v without a command',
     argv: ['-v'],
-    err: ["parley: no command was given: 'parley --help' lists them; -V prints the version\n"],
+    err: ["parley: no command was given: 'parley --help' lists the commands; -V prints the version\n"],
   },
   {
     ...refused,

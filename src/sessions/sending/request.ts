@@ -45,7 +45,7 @@ export async function readEvents(
     for (const text of added) {
       const value: unknown = JSON.parse(text)
       if (Array.isArray(value))
-        throw usageError('--event takes one event: repeat the flag, or give a list by -i FILE or through a pipe')
+        throw usageError('--event takes one event: repeat the flag, or give a list by -i FILE or a pipe')
       review.add(value)
     }
     for (const warning of review.end(given)) context.messages.warn(warning)

@@ -454,7 +454,7 @@ describe('checks of events against the specification', () => {
       ['--event', '[]'],
       undefined,
       2,
-      'repeat the flag, or give a list by -i FILE or through a pipe',
+      'repeat the flag, or give a list by -i FILE or a pipe',
     ],
     ['a detached value with a hyphen', ['--message', '--version'], undefined, 2, "--message='--version'"],
   ])('events send refuses %s, and sends nothing', async (_, argv, stdin, code, said) => {
