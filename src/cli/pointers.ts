@@ -15,7 +15,7 @@ const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
  * Hints for words and flags of other tools and of earlier versions. Each text must be true for every command.
- * Commands in groups, and topics, are found without a row.
+ * Commands in groups, and topics, need no row.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],

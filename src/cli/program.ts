@@ -86,7 +86,7 @@ class Program implements CommandTree {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(rewordMessage(error))
     if (!(error instanceof UnknownWordError)) return error
-    // `help --json` covers commands, not topics, so it suggests no topic.
+    // `help --json` prints commands but no topics, so no topic is suggested.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
     return usageError(describeUnknown(error, isHelp, findFlagValue(this.#argv, '--profile')))
   }

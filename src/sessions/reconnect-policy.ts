@@ -79,8 +79,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure to report after a deadline. The user's deadline stops following. An internal time
-   * limit of parley does not replace the failure of the request.
+   * Returns the failure to report after a deadline. After the user's deadline, the failure is that following
+   * stopped. After an internal time limit of parley, it is the failure of the request.
    */
   whenLate(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? tooLate() : failure
@@ -92,7 +92,10 @@ export class ReconnectPolicy implements RetryRules {
     return wait
   }
 
-  /** Returns whether another attempt may succeed. After a first 401, a command may provide new secrets. */
+  /**
+   * Returns whether another attempt may succeed. After the first 401, it may if a command provides new
+   * secrets.
+   */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses

@@ -250,7 +250,7 @@ export class SessionState {
     return this.#ordered.isIdle
   }
 
-  /** The service has sent an idle event at the end of a turn, so it is expected to send one for each turn. */
+  /** The service has sent an idle event at the end of a turn, so parley expects one for each turn. */
   get showsIdleEvents(): boolean {
     return this.#ordered.showsIdleEvents
   }

@@ -323,8 +323,8 @@ export class SeenEvents {
 export const getKey = ({ event }: EventItem): string => event.id ?? digestContent(event)
 
 /**
- * Returns whether a key is a digest of the content. Events with equal content can only be counted in the
- * whole list.
+ * Returns whether a key is a digest of the content. A part of a list does not show how many events have the
+ * same content.
  */
 const isContentKey = (key: string): boolean => key.startsWith('\0')
 
@@ -362,8 +362,8 @@ class SentEvents {
   /** A list contained one of the sent events, or an event after them. */
   isListed = false
   /**
-   * Key of the first event that the stream delivered after the sent events. A list with this event is new
-   * enough, even if it omits the sent events.
+   * Key of the first event that the stream delivered after the sent events. If a list contains it, the list
+   * is past the sent events, even if it omits them.
    */
   firstAfter: string | undefined
   /** The search has ended, but the sent events may still appear. */

@@ -65,7 +65,7 @@ export const maxInputLength = 100_000
 const unclear =
   'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions'
 
-/** Compiles a rule. An allow matches as little as possible, other rules as much as possible. */
+/** Compiles a rule. Allow rules match as little as possible, other rules as much as possible. */
 export function createRule(text: RuleSource): Rule {
   const { tool, server, fields, decision } = text
   const reach = decision === 'allow' ? 'narrow' : 'any'

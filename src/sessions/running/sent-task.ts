@@ -32,8 +32,8 @@ export async function findSentTask(
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
-      // A task that may not have arrived can only be found or sent by a command with the task's words, so no
-      // resume command is printed.
+      // To find or send a task that may not have arrived, a command must contain the task. The resume command
+      // does not, so it is not printed.
       resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
     })
   }

@@ -27,9 +27,9 @@ export interface AuditedTask {
 }
 
 /**
- * Data for finding the task in a list. `marks` are fingerprints of the task's events, for a run without the
- * task's words. `alike` is the number of events with these fingerprints before the task was sent, and `last`
- * is the id of the last event before the task.
+ * Data for finding the task in a list. `marks` are fingerprints of the task's events, for a command that does
+ * not contain the task. `alike` is the number of events with these fingerprints before the task was sent, and
+ * `last` is the id of the last event before the task.
  */
 export const ListSnapshot = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
@@ -93,7 +93,7 @@ export class TaskCounter {
 /**
  * Returns the ids of an earlier run's task in a list, or `undefined` if the list does not prove that the task
  * arrived. If the list omits client events, any later event proves the arrival of an accepted task. `events`
- * are the task's events if the command has the task's words.
+ * are the task's events if the command contains the task.
  */
 export async function findTask(
   list: AsyncIterable<readonly EventItem[]>,
@@ -111,8 +111,8 @@ export async function findTask(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  // Earlier versions wrote no fingerprints, so without the task's words no event can be recognized as the
-  // task.
+  // Earlier versions wrote no fingerprints. If the command does not contain the task either, no event can be
+  // recognized as the task.
   const isHidden = !counter.showsClients || (!events && !known.marks)
   return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
 }
