@@ -177,7 +177,7 @@ export class SeenEvents {
     const isPlaced = !this.#sent || this.#sent.isListed || this.#sent.isAwaited
     if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
     const streamed = this.#streamedBefore?.splice(0) ?? []
-    // These events are added in the stream's order instead.
+    // The stream's order counts for these events, so they are added as streamed events.
     for (const item of streamed) this.#listedBefore.delete(getKey(item))
     return [...news, ...streamed.flatMap((item) => this.addStreamed(item))]
   }

@@ -75,7 +75,7 @@ const stops =
 
 /**
  * Returns a function that returns the offset of the next stop at or after an offset. The last result is
- * stored, because stars ask for neighbouring offsets.
+ * stored, because neighbouring offsets are often looked up one after another.
  */
 function createStopFinder(text: string): StarEnd {
   const known = { from: 0, to: -1 }

@@ -119,7 +119,7 @@ function explainAfterAcceptance(error: CliError, command: string): CliError {
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  // The receipt itself may be the invalid response.
+  // The invalid response may be the receipt, so the failure keeps its message.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
   return explainUnfollowed(error, { retry: 'look-first', consequence: hint })
 }
