@@ -71,7 +71,7 @@ test('a replay lists the recorded events up to the next one that a client sent (
   const wrong = await send('--interrupt')
   expect(wrong).toMatchObject({ code: 4, out: '' })
   expect(wrong.err).toContain('409')
-  expect(wrong.err).toContain('events[0]: expected user.message, event 1 of the ')
+  expect(wrong.err).toContain('events[0]: expected user.message, event 1 of ')
   expect(await send('hello', '--follow')).toMatchObject({ code: 12 })
   const [first] = linesOf(out)
   const [sent] = linesOf((await run(['events', 'list', '--raw'], world)).out)

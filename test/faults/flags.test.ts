@@ -245,7 +245,7 @@ faults('P: @FILE and FIFOs', [
     ...refused,
     name: 'P55: rejects an @FILE that is not UTF-8 text',
     shell: "printf 'a\\377' > b; parley events send --message @b",
-    err: ['parley: @b: not UTF-8 text: byte 1'],
+    err: ['parley: @b: not UTF-8 text on line 1'],
     files: ['cwd/b'],
   },
   ...[
@@ -386,6 +386,6 @@ faults('P: hints before anything is sent', [
     ...refused,
     name: 'P60: rejects the command `parley events` with flags but no subcommand',
     argv: ['events', '--raw'],
-    err: ["no command was given: 'parley --help' lists them"],
+    err: ["no command was given: 'parley --help' lists the commands"],
   },
 ])
