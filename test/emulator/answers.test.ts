@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createValidator } from '../../src/content/schema/validator.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { createSample } from '../../src/emulator/sample.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -84,17 +85,20 @@ const schemas: [string, object, unknown][] = [
   ],
 ]
 
-test.each(schemas)(
-  'the emulator answers a chat with --schema by matching JSON: %s',
-  async (_, schema, fitting) => {
+test.each(schemas)('the emulator answers a schema with matching JSON: %s', (_, schema, fitting) => {
+  const text = createSample(schema)
+  expect(JSON.parse(text)).toEqual(fitting)
+  expect(createValidator(structuredClone(schema)).validate(JSON.parse(text))).toEqual([])
+})
+
+test.each(['prompt', 'native'])(
+  'the emulator answers a chat with --schema-via %s by matching JSON',
+  async (via) => {
     const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 's.json'), JSON.stringify(schema))
-    for (const via of ['prompt', 'native']) {
-      const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
-      const ended = await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })
-      expect(ended.code).toBe(0)
-      expect(JSON.parse(ended.out)).toEqual(fitting)
-    }
+    writeFileSync(join(cwd, 's.json'), '{"enum":["pass","block"]}')
+    const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
+    const exchange = createEmulator({})
+    expect(await run(argv, { cwd, exchange, timers: realTimers })).toMatchObject({ code: 0, out: '"pass"\n' })
   },
 )
 

@@ -206,7 +206,16 @@ describe('continuation that fails', () => {
         sent: code === 10 ? 'unknown' : 'yes',
         usage: { inputTokens: 10, outputTokens: 20 },
       })
+    },
+  )
 
+  test.each(failures.filter(([what]) => /no answer|a 401|earlier token/.test(what)))(
+    'chat with any output saves the first part of an answer if its continuation %s',
+    async (what, answer, code) => {
+      const first = piece('Half', continued('t1'), used(10, 20))
+      const exchange = () => inTurn(first, answer)
+      const flags = ['--retries', '0']
+      const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
       const written = await runIn(['chat', 'x', '-o', 'out', ...flags], exchange())
       expect([written.code, written.out, written.has('out')]).toEqual([code, '', false])
       expect(written.read('out.part')).toBe(received)
