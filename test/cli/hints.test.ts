@@ -345,3 +345,10 @@ test('the message for an unknown topic lists the topics', async () => {
   expect(await usageError(['help', 'constructor'])).toContain("no topic 'constructor'; topics:")
   expect(await usageError(['help', 'events', 'nonsense'])).not.toContain('topics')
 })
+
+test.each([
+  ['', "'parley config init' prompts for the address and the model, or give -m NAME"],
+  ['https://gateway.test', 'no image model: give -m NAME, set PARLEY_IMAGE_MODEL, or run'],
+])('image without a model names every way to set one, with the address "%s"', async (address, text) => {
+  expect(await usageError(['image', 'x'], { PARLEY_BASE_URL: address })).toContain(text)
+})

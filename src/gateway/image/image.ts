@@ -94,8 +94,10 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
 export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {
   const chosen = model ?? settings.values.imageModel
   if (chosen !== undefined) return chosen
-  const way = `'parley config set${formatProfileFlag(settings)} imageModel NAME'`
-  throw usageError(`no image model: give -m NAME, or set one with ${way}`)
+  const profile = formatProfileFlag(settings)
+  const setup = `'parley config init${profile}' prompts for the address and the model, or `
+  const ways = `give -m NAME, set PARLEY_IMAGE_MODEL, or run 'parley config set${profile} imageModel NAME'`
+  throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
 }
 
 /** Returns the destination of images, or `undefined` if no image is saved. */
