@@ -31,12 +31,25 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--json', "--raw prints the service's JSON, in commands that call a service"],
   ['--jq', '--raw prints JSON for jq, in commands that call a service, as in: --raw | jq .'],
   [
-    '-p, --prompt',
+    '-p, --prompt, --message',
     'the words are the prompt, the message or the task, without a flag, as in: parley chat "Say hello"',
   ],
   ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
   ['--format, --output-format', "--raw prints the service's JSON, chat --schema FILE an answer in JSON"],
-  ['--since', 'events list --limit N prints the newest N events, --order asc the oldest first'],
+  [
+    '--since, --tail, --reverse',
+    'events list --limit N prints the newest N events, --order asc the oldest first',
+  ],
+  ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
+  ['--max-time', '--deadline limits the total time, --timeout the silence of the service'],
+  ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
+  ['--silent', '-q prints only errors and important warnings'],
+  ['--debug, --log-level', '-v prints the heads of requests and responses, times and retries'],
+  ['--proxy', 'HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy'],
+  ['--insecure, --no-verify-ssl', '--cacert FILE adds CA certificates; no flag disables their check'],
+  ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
+  ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
+  ['--out, --outfile', '-o FILE writes the result to a file'],
   ['--max-tokens', '--max-output-tokens N limits the answer to a prompt'],
   [
     '--schema-retries',
@@ -47,7 +60,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     'only chat has this flag; with --last, -o or --schema, a run without an answer exits with 8',
   ],
   [
-    '--yes, --allow, --dangerously-skip-permissions',
+    '--yes, --allow, --approve, --allowed-tools, --dangerously-skip-permissions',
     "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm' confirms waiting tool uses",
   ],
   ['--max-turns', '--deadline, --max-cost and --max-total-tokens limit a run'],
@@ -74,10 +87,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
   ['-s', '--system TEXT instructs the model of chat; -s ID, after the name of a command, names a session'],
   ['-a, --attachment, --attach', '-f FILE adds a file'],
-  ['-d', '-i FILE or stdin gives the whole body, --set PATH=VALUE sets a field of the body'],
+  ['-d, --data', '-i FILE or stdin gives the whole body, --set PATH=VALUE sets a field of the body'],
   ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
   ['--download', 'it was removed: image prints a link, for curl to fetch'],
-  ['--size', '--set PATH=VALUE sets any field of the body that the model accepts'],
+  ['--size, --top-p, --aspect-ratio', '--set PATH=VALUE sets any field of the body that the model accepts'],
 ]
 
 const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]

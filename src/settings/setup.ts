@@ -97,7 +97,7 @@ const explanations = {
     'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask whoever runs it for the address and a key. Without one, press Enter.',
   apiKey: 'Your key.',
   apiKeyCommand: "A shell command that prints the key, such as 'pass show agents'.",
-  agentsAuth: "How the key goes out: x-api-key, or bearer if the service wants 'Authorization: Bearer …'.",
+  agentsAuth: "How the key goes out: x-api-key, or bearer if the service requires 'Authorization: Bearer …'.",
   vendor: "The vendor's name in the service's headers, as in vendor-version and vendor-beta.",
   workspaceId: 'The workspace, such as wrkspc_1, if the key belongs to more than one.',
 }
