@@ -115,11 +115,11 @@ function missing(service: Service, names: SettingName[], resolved: ResolvedSetti
 
 /**
  * Returns a function that repeats a call once if its secret has expired. After a 401, the command of the
- * secret runs again, once for all calls that used the old secret. If a new secret never worked, the command
- * does not run again.
+ * secret runs again, once for all calls that used the old secret. If the secret never worked, the command does
+ * not run again.
  */
 export function createSecretRenewal(forgetSecrets: () => boolean) {
-  let secret = { hasWorked: true }
+  let secret = { hasWorked: false }
 
   return async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
     const used = secret

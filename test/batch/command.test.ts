@@ -464,10 +464,17 @@ describe('secret command of a batch', () => {
   })
 
   test('a batch stops if the service rejects the renewed secret too (needs sh)', async () => {
-    const { runs, ...rest } = world(() => false)
+    const { runs, ...rest } = world((_, count) => count <= 4)
     const ended = await run([...batch, '--concurrency', '4'], rest)
     expect([ended.code, runs()]).toEqual([3, 2])
-    expect(ended.requests.length).toBeLessThanOrEqual(8)
+    expect(ended.requests.length).toBeLessThanOrEqual(12)
+  })
+
+  test('a batch does not renew a secret that never worked (needs sh)', async () => {
+    const { runs, ...rest } = world(() => false)
+    const ended = await run([...batch, '--concurrency', '4'], rest)
+    expect([ended.code, runs()]).toEqual([3, 1])
+    expect(ended.requests.length).toBeLessThanOrEqual(4)
   })
 })
 
