@@ -101,7 +101,7 @@ class OrderedState {
   readonly working = new Set<string>()
   showsIdleEvents = false
   idle: ReturnType<typeof readStopReason> | undefined
-  /** Ids of the tool uses that `idle` lists. */
+  /** Ids of the tool uses in the list of the idle event `idle`. */
   listed: ReadonlySet<string> = new Set()
   /** The ids in `listed` except those whose answer was already found. */
   readonly left = new Set<string>()

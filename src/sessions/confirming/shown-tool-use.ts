@@ -106,10 +106,7 @@ const getTexts = (fields: readonly Field[], wanted: string): string[] =>
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)
 
-/**
- * Splits a JSON line after each escaped `
- * `, so that the lines of a text are on separate rows.
- */
+/** Splits a JSON line after each escaped `\n`, so that the lines of a text are on separate rows. */
 function breakTexts(line: string): string[] {
   const indent = `${/^ */.exec(line)?.[0]}    `
   return line

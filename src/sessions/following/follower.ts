@@ -54,7 +54,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
   }
 }
 
-/** Figures for the progress line. */
+/** Numbers and times for the progress line. */
 interface FollowProgress {
   events: number
   toolUses: number

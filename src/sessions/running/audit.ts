@@ -224,7 +224,7 @@ export class Audit {
     if (isOfTask)
       this.task = stepTask(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
     if (event === 'interrupt') this.interrupt = Date.parse(String(time))
-    // A new task begins another turn, so an earlier interrupt no longer counts.
+    // A new task begins another turn, so an interrupt of the earlier turn no longer matters.
     if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
   }
 

@@ -144,8 +144,8 @@ export interface DeniedToolUses {
 }
 
 /**
- * Adds a denied tool use to `notRun`. If the event shows that some of these have run, removes and returns
- * them.
+ * Adds a denied tool use to `notRun`. If the event shows that tool uses in `notRun` have run, removes and
+ * returns them.
  */
 export async function findUnapprovedToolUses(
   notRun: DeniedToolUses,

@@ -126,8 +126,8 @@ export class Replies {
   /** Returns why the session no longer waits for a tool use, as far as known. */
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
-    // A command runs only for a tool use with one input, so a ready result belongs to an earlier, single
-    // input.
+    // A command runs only while a tool use has one input. If its result is ready, that input was the only
+    // one.
     const hadSingleInput = !isContradicted || this.#getReply(id).is === 'ready'
     const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
     return (
@@ -285,8 +285,8 @@ export class Replies {
         return left().length === 0 || this.#hasNextStep || undefined
       },
     })
-    // A session that works again does not wait for the reply. If it later waits for the reply again, the list
-    // is read again.
+    // A session that works again does not wait for the reply. If the session waits for the reply later, the
+    // list is read again.
     const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
       !seen || seen.unlisted.length > 0 || seen.asked.includes(id)
     const unknown = left().filter(isAsked)

@@ -184,8 +184,8 @@ function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError 
 }
 
 /**
- * Follows the session until it is idle with nothing left to reply to. Returns a failure if the turn ended by
- * an interrupt. Throws a `CliError` if the work was not done for another reason.
+ * Follows the session until it is idle with nothing left to reply to. Returns a failure if an interrupt ended
+ * the turn. Throws a `CliError` if the work was not done for another reason.
  */
 async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined> {
   const { context, audit, resumption, follower, actor, denials, bounds, incidents } = run
