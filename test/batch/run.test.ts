@@ -237,7 +237,7 @@ describe('B13: outage during a batch', () => {
     failureOf(line, 'service', { status: 502, sent: 'yes', retry: 'later' })
   const reset = (line: TestLine) => failureOf(line, 'unknown', { sent: 'unknown', retry: 'later' })
 
-  test.each([8, 4, 16])(
+  test.each([8, 4])(
     'B13: an outage of 30 s with 502s fails no line of a batch, %i at a time',
     async (concurrency) => {
       const {

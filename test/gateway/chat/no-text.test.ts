@@ -25,7 +25,7 @@ async function chat(flags: string[], body: string, world: Parameters<typeof run>
 
 const message2 = (...content: object[]) => message('', { content })
 
-describe.each([
+test.each([
   ['a function call', native(call)],
   ['a function call', message2({ type: 'tool_use', id: 't', name: 'look', input: {} })],
   ['a picture', native(picture)],
@@ -35,7 +35,16 @@ describe.each([
   ['thoughts', message2({ type: 'thinking', thinking: 'hm' })],
   ['code', native({ executableCode: { language: 'PYTHON', code: '1' } })],
   ['something else', native({ anything: { a: 1 } })],
-])('an answer with %s and no text: %s', (what, body) => {
+])('chat saves an answer with only %s and exits with 8: %s', async (what, body) => {
+  const { code, out, err, saved } = await chat([], body)
+  expect({ code, out }).toEqual({ code: 8, out: '' })
+  expect(err).toContain(`the answer has no text, only ${what}; the received data is saved as`)
+  expect(readFileSync(saved[0] as string, 'utf8')).toBe(body)
+})
+
+describe('an answer with a function call and no text', () => {
+  const [what, body] = ['a function call', native(call)]
+
   test.each([
     ['in a pipe', [], {}],
     ['on a terminal', [], { tty: ['stdout' as const, 'stderr' as const] }],
