@@ -130,14 +130,12 @@ function parseMilliseconds(value: string): number {
 /** Maximum size of the unwritten log, in bytes. The reader of stderr may be slow or absent. */
 const maxUnwrittenBytes = 2 ** 20
 
-/** Logs lines on stderr. Lines that do not fit are dropped and counted. */
+/** Logs lines on stderr. Lines that do not fit are dropped. */
 function createLog({ host, flags }: Context): (line: string) => void {
   const stderr = host.stderr.open()
-  let leftOut = 0
   return (line) => {
-    if (flags.quiet) return
-    if (stderr.writableLength > maxUnwrittenBytes) return void leftOut++
-    stderr.write(leftOut > 0 ? `(${leftOut} lines left out)\n${line}\n` : `${line}\n`)
-    leftOut = 0
+    if (!flags.quiet && stderr.writableLength <= maxUnwrittenBytes)
+      stderr.write(`${line}
+`)
   }
 }

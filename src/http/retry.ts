@@ -54,7 +54,7 @@ interface StatusRow {
 }
 
 /** Statuses of a row. `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
-type On = readonly number[] | 'limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
+type On = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
 /** The first row that matches a failure applies. */
 const table: readonly StatusRow[] = [
@@ -67,15 +67,7 @@ const table: readonly StatusRow[] = [
   { on: [402], kind: 'payment', delivery: 'refused', others: 'end' },
   { on: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
   {
-    on: [429],
-    kind: 'rate-limited',
-    delivery: 'refused',
-    isTransient: true,
-    retryable: 'all',
-    others: 'wait',
-  },
-  {
-    on: 'limited 503',
+    on: '429 and limited 503',
     kind: 'rate-limited',
     delivery: 'refused',
     isTransient: true,
@@ -96,7 +88,7 @@ const table: readonly StatusRow[] = [
 
 function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true): boolean {
   if (on === 'broken off') return isCutOff === true
-  if (on === 'limited 503') return status === 503 && hasRetryAfter
+  if (on === '429 and limited 503') return status === 429 || (status === 503 && hasRetryAfter)
   if (on === '3xx and 4xx') return status >= 300 && status < 500
   return on === '5xx' ? status >= 500 : typeof on === 'object' && on.includes(status)
 }

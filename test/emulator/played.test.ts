@@ -159,23 +159,3 @@ test('a replay with threads and workflow runs ends like the recorded session', a
   expect(again.err).toContain('the service refused the tool use')
   expect(again.err).toContain('the MCP server github failed for good')
 })
-
-test('an ended thread of a replay refuses a tool result and ignores a confirmation', async () => {
-  const cwd = folder()
-  const exchange = createEmulator({})
-  const agent = { cwd, exchange, env: { PARLEY_SESSION: 's1' } }
-  await run(['events', 'send', 'thread lose bash {}', '--follow'], agent)
-  const { out } = await run(['events', 'list', '--raw'], agent)
-  const world = { ...agent, exchange: play(out) }
-  await run(['events', 'send', 'hello'], world)
-  const { id } = linesOf(out).find(({ type }) => type === 'agent.tool_use')
-  const result = await run(['events', 'send', '--tool-result', `${id}=x`], world)
-  expect(result).toMatchObject({
-    code: 4,
-    err: expect.stringMatching(/its thread sthr_\w+ has ended/),
-  })
-  expect(await run(['events', 'confirm', id, '--allow'], world)).toMatchObject({ code: 0 })
-  const listed = linesOf((await run(['events', 'list', '--raw'], world)).out)
-  expect(listed.length).toBe(linesOf(out).length + 1)
-  expect(listed.at(-1)).toMatchObject({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
-})

@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
+import { type EmulatedResponse, errorResponse } from '../response.ts'
 import { replies } from './agent.ts'
 import { type ClientEvent, isFromClient, type ListedEvent, Session } from './session.ts'
 
@@ -44,16 +44,6 @@ export class PlayedSession extends Session {
     for (const [index, parameter] of parameters.entries()) {
       const next = findNextClientEvent(record, end)
       const found = findRecorded(record, parameter, next)
-      const thread = found === undefined ? findEndedThread(record.slice(0, end), parameter) : undefined
-      if (thread !== undefined) {
-        if (parameter.type !== 'user.tool_confirmation')
-          return errorResponse(400, `${formatPath(['events', index])}: its thread ${thread} has ended`)
-        // A confirmation for an ended thread is accepted and has no effect.
-        const id = newId('sevt')
-        const event = { id, processed_at: getTime(record[end - 1]), ...parameter }
-        record.splice(end++, 0, { id, type: parameter.type, text: JSON.stringify(event) })
-        continue
-      }
       if (found === undefined) {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
         return errorResponse(409, problem)
@@ -124,18 +114,7 @@ function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): bool
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-/** Returns the thread of the tool use that a reply answers, if that thread has ended. */
-function findEndedThread(events: readonly ListedEvent[], parameter: ClientEvent): string | undefined {
-  const field = replies.get(parameter.type)?.field
-  const id = field && (parameter as ClientEvent & Record<string, unknown>)[field]
-  const use = events.find((event) => event.id === id)
-  const thread = use && JSON.parse(use.text).session_thread_id
-  const isEnd = ({ type, text }: ListedEvent) =>
-    type === 'session.thread_status_terminated' && JSON.parse(text).session_thread_id === thread
-  return typeof thread === 'string' && events.some(isEnd) ? thread : undefined
-}
-
-/** Returns a recorded event with the content of a sent event. */
+/** Returns the recorded event with the sent content. */
 function withContent(event: ListedEvent, sent: ClientEvent): ListedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { buildBody, createInstruction, type Part } from '../../content/body.ts'
+import { buildBody, type Part } from '../../content/body.ts'
 import { withSavedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { asFileError, CliError } from '../../errors.ts'
@@ -82,8 +82,6 @@ export async function openConversation(context: Context, name: string): Promise<
         requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true
-        if (hasOtherInstruction(before.text, system))
-          messages.note(`${name}: --system has replaced its instruction`)
       }
       try {
         await context.endings.during(ending, add)
@@ -115,16 +113,6 @@ function splitModel(text: string): { text: string; model: string | undefined } {
   const isFirstOfMany = index === 0 && fields.length > 1
   const after = isFirstOfMany ? text.indexOf(',', end) + 1 : end
   return { text: text.slice(0, before) + text.slice(after), model: thread.model }
-}
-
-/** Returns true if the text has an instruction other than `system`. */
-function hasOtherInstruction(text: string, system: string | undefined): boolean {
-  const { systemInstruction: earlier } = JSON.parse(text) as { systemInstruction?: unknown }
-  return (
-    system !== undefined &&
-    earlier !== undefined &&
-    JSON.stringify(earlier) !== JSON.stringify(createInstruction(system))
-  )
 }
 
 /** Returns the file to lock and replace. Throws if the file is not writable. */

@@ -21,23 +21,18 @@ function getExtension(mimeType: string): string | undefined {
   return extensions.find((extension) => extension === normalizeExtension(name))
 }
 
-export interface Format {
-  /** Absent if neither the bytes nor the MIME type show a known format. */
-  extension?: string
-  /** The MIME type differs from the bytes. */
-  isMislabelled: boolean
-}
-
-/** Detects the format of an image by its bytes, or else by its MIME type. */
-export async function recognizeFormat(bytes: Uint8Array, mimeType = ''): Promise<Format> {
+/**
+ * Returns the file extension of an image by its bytes, or else by its MIME type. Returns `undefined` if neither
+ * shows a known format.
+ */
+export async function findFormat(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
   const claim = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
-  if (claim === 'image/svg+xml' && isPlain) return { extension: 'svg', isMislabelled: false }
+  if (claim === 'image/svg+xml' && isPlain) return 'svg'
   // A known format of the bytes counts more than the MIME type, so bytes of another kind never get an image
   // extension.
-  const extension = getExtension(found ?? claim)
-  return { extension, isMislabelled: claim !== '' && getExtension(claim) !== extension }
+  return getExtension(found ?? claim)
 }
 
 /** Returns true if the file name has the extension of another format. */

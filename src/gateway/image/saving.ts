@@ -7,7 +7,7 @@ import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import type { Destination } from './destination.ts'
-import { recognizeFormat } from './format.ts'
+import { findFormat } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
@@ -63,7 +63,7 @@ async function saveImage(
 ): Promise<void> {
   const { mimeType } = found
   const bytes = await decode(context, found)
-  const { extension, isMislabelled } = await recognizeFormat(bytes, mimeType).catch((error: unknown) => {
+  const extension = await findFormat(bytes, mimeType).catch((error: unknown) => {
     throw withSavedAnswer(context, asFailure(error), bytes)
   })
   if (count > destination.capacity) throw withSavedAnswer(context, tooMany(count), bytes, extension)
@@ -75,8 +75,6 @@ async function saveImage(
       bytes,
     )
   }
-  if (isMislabelled)
-    context.messages.note(`an image is declared as ${mimeType} but contains ${extension} data`)
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof OutputClosed ? error : withSavedAnswer(context, asFailure(error), bytes, extension)
   })
