@@ -33,25 +33,25 @@ const moment = { attempt: 1, now: 0, random: 0 }
  */
 describe('consequences of a status', () => {
   test.each([
-    [300, 'refused', 'refused', 'no request', 'go on'],
-    [301, 'refused', 'refused', 'no request', 'go on'],
-    [400, 'refused', 'refused', 'no request', 'go on'],
+    [300, 'refused', 'refused', 'no request', 'continue'],
+    [301, 'refused', 'refused', 'no request', 'continue'],
+    [400, 'refused', 'refused', 'no request', 'continue'],
     [401, 'credentials', 'refused', 'no request', 'end'],
     [402, 'payment', 'refused', 'no request', 'end'],
     [403, 'credentials', 'refused', 'no request', 'end'],
-    [404, 'refused', 'refused', 'no request', 'go on'],
+    [404, 'refused', 'refused', 'no request', 'continue'],
     [407, 'credentials', 'refused', 'no request', 'end'],
-    [408, 'service', 'failed', 'a chat', 'go on'],
-    [425, 'service', 'failed', 'a chat', 'go on'],
+    [408, 'service', 'failed', 'a chat', 'continue'],
+    [425, 'service', 'failed', 'a chat', 'continue'],
     [429, 'rate-limited', 'refused', 'any request', 'wait'],
-    [499, 'refused', 'refused', 'no request', 'go on'],
-    [500, 'service', 'failed', 'a chat', 'go on'],
-    [501, 'service', 'failed', 'no request', 'go on'],
-    [502, 'service', 'failed', 'a chat', 'go on'],
-    [503, 'service', 'failed', 'a chat', 'go on'],
-    [504, 'service', 'failed', 'a chat', 'go on'],
-    [529, 'service', 'failed', 'a chat', 'go on'],
-    [599, 'service', 'failed', 'no request', 'go on'],
+    [499, 'refused', 'refused', 'no request', 'continue'],
+    [500, 'service', 'failed', 'a chat', 'continue'],
+    [501, 'service', 'failed', 'no request', 'continue'],
+    [502, 'service', 'failed', 'a chat', 'continue'],
+    [503, 'service', 'failed', 'a chat', 'continue'],
+    [504, 'service', 'failed', 'a chat', 'continue'],
+    [529, 'service', 'failed', 'a chat', 'continue'],
+    [599, 'service', 'failed', 'no request', 'continue'],
   ])(
     'a %i is a failure of kind "%s" with the delivery state "%s"; parley retries %s; a batch must %s',
     (status, kind, state, requests, others) => {
@@ -70,8 +70,8 @@ describe('consequences of a status', () => {
 
   test.each([
     ['not-sent', 'not-sent', 'any request', 'wait'],
-    ['unknown', 'sent', 'a list', 'go on'],
-    ['response', 'sent', 'no request', 'go on'],
+    ['unknown', 'sent', 'a list', 'continue'],
+    ['response', 'sent', 'no request', 'continue'],
     ['credentials', 'not-sent', 'no request', 'end'],
     ['file', 'answered', 'no request', 'end'],
   ] as const)(
@@ -100,13 +100,13 @@ describe('consequences of a status', () => {
   })
 
   test.each<[FailureKind, number, chat: RetryAdvice, event: RetryAdvice, others: string]>([
-    ['rate-limited', 200, 'later', 'look-first', 'go on'],
-    ['rate-limited', 299, 'later', 'look-first', 'go on'],
-    ['service', 200, 'later', 'look-first', 'go on'],
-    ['refused', 200, 'never', 'look-first', 'go on'],
+    ['rate-limited', 200, 'later', 'look-first', 'continue'],
+    ['rate-limited', 299, 'later', 'look-first', 'continue'],
+    ['service', 200, 'later', 'look-first', 'continue'],
+    ['refused', 200, 'never', 'look-first', 'continue'],
     ['credentials', 200, 'never', 'look-first', 'end'],
     ['payment', 200, 'never', 'look-first', 'end'],
-    ['response', 200, 'never', 'look-first', 'go on'],
+    ['response', 200, 'never', 'look-first', 'continue'],
   ])(
     'an error of kind "%s" in a %i is not retried, does not pause a batch, and may hide an accepted event',
     (...row) => {
@@ -124,7 +124,7 @@ describe('consequences of a status', () => {
 
   test('parley neither retries nor waits after a failure that the service calls permanent', () => {
     const error = new CliError('rate-limited', 'x', { status: 429, isPermanent: true })
-    expect(getBatchConsequence(error)).toBe('go on')
+    expect(getBatchConsequence(error)).toBe('continue')
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
     const unreachable = new CliError('not-sent', 'x', { isPermanent: true })
     expect(getBatchConsequence(unreachable)).toBe('wait')
@@ -137,7 +137,7 @@ describe('consequences of a status', () => {
 
   test('a failure without a request does not end a batch and is not retried', () => {
     const error = new CliError('usage', 'x')
-    expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['answered', 'go on'])
+    expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['answered', 'continue'])
     expect(decideRetry({ ...policy, repeat: 'always' }, error, moment)).toBe(error)
   })
 })
