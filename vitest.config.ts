@@ -32,7 +32,7 @@ const withSkipped: Plugin = {
   },
 }
 
-/** Tests that fill memory, take long, or try the whole package: npm run test:all. */
+/** Tests that fill memory, start a terminal or many processes, or try the whole package: npm run test:all. */
 const heavy = 'test/**/*.heavy.test.ts'
 
 /** Tests that npm run test:all runs with more cases (test/harness/property-runs.ts). */

@@ -121,11 +121,7 @@ describe.each([
 test.concurrent.each([
   ['a previewed request', ['chat', 'TITLE', '--dry-run', '-H', 'X-INFO: I', '--set', 'generationConfig.I=1']],
   ['an answer and its footer', ['chat', '--profile', 'demo', '--usage', 'INFORM ME']],
-  ['the name of an image', ['image', '--profile', 'demo', '-m', 'painter', 'ISTANBUL IN WINTER']],
-  ['a table of settings', ['help', 'settings']],
-  ['the help of a command', ['events', 'list', '--help']],
   ['a suggestion for a misspelled flag', ['chat', 'hi', '--FAIL-ON-CIT']],
-  ['a suggestion for a misspelled command', ['IMAGI']],
 ])('the locale does not change %s', async (_, argv) => {
   const ends = await Promise.all(
     ['C', 'tr_TR.UTF-8'].map((locale) => execute(argv, { env: { LC_ALL: locale, LANG: locale } })),

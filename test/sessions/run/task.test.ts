@@ -454,7 +454,7 @@ function dieAt(
 test('Y136: events run killed at any request or audit line sends nothing twice if it is repeated (needs sh)', async () => {
   const ends: string[] = []
   for (let at = 0; ; at++) {
-    const opened = open({ rounds: [[bash('t1'), custom('c1')], [custom('c2')]] })
+    const opened = open({ rounds: [[bash('t1')], [custom('c2')]] })
     const { service, cwd, again, readAudit } = opened
     const first = await again(dieAt(at, opened))
     if (first.code !== 1) {
