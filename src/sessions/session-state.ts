@@ -20,7 +20,7 @@ import {
   startsWork,
   stopsSession,
 } from '../wire/sessions/session-event.ts'
-import { type Money, readBudget } from '../wire/sessions/usage.ts'
+import { type Money, readBudget, readUsage } from '../wire/sessions/usage.ts'
 import { Background, type WorkflowRun } from './background.ts'
 
 /** Reason and details of a session's stop. `why` is the last error message of the turn. */
@@ -30,7 +30,14 @@ type Stop =
    * `ids`: the waiting tool uses that the idle event lists or, if it has no list, all unanswered tool uses.
    */
   | { kind: 'waiting'; ids: string[] }
-  | { kind: 'stuck'; reason: string; category?: string; why?: string; budget?: Money | undefined }
+  | {
+      kind: 'stuck'
+      reason: string
+      category?: string
+      why?: string
+      budget?: Money | undefined
+      cost?: Money | undefined
+    }
   /** The session was terminated or deleted. */
   | { kind: 'ended'; reason: string; why?: string }
 
@@ -108,6 +115,8 @@ class OrderedState {
   details: ReturnType<typeof readStopDetails> = {}
   /** The session's own cost limit, as last reported. */
   budget: Money | undefined
+  /** The session's cost, as last reported. */
+  cost: Money | undefined
   end: string | undefined
   error: string | undefined
   /** The service has given up after the last error, and no later event shows that it works again. */
@@ -201,7 +210,10 @@ export class SessionState {
       ordered.error = message
       ordered.hasFinalError = isFinal && server === undefined
     } else if (/^(agent|user|session\.status_)/.test(type)) ordered.hasFinalError = false
-    if (type === 'session.usage') ordered.budget = readBudget(event.budget)
+    if (type === 'session.usage') {
+      ordered.budget = readBudget(event.budget)
+      ordered.cost = readUsage(event.usage)?.cost
+    }
     if (stopsSession(event)) {
       this.#addStop(event)
       ordered.showsIdleEvents ||= this.stop?.kind === 'done' || ordered.idle?.type === 'end_turn'
@@ -272,7 +284,7 @@ export class SessionState {
 
   /** Reason of the current stop; `undefined` while the agent works or has unprocessed input. */
   get stop(): Stop | undefined {
-    const { isIdle, end, error, idle, interrupted, missed, budget, details } = this.#ordered
+    const { isIdle, end, error, idle, interrupted, missed, budget, cost, details } = this.#ordered
     if (!isIdle) return this.#stall
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
@@ -288,7 +300,7 @@ export class SessionState {
     if (this.#continuesWithoutInput(type)) return undefined
     if (type === undefined || type === 'end_turn')
       return missed ?? { kind: 'done', reason: type ?? 'no reason given' }
-    if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget }
+    if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget, cost }
     const { category, explanation } = details
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
   }

@@ -46,6 +46,12 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSession,
   },
   readSession: { ...reading, path: '/v1/sessions/{session}' },
+  /** The budget commands that parley prints call this endpoint. */
+  updateSession: {
+    ...posting,
+    path: '/v1/sessions/{session}',
+    request: async () => (await import('./sessions/session-requests.ts')).UpdateSession,
+  },
   listSessions: { ...reading, path: '/v1/sessions' },
   sendEvents: {
     ...posting,

@@ -95,6 +95,7 @@ export class AgentSession extends Session {
   override accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined {
     const refusal = this.#findMismatch(parameters)
     if (refusal) return refusal
+    const wasOverBudget = this.#isOverBudget
     // Spreads the fields, because assigning a field named `__proto__` would set the prototype.
     this.#stored.fields = { ...this.#stored.fields, ...fields }
     this.#stored.updated = new Date().toISOString()
@@ -104,6 +105,7 @@ export class AgentSession extends Session {
       this.#receive(this.#add(parameter.type, { ...parameter, ...outcome }))
     }
     if (this.#isBusy) this.#schedule(() => this.#react())
+    else if (wasOverBudget && !this.#isOverBudget) this.#schedule(() => this.#reactInTurn([]))
     return undefined
   }
 

@@ -60,6 +60,10 @@ export class Sessions {
     })
   }
 
+  update(id: string, fields: object): Promise<EmulatedResponse> {
+    return this.#change(id, (session) => session.accept([], fields) ?? jsonResponse(session.describe()))
+  }
+
   describe(id: string): EmulatedResponse {
     return this.#withSession(id, (session) => jsonResponse(session.describe()))
   }

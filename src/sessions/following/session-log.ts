@@ -251,7 +251,7 @@ function reduce(event: SessionEvent): SessionEvent {
     const { workflow_run_id, name, stop_reason } = event
     return { id, type, session_thread_id, workflow_run_id, name, stop_reason }
   }
-  if (type === 'session.usage') return { type, budget: event.budget }
+  if (type === 'session.usage') return { type, budget: event.budget, usage: event.usage }
   if (isToolUse(event))
     return { id, type, session_thread_id, evaluated_permission: event.evaluated_permission }
   if (isAnswerType(type)) {

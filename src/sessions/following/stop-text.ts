@@ -61,9 +61,16 @@ export async function createWaitingError(
  * Creates the failure for a session that has used up its own budget. It lists the commands that raise or
  * remove the budget.
  */
-export function createBudgetError(context: Context, session: string, budget: Money | undefined): CliError {
+export function createBudgetError(
+  context: Context,
+  session: string,
+  { budget, cost }: { budget?: Money | undefined; cost?: Money | undefined },
+): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
-  const more = budget && { ...budget, amount: budget.amount * 2n }
+  // The cost may have exceeded the budget, and a session stops again at a budget below its cost.
+  const isOver = budget && cost?.currency === budget.currency && cost.amount > budget.amount
+  const used = isOver ? cost : budget
+  const more = used && used.amount > 0n ? { ...used, amount: used.amount * 2n } : undefined
   const hints = [
     ...(more ? [`to raise it to ${formatMoney(more)}: ${formatBudgetCommand(context, session, more)}`] : []),
     `to remove it: ${formatBudgetCommand(context, session)}`,

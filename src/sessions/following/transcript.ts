@@ -95,7 +95,7 @@ export async function followAndPrint(
   if (stop?.kind === 'waiting') throw await createWaitingError(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    throw createBudgetError(context, session, stop.budget).with({ resume: resume && [...resume()] })
+    throw createBudgetError(context, session, stop).with({ resume: resume && [...resume()] })
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',

@@ -94,7 +94,9 @@ export class Bounds {
     const runs = this.#follower.state.openRuns
     if (runs.length === 0) return
     const { cost } = this.#budget.session
-    const command = cost ? `: ${formatBudgetCommand(context, parts.params.session, cost)}` : ''
+    const command = cost
+      ? `; to pause them until you raise it: ${formatBudgetCommand(context, parts.params.session, cost)}`
+      : ''
     const names = runs.slice(0, maxNamedRuns).map(describeRun)
     const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
     context.messages.warn(

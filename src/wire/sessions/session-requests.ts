@@ -12,6 +12,9 @@ const Money = z.looseObject({
 
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
 
+/** The body that changes a session (src/wire/README.md: public clients, 9). */
+export const UpdateSession = z.looseObject({ budget: z.nullish(SessionBudget) })
+
 /** Maximum number of events with which a session can be created. */
 const maxInitialEvents = 50
 

@@ -808,6 +808,18 @@ describe('session that has used up its own budget', () => {
     expect(err).toContain('parley events run -s s --no-stdin')
   })
 
+  test.each([
+    ['its cost', '6', '187', '374'],
+    ['nothing if both are 0', '0', '0', undefined],
+  ])('the command that raises a budget below the cost doubles %s', async (_, amount, cost, more) => {
+    const max_list_cost = { amount, currency: 'USD' }
+    const usage = { list_cost: { amount: cost, currency: 'USD' } }
+    const used = { type: 'session.usage', usage, budget: { type: 'limit', max_list_cost } }
+    const { code, err } = await ran({ work: [soFar, used, reached] }, [])
+    expect(code).toBe(13)
+    expect(/raise.*"amount":"(\d+)"/.exec(err)?.[1]).toBe(more)
+  })
+
   test('events run and follow exit with 13 if the service does not send the amount of the used-up budget', async () => {
     const { code, err } = await ran({ work: [soFar, reached] }, [])
     expect(code).toBe(13)
