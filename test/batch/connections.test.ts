@@ -71,8 +71,8 @@ test('a batch reuses connections and never opens more than its concurrency', asy
     code,
     server,
     most: maxOpen,
-  } = await ask(60, 5, (socket, request) => socket.write(answerTo(request)))
-  expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 60, [1]])
+  } = await ask(20, 5, (socket, request) => socket.write(answerTo(request)))
+  expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 20, [1]])
   expect(server.connections).toBe(5)
   expect(maxOpen).toBeLessThanOrEqual(5)
 })
@@ -106,15 +106,15 @@ describe('servers that close idle connections', () => {
   // Without resets: a reset may hit the next request, so the connection is not idle.
   for (const [name, script] of Object.entries(manners).slice(0, 3))
     test(`a batch sends each line once if the server ${name}`, async () => {
-      const { code, err, server, most: maxOpen } = await ask(60, 4, script)
-      expect([code, server.requests.length, timesAsked(server)], err).toEqual([0, 60, [1]])
+      const { code, err, server, most: maxOpen } = await ask(24, 4, script)
+      expect([code, server.requests.length, timesAsked(server)], err).toEqual([0, 24, [1]])
       expect(maxOpen).toBeLessThanOrEqual(4 + 4)
     })
 
   test('a batch sends nothing twice if idle connections are reset', async () => {
-    const { lines, server } = await ask(60, 4, manners['resets each connection'] as Script)
+    const { lines, server } = await ask(24, 4, manners['resets each connection'] as Script)
     expect(timesAsked(server)).toEqual([1])
-    expect(lines).toHaveLength(60)
+    expect(lines).toHaveLength(24)
     expect(lines.filter(({ ok }) => !ok).every(({ error }) => error?.kind === 'unknown')).toBe(true)
   })
 
@@ -142,13 +142,13 @@ describe('servers that close idle connections', () => {
 
 test('a line fails without a retry if its reused connection is reset during the request', async () => {
   const isHit = (request: string) => /p \d*[37] /.test(request)
-  const { code, lines, server } = await ask(100, 8, (socket, request) => {
+  const { code, lines, server } = await ask(30, 8, (socket, request) => {
     if (isHit(request)) socket.resetAndDestroy()
     else socket.write(answerTo(request))
   })
-  expect([code, server.requests.length, timesAsked(server)]).toEqual([10, 100, [1]])
+  expect([code, server.requests.length, timesAsked(server)]).toEqual([10, 30, [1]])
   expect(lines.filter(({ ok }) => !ok).map(({ error }) => [error?.kind, error?.sent])).toEqual(
-    Array(20).fill(['unknown', 'unknown']),
+    Array(6).fill(['unknown', 'unknown']),
   )
 })
 
@@ -165,13 +165,13 @@ test('a batch reuses connections over TLS (needs openssl)', async () => {
   const tls = makeCertificate('IP:127.0.0.1')
   const world = { env: { PARLEY_CACERT: tls.path } }
   const { code, err, server } = await ask(
-    50,
+    12,
     4,
     (socket, request) => socket.write(answerTo(request)),
     { tls },
     world,
   )
-  expect([code, server.requests.length, server.connections], err).toEqual([0, 50, 4])
+  expect([code, server.requests.length, server.connections], err).toEqual([0, 12, 4])
 })
 
 test('a batch reuses connections through a proxy (needs openssl)', async () => {
@@ -196,22 +196,22 @@ test('a batch reuses connections through a proxy (needs openssl)', async () => {
     HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
   }
   const { code, err, server } = await ask(
-    50,
+    12,
     4,
     (socket, request) => socket.write(answerTo(request)),
     { tls },
     { env },
     (url) => url.replace('127.0.0.1', 'gateway.test'),
   )
-  expect([code, server.requests.length, tunnels], err).toEqual([0, 50, 4])
+  expect([code, server.requests.length, tunnels], err).toEqual([0, 12, 4])
 })
 
-test('a batch of 200 requests, 16 at a time, leaves no connection open', async () => {
+test('a batch of 64 requests, 16 at a time, leaves no connection open', async () => {
   const warnings: Error[] = []
   const listen = (warning: Error) => warnings.push(warning)
   process.on('warning', listen)
   const seen = new Set<Socket>()
-  const { code, server } = await ask(200, 16, (socket, request) => {
+  const { code, server } = await ask(64, 16, (socket, request) => {
     seen.add(socket)
     socket.write(answerTo(request))
   })

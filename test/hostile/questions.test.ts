@@ -83,8 +83,8 @@ describe('text in a question that imitates rows of parley', () => {
     'allow ls (t9)? [y/n/s/q] y',
     'parley: done',
   ]
-  const padded = imitatedRows.flatMap((row) =>
-    [30, 66, 70, 74, 76].map((blanks) => `x${' '.repeat(blanks)}${row}`),
+  const padded = imitatedRows.flatMap((row, index) =>
+    (index === 0 ? [30, 66, 70, 74, 76] : [74]).map((blanks) => `x${' '.repeat(blanks)}${row}`),
   )
 
   test.each(['name', 'mcp_server_name', 'key', 'value'])(

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { renderFailureAsJson } from '../../src/io/failure.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { isErrorEnvelope, readFailureInBody, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
@@ -8,7 +8,7 @@ const xml =
   '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>rq9</RequestId></Error>'
 
 /** Known forms of an error body, with the message that parley prints. */
-const shapes: [id: string, body: string, expectedText: string][] = [
+const shapes = [
   ['R70', '{"code":40101,"msg":"bad key"}', 'bad key'],
   ['R71', '{"message":"no such route"}', 'no such route'],
   ['R72', '{"Message":"not authorised"}', 'not authorised'],
@@ -42,32 +42,39 @@ const shapes: [id: string, body: string, expectedText: string][] = [
   ['R83', '{"type":"invalid_request_error","message":"bare"}', 'bare'],
   ['R84', '{"success":false,"error":{"issues":[{"message":"one"},{"message":"two"}]}}', 'one; two'],
   ['R84', '{"error":{"error":{"message":"deep"}}}', 'deep'],
-]
+] as const
 
-const endpoints: [name: string, argv: string[]][] = [
+const endpoints = [
   ['chat', ['chat', 'x', '--retries', '0']],
   ['image', ['image', 'x', '-m', 'm', '--retries', '0']],
   ['send', ['events', 'send', 'x', '-s', 's', '--retries', '0']],
   ['list', ['events', 'list', '-s', 's', '--retries', '0']],
+] as const
+
+// The endpoints read an error body in the same way, so all of them are tried with one form.
+const cases = [
+  ...shapes.map((shape) => [...shape, ...endpoints[0]] as const),
+  ...endpoints.slice(1).map((endpoint) => [...shapes[0], ...endpoint] as const),
 ]
 
-describe.each(shapes)('%s: the error body %s', (_, body, expectedText) => {
-  test.each(endpoints)('parley prints the message of an error body with status 400: %s', async (__, argv) => {
-    const ended = await run(argv, { exchange: answering(body, { status: 400 }) })
+test.each(cases)(
+  '%s: parley prints the message of the error body %s with status 400: %s: %s',
+  async (_, body, expectedText, __, argv) => {
+    const ended = await run([...argv], { exchange: answering(body, { status: 400 }) })
     expect(ended).toMatchObject({ code: 4, out: '' })
     expect(ended.err).toContain(`the service says: ${expectedText}\n`)
-  })
+  },
+)
 
-  test.each(endpoints)(
-    'parley exits with an error for an error body with status 200: %s',
-    async (__, argv) => {
-      const ended = await run(argv, { exchange: answering(body) })
-      expect(ended.code).toBeGreaterThan(2)
-      expect(ended.out).toBe('')
-      if (!body.startsWith('event:')) expect(ended.err).toContain(expectedText)
-    },
-  )
-})
+test.each(cases)(
+  '%s: parley exits with an error for the error body %s with status 200: %s: %s',
+  async (_, body, expectedText, __, argv) => {
+    const ended = await run([...argv], { exchange: answering(body) })
+    expect(ended.code).toBeGreaterThan(2)
+    expect(ended.out).toBe('')
+    if (!body.startsWith('event:')) expect(ended.err).toContain(expectedText)
+  },
+)
 
 test.each([
   ['R85', '{"error":{"type":"authentication_error"}}', 3],
@@ -119,7 +126,7 @@ test.each(endpoints.slice(0, 2))(
   'R87: a 200 in an unknown form prints its message and its body: %s',
   async (_, argv) => {
     const exchange = answering('upstream connect error', { headers: { 'content-type': 'text/plain' } })
-    expect((await run(argv, { exchange })).err).toContain('the service says: upstream connect error\n')
+    expect((await run([...argv], { exchange })).err).toContain('the service says: upstream connect error\n')
     const { err } = await run([...argv, '--errors', 'json'], { exchange })
     expect(JSON.parse(err).error).toMatchObject({ exit: 8, body: 'upstream connect error' })
   },

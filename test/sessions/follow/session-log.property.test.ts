@@ -165,7 +165,7 @@ test('the state of a session follows from the received events in the order of th
       expect(describeState(seen.state)).toEqual(describeState(fold(inOrder)))
     })
   })
-  fc.assert(property, scaleRuns(5_000))
+  fc.assert(property, scaleRuns(2000))
 })
 
 test('the state of a session follows from its whole history once the list has caught up', () => {
@@ -179,5 +179,5 @@ test('the state of a session follows from its whole history once the list has ca
     if (!isReplied) expect(describeState(seen.state)).toEqual(describeState(fold(history)))
     expect([...seen.state.stops]).toEqual([...fold(history).stops])
   })
-  fc.assert(property, scaleRuns(5_000))
+  fc.assert(property, scaleRuns(2000))
 })
