@@ -36,8 +36,8 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
   if (schemaName !== undefined && name === undefined && other)
     throw usageError(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
-    /** stdout gets only the answer or, if the answer goes to a file, nothing. */
-    isAlone: isLast || (schemaName !== undefined && !other),
+    /** stdout gets only the answer or, with --last and -o FILE, nothing. */
+    isAlone: isLast || (schemaName !== undefined && name === undefined),
     ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openAnswerFile(context, name),

@@ -355,12 +355,16 @@ describe('events run --schema', () => {
     expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
     expect(raw.out).toContain('"type":"session.status_idle"')
     const file = await runAll(['do it', '--schema', 's.json', '-o', 'a.json'], { rounds: [[says('{}')]] })
-    expect([file.code, file.out, file.read('a.json'), file.read('a.json.part')]).toEqual([
-      8,
-      '',
-      undefined,
-      '{}',
-    ])
+    expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
+  })
+
+  test.each([
+    ['prints the transcript', [], expect.stringMatching(/^before\n.*\tend_turn\n$/ms)],
+    ['prints nothing with --last', ['--last'], ''],
+  ])('--schema -o FILE %s', async (_, flags, transcript) => {
+    const rounds = [[says('before'), says(fits)]]
+    const ended = await runAll(['do it', '--schema', 's.json', '-o', 'a.json', ...flags], { rounds })
+    expect([ended.code, ended.out, ended.read('a.json')]).toEqual([0, transcript, '{"verdict": 1.0}\n'])
   })
 
   test('Y154: --schema without a task checks the last answer, and sends nothing', async () => {
