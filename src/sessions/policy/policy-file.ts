@@ -48,7 +48,12 @@ type RuleForm = z.infer<ReturnType<typeof RuleForm>>
 const PolicyFile = z.lazily(() =>
   z.strictObject({
     rules: z.array(RuleForm()),
-    default: z.optional(z.strictObject({ decision: z.enum(decisions), reason: z.optional(DenyMessage()) })),
+    default: z.optional(
+      z.strictObject(
+        { decision: z.enum(decisions), reason: z.optional(DenyMessage()) },
+        { error: ({ code }) => (code === 'invalid_type' ? 'must be like {"decision":"deny"}' : undefined) },
+      ),
+    ),
   }),
 )
 

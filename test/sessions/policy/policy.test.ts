@@ -424,6 +424,7 @@ test.each([
     `{"rules":[],"default":{"decision":"deny","reason":"${'x'.repeat(10_001)}"}}`,
     'default.reason: must be at most 10000 characters long',
   ],
+  ['a default that is a text', '{"rules":[],"default":"deny"}', 'default: must be like {"decision":"deny"}'],
   [
     'a default without a decision',
     '{"rules":[],"default":{"reason":"x"}}',
