@@ -120,9 +120,8 @@ export default defineConfig({
           include: [faults],
           exclude: [heavy],
           isolate: false,
-          // Rows mostly wait, so running many at once costs little. Each worker loads the program.
+          // Rows mostly wait, so running many at once costs little.
           maxConcurrency: 15,
-          maxWorkers: availableParallelism(),
           // A FIFO without a writer blocks one of the four threads of the default pool.
           env: { UV_THREADPOOL_SIZE: '32' },
         },
