@@ -216,6 +216,6 @@ const fileErrorTexts: Record<string, string> = {
   EDQUOT: 'the quota of the disk is used up',
   EFBIG: 'it would be larger than a file may be (ulimit -f says how large that is)',
   ENAMETOOLONG: 'the name is too long',
-  EPIPE: 'nothing reads it any more',
+  EPIPE: 'its reader has closed it',
   EMFILE: 'too many files and connections are open (ulimit -n says how many may be)',
 }

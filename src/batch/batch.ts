@@ -156,10 +156,10 @@ function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedRe
   const isAll = tally.ok + tally.failed === tally.elsewhere
   const way =
     results !== undefined
-      ? `append the saved results to ${results}, then the same command with --resume`
+      ? `append the saved results to ${results}, then run the same command with --resume`
       : isAll
         ? `the same command with --results ${part.name} --resume`
-        : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
+        : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
   return withSavedPart(asFailure(stop), part).with({
     ...(part.name === undefined ? {} : { consequence: `to resume: ${way}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),

@@ -42,7 +42,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   // A run as root must change nothing in another user's home, nor in a folder to which a link there leads.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(ancestor), statSync(ancestor)].every(isOwn))
-    throw new Error('the folder around it belongs to another user')
+    throw new Error('its parent folder belongs to another user')
   // The option `recursive` is not used, because Node would retry forever in places such as /proc.
   for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)

@@ -151,7 +151,7 @@ function openExisting(path: string): number | undefined {
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    if (statIfExists(path)) throw unusableProfileFile(path, 'it is a symbolic link to nothing')
+    if (statIfExists(path)) throw unusableProfileFile(path, 'it is a broken symbolic link')
     return undefined
   }
 }

@@ -19,7 +19,7 @@ export function parseTypedValue(name: SettingName, typed: string): TypedValue {
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
   const suggestion = removeAddedPath(name, parsed.data)
   if (suggestion === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }
-  return { problem: 'must end before the path of a call, which parley adds', suggestion }
+  return { problem: 'must not contain the path of a request, which parley adds', suggestion }
 }
 
 /** Start of the paths that parley adds to an address. */

@@ -818,7 +818,7 @@ describe('the end of a batch', () => {
     const advice =
       taken === 0
         ? `the same command with --results ${path} --resume`
-        : 'put the saved results before the printed ones in a FILE, then the same command with --results FILE --resume'
+        : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
     expect(statSync(path).mode & 0o777).toBe(ownerOnly)
     const saved = parse(readFileSync(path, 'utf8'))
     expect(saved.length).toBe(requests.length - taken)
@@ -917,7 +917,7 @@ describe('the end of a batch', () => {
     expect(code).toBe(11)
     expect(err).toContain('parley: r.ndjson: it was removed while')
     expect(err).toContain(
-      '  to resume: append the saved results to r.ndjson, then the same command with --resume\n',
+      '  to resume: append the saved results to r.ndjson, then run the same command with --resume\n',
     )
     expect(parse(readFileSync(savedIn(err), 'utf8'))).toMatchObject([{ index: 2, text: 'two' }])
   })

@@ -67,7 +67,7 @@ faultsOnce('F: answer files', [
     code: 0,
     out: okText,
     reqs: 1,
-    err: ['pipe: nothing reads it any more; the received data is saved as '],
+    err: ['pipe: its reader has closed it; the received data is saved as '],
   },
   {
     name: 'F22: rejects one file for -o and --thread',

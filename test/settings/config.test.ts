@@ -34,7 +34,7 @@ describe('values that cannot work', () => {
       const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
       const asked = await run(['config', 'init'], { env, typed })
       expect(asked.err).toContain(
-        '  baseUrl must end before the path of a call, which parley adds\n  baseUrl [https://a.test/x]: ',
+        '  baseUrl must not contain the path of a request, which parley adds\n  baseUrl [https://a.test/x]: ',
       )
       expect(file().profiles.default.baseUrl).toBe(saved)
     },
@@ -69,7 +69,7 @@ describe('values that cannot work', () => {
       const ended = await run(['config', 'set', name, typed], { env })
       expect(ended).toMatchObject({ code: 2, out: '' })
       expect(ended.err).toBe(
-        `parley: ${name} ${typed}: must end before the path of a call, which parley adds: ${base}\n`,
+        `parley: ${name} ${typed}: must not contain the path of a request, which parley adds: ${base}\n`,
       )
     },
   )
