@@ -4,7 +4,7 @@ import { chooseModel } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
-import { agrees, type Prompter } from './io/question.ts'
+import { askYesNo, type Prompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { createSessionRequestParts } from './sessions/session.ts'
 import {
@@ -141,5 +141,5 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
 
 /** Offers to check the profile. */
 export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
-  if (await agrees(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
+  if (await askYesNo(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
 }

@@ -22,7 +22,7 @@ import { EarlierResults, openResults, type ResultReader } from './results-file.t
 import { type BatchOutcome, BatchRun } from './run.ts'
 
 /** Functions that turn the lines of a batch into requests. */
-export interface LineWork extends ResultReader {
+export interface LineHandlers extends ResultReader {
   prepare: PrepareLine
   /** Prints the request on one line. */
   preview(call: LineCall): Promise<void>
@@ -35,7 +35,7 @@ const defaultConcurrency = 8
 export async function runBatch(
   outer: Context,
   options: BatchOptions,
-  readWork: (context: Context, settings: ResolvedSettings) => Promise<LineWork>,
+  readWork: (context: Context, settings: ResolvedSettings) => Promise<LineHandlers>,
 ): Promise<void> {
   const context = withStatusLine(outer)
   const settings = await readSettings(context)
@@ -57,7 +57,7 @@ const noStdout = () =>
 
 interface Batch {
   options: BatchOptions
-  work: LineWork
+  work: LineHandlers
   source: BatchSource
 }
 

@@ -50,7 +50,7 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   // next line.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
   if (canStart(gate, now)) return { do: 'start', line }
-  const isFull = gate.inFlight >= gate.slots || gate.outage?.isTried
+  const isFull = gate.inFlight >= gate.slots || gate.outage?.isTesting
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
@@ -112,7 +112,7 @@ interface Outage {
   /** Number of lines that tested the service. */
   readonly trials: number
   /** A line is testing the service. */
-  readonly isTried: boolean
+  readonly isTesting: boolean
 }
 
 /** A failed request. */
@@ -146,13 +146,13 @@ export const createGate = (concurrency: number): Gate => ({
 })
 
 export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number): boolean =>
-  inFlight < slots && now >= pause.until && !outage?.isTried
+  inFlight < slots && now >= pause.until && !outage?.isTesting
 
 /** Counts a started request. */
 export const startLine = (gate: Gate): Gate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
-  outage: gate.outage && { ...gate.outage, trials: gate.outage.trials + 1, isTried: true },
+  outage: gate.outage && { ...gate.outage, trials: gate.outage.trials + 1, isTesting: true },
 })
 
 /** Counts a finished request. */
@@ -243,7 +243,7 @@ export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRe
   return {
     ...gate,
     consecutiveFailures: [],
-    outage: { trials, isTried: false },
+    outage: { trials, isTesting: false },
     ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(trialBackoff, trials)), failedPauses.pauses),
   }
 }

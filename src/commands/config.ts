@@ -279,9 +279,9 @@ async function confirmDeletion({ input, host, messages, cleanups }: Context, nam
     throw usageError(
       `config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete '${name}'`,
     )
-  const { agrees, withPrompter } = await import('../io/question.ts')
+  const { askYesNo, withPrompter } = await import('../io/question.ts')
   return withPrompter({ ...host, cleanups }, (prompter) =>
-    agrees(prompter, `Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N]`),
+    askYesNo(prompter, `Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N]`),
   )
 }
 

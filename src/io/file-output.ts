@@ -32,7 +32,7 @@ export interface FileOutput extends Output {
   /** Removes the temporary file. Does not throw. */
   discard(): void
   /** Text of a note that names the complete file. */
-  readonly described: string | undefined
+  readonly savedNote: string | undefined
 }
 
 interface FileOutputOptions {
@@ -65,7 +65,7 @@ export async function openFileOutput(
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),
-    described: isDirect ? undefined : `the answer is in ${name}`,
+    savedNote: isDirect ? undefined : `the answer is in ${name}`,
   }
 }
 

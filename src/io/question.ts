@@ -59,7 +59,7 @@ export function withPrompter<T>(
 }
 
 /** Returns whether the answer is yes. Enter means `byDefault`. The end of the input means no. */
-export async function agrees(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
+export async function askYesNo(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'
     throw error

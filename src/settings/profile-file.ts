@@ -122,7 +122,7 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
 }
 
 /** Permissions of everybody but the owner. */
-export const forOthers = 0o077
+export const othersPermissions = 0o077
 
 /**
  * Reads a file of secrets, and warns if others have access to it. Returns `undefined` if the file does not
@@ -137,7 +137,7 @@ function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Arr
       throw unusableProfileFile(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
     const isOthers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
     if (isOthers) throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
-    if (uid !== undefined && (stat.mode & forOthers) !== 0)
+    if (uid !== undefined && (stat.mode & othersPermissions) !== 0)
       warn(`${path}: others have access to it; 'chmod 600' removes the access`)
     return readFileSync(file)
   } finally {

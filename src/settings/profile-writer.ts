@@ -8,7 +8,7 @@ import { lock } from '../io/lock.ts'
 import {
   findLink,
   findWritablePlace,
-  forOthers,
+  othersPermissions,
   type ProfileFile,
   permissionAdvice,
   readProfiles,
@@ -114,7 +114,7 @@ function prepareProtected(path: string, info: ProcessInfo): void {
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
   const stat = statIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
-  if ((stat.mode & forOthers) !== 0) chmodSync(folder, 0o700)
+  if ((stat.mode & othersPermissions) !== 0) chmodSync(folder, 0o700)
 }
 
 /**

@@ -147,7 +147,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     })
     .finally(() => printing?.close())
   if (fileName !== undefined) addFile(context.summary, fileName)
-  if (file?.described) context.messages.note(file.described)
+  if (file?.savedNote) context.messages.note(file.savedNote)
 }
 
 const loadAnswerFile = () => import('../../content/answer-file.ts')

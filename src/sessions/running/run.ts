@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { savePart, withSavedPart } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
-import { agrees, withPrompter } from '../../io/question.ts'
+import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -118,7 +118,7 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
   const { input, host, cleanups } = context
   context.messages.warn(repetition)
   const answer = withPrompter({ ...host, cleanups }, (prompter) =>
-    agrees(prompter, 'Send the task once more? [y/N]'),
+    askYesNo(prompter, 'Send the task once more? [y/N]'),
   )
   if (await input.withinDeadline(answer, 'a question was open')) return
   throw new CliError('stopped', 'the task was not sent again', {

@@ -128,7 +128,7 @@ export async function deliverAnswer(
   await printer.end()
   await file?.commit()
   if (name !== undefined) addFile(summary, name)
-  if (file?.described) messages.note(file.described)
+  if (file?.savedNote) messages.note(file.savedNote)
 }
 
 /**
