@@ -141,6 +141,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
 /** Result of a command that has a last step after its output and the report are written. */
 export interface CommandEnd {
   failure?: CliError | undefined
-  /** Synchronous. Skipped if the report could not be written. */
+  /** Runs synchronously, unless the report could not be written. */
   lastStep?: (() => void) | undefined
 }

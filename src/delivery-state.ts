@@ -55,9 +55,9 @@ export interface DeliveryOutcome {
   isRepeatable: boolean
   /** The request may have been carried out, so a repetition may be carried out or billed again. */
   mayDuplicate: boolean
-  /** Printed if the run is interrupted in this state. */
+  /** Text that parley prints if the run is interrupted in this state. */
   interrupted?: string
-  /** Printed if the call fails in this state. */
+  /** Text that parley prints if the call fails in this state. */
   failed?: string
 }
 

@@ -16,8 +16,8 @@ import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } fr
  */
 export interface Ending {
   /**
-   * The work may change something in a service. Requests that only read then do not count for the outcome of
-   * the run.
+   * The work may change data of a service. Then requests that only read do not count for the outcome of the
+   * run.
    */
   isChange?: boolean
   /** Saves received data at an interrupt, before `words` is called. */
@@ -47,7 +47,7 @@ export class Endings {
   /** Reasons of earlier calls against running the same command again. */
   readonly #objections = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ActiveSet<Call>()
-  /** Not reset after the work, because a signal may arrive while `main` reports the end. */
+  /** Keeps its value after the work, because a signal may arrive while `main` reports the end. */
   #isChange = false
   #sentBefore: Sent = 'no'
   /** A call that ended may have been carried out. */

@@ -10,7 +10,7 @@ export const loadMarkdown = () => import('../io/markdown/printer.ts')
 interface Layout {
   /** Lays out Markdown; otherwise the text stays unchanged. */
   isMarkdown: boolean
-  /** Shown while a block is incomplete. */
+  /** Spinner that is shown while a block is incomplete. */
   waiting?: PendingSpinner
 }
 

@@ -105,8 +105,8 @@ const waitingNoteDelayMs = 2000
 const maxCountedStepMs = 500
 
 /**
- * Waits until a file can be locked. Throws a `CliError` if the lock does not become free. Also throws one if
- * the lock's name belongs to anything but an empty regular file, which stays untouched.
+ * Waits until a file can be locked. Throws a `CliError` if the lock does not become free, or if the lock's
+ * name belongs to another file. Only an empty regular file is a lock; any other file stays untouched.
  */
 export async function lock(target: string, options: LockOptions): Promise<Lock> {
   const { name = target, maxWaitMs, kind, consequence, retry, onWait } = options

@@ -30,7 +30,10 @@ const posting = { service: 'agents', method: 'POST', repeat: 'not-taken' } as co
 export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
-  /** Not in the specification. Its status shows whether the gateway refuses the token. */
+  /**
+   * The specification has no such endpoint. The status of the answer shows whether the gateway refuses the
+   * token.
+   */
   readModel: {
     service: 'gateway',
     method: 'GET',

@@ -403,7 +403,7 @@ export function createSessionService(script: SessionScript) {
     /** Writes a file into the command's folder: text or JSON. */
     write: (name: string, value: unknown) =>
       writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value)),
-    /** Reads a file of JSON lines from that folder. */
+    /** Reads a file of JSON lines from the command's folder. */
     lines: (name: string): Record<string, unknown>[] =>
       readFileSync(join(getFolder(), name), 'utf8')
         .split('\n')

@@ -21,7 +21,7 @@ export interface MarkdownOptions {
   /** The terminal's current width, or Infinity in a pipe. */
   columns(): number
   isColoured: boolean
-  /** Shown while a block is incomplete. */
+  /** Spinner that is shown while a block is incomplete. */
   waiting?: PendingSpinner | undefined
 }
 

@@ -14,7 +14,7 @@ export function findSyntaxError(
   }
 }
 
-/** Creates a syntax error whose `cause` is its offset. */
+/** Creates a syntax error that has the offset of the problem as its `cause`. */
 const createSyntaxError = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
 const closings = new Map([
