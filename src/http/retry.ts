@@ -118,7 +118,7 @@ function findRow({ kind, details }: CliError): StatusRow {
 
 /** Returns whether the same command may be run again after a failed call. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
-  // For example an unknown host or an untrusted certificate.
+  // The cause is, for example, an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
   // The service answered, and only a local file failed.
