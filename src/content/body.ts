@@ -60,7 +60,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
 }
 
 /** Returns an instruction to the model in the form of the body. */
-export const createInstruction = (text: string) => ({ parts: [{ text }] })
+const createInstruction = (text: string) => ({ parts: [{ text }] })
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)
