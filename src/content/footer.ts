@@ -54,8 +54,7 @@ export function describeCut({
 }: Pick<AnswerEnd, 'summary'> & { isAssumed?: boolean }): string | undefined {
   const { stopReason, stopMessage } = summary
   const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
-  // The service's own explanation takes precedence.
-  const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : explain(stopReason)
+  const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
   const cuts = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
     ...(isAssumed ? [assumed] : []),
@@ -74,24 +73,6 @@ export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
       printed.add(defect)
     }
   }
-}
-
-/** Explanations of finish reasons whose names are unclear. */
-const explanations = new Map([
-  ['MALFORMED_FUNCTION_CALL', 'the model wrote a function call that cannot be read'],
-  ['MALFORMED_RESPONSE', 'the model wrote an answer that the service cannot read'],
-  ['UNEXPECTED_TOOL_CALL', 'the model called a tool that the request does not declare'],
-  ['TOO_MANY_TOOL_CALLS', 'the model called too many tools in a row'],
-  ['LANGUAGE', 'the service does not support the language'],
-  ['IMAGE_RECITATION', 'the image is too similar to an existing one'],
-  ['IMAGE_OTHER', 'the service gives no reason'],
-  ['MODEL_ARMOR', 'a filter blocked the prompt'],
-  ['JAILBREAK', 'the prompt was blocked as an attempt to evade the safety rules'],
-])
-
-function explain(reason = ''): string {
-  const explanation = explanations.get(reason)
-  return explanation === undefined ? '' : ` (${explanation})`
 }
 
 const describeStop = (reason: string): string =>

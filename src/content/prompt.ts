@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import type { FileKinds, Input } from '../io/input.ts'
-import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { GivenBody, Part } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
@@ -62,7 +61,7 @@ export async function readNamedInputs(
 
 /** Reads all inputs of a prompt: the named inputs, and stdin. Throws a usage error. */
 export async function readInputs(
-  { input, messages }: Pick<Context, 'input' | 'messages'>,
+  { input }: Pick<Context, 'input'>,
   options: InputOptions,
   words: string[],
 ): Promise<PromptInputs> {
@@ -74,10 +73,6 @@ export async function readInputs(
   ]
   if (prompt !== undefined) {
     const piped = await input.readPipedAddition('the prompt', fileKinds)
-    if (looksLikeBody(piped))
-      messages.note(
-        `stdin looks like a request body; it is sent as text${named.given ? '' : '. -i - sends it as the body'}`,
-      )
     return { ...named, turn: toTurn(prompt, piped), text: prompt }
   }
   if (named.given) {
@@ -88,14 +83,6 @@ export async function readInputs(
   if (!/^\s*\{/.test(text)) return { ...named, turn: toTurn(text), text }
   const hint = "to send text, give it as words, or '-' for stdin"
   return { ...named, given: { text, name: 'stdin', hint }, turn: files, text: '' }
-}
-
-/** Fields that are typical of request bodies. */
-const bodyFields = ['contents', 'generationConfig', 'systemInstruction', 'safetySettings']
-
-function looksLikeBody(text: string): boolean {
-  const value = /^\s*\{/.test(text) ? tryParseJson(text) : undefined
-  return isObject(value) && bodyFields.some((field) => Object.hasOwn(value, field))
 }
 
 const fileKinds: FileKinds = {

@@ -28,10 +28,9 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   const promptText = texts.at(-1)?.trim() ?? ''
   const prompt = promptText.replace(/\s+/g, ' ')
   const quoted = shorten(prompt)
-  const isBrief = quoted === prompt && !promptText.includes('\n')
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
   const said = quoted === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quoted}”.`
-  const prose = isBrief ? `${greeting} ${said} ${notice}` : formatLongAnswer({ quoted, model, inputTokens })
+  const prose = `${greeting} ${said} ${notice}`
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = fixed ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
@@ -68,27 +67,6 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
 }
 
 const maxParts = 64
-
-/** Creates an answer in Markdown, as models do for long prompts. */
-const formatLongAnswer = (answer: {
-  quoted: string
-  model: string
-  inputTokens: number
-}): string => `# ${greeting}
-
-You said: “${answer.quoted}”. Here is **what an answer may look like**:
-
-- ${notice}
-- A longer prompt gets Markdown, as this is.
-
-| of your prompt | value |
-|---|---|
-| model | ${answer.model} |
-| tokens | ${answer.inputTokens} |
-
-\`\`\`sh
-parley chat --profile demo 'One short line gets one short line'
-\`\`\``
 
 /** Creates the documented response of the chat endpoint. */
 export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {

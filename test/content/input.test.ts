@@ -23,21 +23,6 @@ describe('source of the prompt', () => {
     expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
   })
 
-  test.each([
-    ['chat', ['chat', 'hello']],
-    ['image', ['image', '-m', 'pictures', 'a fox', '--dry-run']],
-  ])('%s notes that it sends a piped request body as text, and names -i -', async (_, argv) => {
-    for (const stdin of ['{"generationConfig":{"temperature":0}}', ' {"contents":[]}\n']) {
-      const ended = await run([...argv, '--dry-run'], { stdin })
-      expect(JSON.parse(ended.out).body.contents[0].parts.at(-1)).toEqual({ text: stdin })
-      expect(ended.err).toBe(
-        'parley: stdin looks like a request body; it is sent as text. -i - sends it as the body\n',
-      )
-    }
-    for (const stdin of ['{"name":"fox"}', '{"contents":', '["contents"]'])
-      expect((await run([...argv, '--dry-run'], { stdin })).err).toBe('')
-  })
-
   test('chat replaces the word - by the text on stdin', async () => {
     const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
     expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])

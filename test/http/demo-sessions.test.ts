@@ -107,15 +107,3 @@ test('chat in the demo creates no file', async () => {
   expect(piped.out).toContain('“Say hello”')
   expect(readdirSync(join(home, 'cache'))).toEqual([])
 })
-
-test('the emulator answers prompts of two lines and long prompts in Markdown', async () => {
-  const prompts = ['Explain this:\nwhy', `Explain ${'this and '.repeat(20)}that`]
-  await Promise.all(
-    prompts.map(async (prompt) => {
-      const { out } = await parley(['chat', prompt])
-      for (const mark of [/^# /m, /^- /m, /^\| /m, /^```sh$/m, /\*\*.*\*\*/]) expect(out).toMatch(mark)
-      const shown = await parley(['chat', prompt], { tty: ['stdout'] })
-      expect(shown.out).not.toMatch(/^```|\*\*/m)
-    }),
-  )
-})

@@ -174,12 +174,7 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
     8,
     'neither text nor a new token; the answer was stopped: SAFETY',
   ],
-  [
-    'is blocked',
-    '{"promptFeedback":{"blockReason":"JAILBREAK"}}',
-    8,
-    'stopped: JAILBREAK (the prompt was blocked as an attempt to evade the safety rules)',
-  ],
+  ['is blocked', '{"promptFeedback":{"blockReason":"JAILBREAK"}}', 8, 'the answer was stopped: JAILBREAK'],
   [
     'has only thoughts',
     '{"candidates":[{"content":{"parts":[{"thought":true,"text":"hm"}]},"finishReason":"CONTINUATION"}]}',
