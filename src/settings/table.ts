@@ -19,7 +19,7 @@ export const settings = {
   accessToken: { type: 'secret', about: "the gateway's bearer token" },
   accessTokenCommand: {
     type: 'text',
-    about: 'a shell command that prints the bearer token as its first line; limited by --timeout and 60 s',
+    about: 'a shell command that prints the bearer token on its first line, within --timeout and 60 s',
     printsSecret: 'accessToken',
   },
   agentsUrl: { type: 'address', about: "the session service's address" },
@@ -27,7 +27,7 @@ export const settings = {
   apiKeyCommand: {
     type: 'text',
     about:
-      "a shell command that prints the session service's key as its first line; limited by --timeout and 60 s",
+      "a shell command that prints the session service's key on its first line, within --timeout and 60 s",
     printsSecret: 'apiKey',
   },
   agentsAuth: {
@@ -45,7 +45,7 @@ export const settings = {
   },
   betas: {
     type: 'betaList',
-    about: "the session service's betas, separated by commas",
+    about: "the session service's beta features, separated by commas",
     default: ['managed-agents-2026-04-01'],
   },
   chatModel: { type: 'model', about: 'the model for chat', commandFlag: '-m' },
@@ -69,7 +69,7 @@ export const settings = {
   },
   failOnCut: {
     type: 'toggle',
-    about: 'fail (exit 8) if an answer was cut or stopped',
+    about: 'exit with 8 if an answer was cut off or stopped',
     default: false,
     commandFlag: '--fail-on-cut',
   },
@@ -86,7 +86,7 @@ export const settings = {
   },
   deadline: { type: 'seconds', about: 'longest total time, retries included; 0 is no limit', default: 0 },
   connectTimeout: { type: 'seconds', about: 'longest wait for a connection', default: 10 },
-  retries: { type: 'count', about: 'extra attempts', default: 2 },
+  retries: { type: 'count', about: 'how often a failed request is repeated', default: 2 },
   cacert: { type: 'text', about: "a file of CA certificates in PEM, in addition to the system's" },
   allowHttp: {
     type: 'toggle',
