@@ -38,8 +38,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // The terminal has printed ^C into the current line, so the message begins with a line break.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // A resume command comes last, so that a person can copy it.
-    const states = [catchMessage(() => report.writeSync({ exit, isSignal: true })), consequence]
-    const words = ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
+    const describe = (...states: (string | undefined)[]) =>
+      ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
+    const signal = { message: describe(consequence), kept }
+    const problem = catchMessage(() => report.writeSync({ exit, signal }))
+    const words = describe(problem, consequence)
     if (isJson) return describeSignal(exit, words, kept)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })

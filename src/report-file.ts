@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
 import type { Endings } from './endings.ts'
-import { asFileError, CliError, exitCodes, usageError } from './errors.ts'
+import { asFileError, CliError, exitCodes, type SavedFiles, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { formatMessage } from './io/failure.ts'
 import { absolutePath } from './io/paths.ts'
@@ -14,8 +14,8 @@ import { isObject, tryParseJson } from './wire/json/parse.ts'
 /** The end of a run. */
 export interface RunEnd {
   exit: number
-  /** A signal ended the run. */
-  isSignal?: boolean
+  /** The end of a run by a signal. */
+  signal?: { message: string; kept: SavedFiles }
   failure?: CliError
 }
 
@@ -92,7 +92,7 @@ const usageFields = [
 function describeRun(
   summary: Summary,
   endings: Endings,
-  { exit, isSignal, failure }: RunEnd,
+  { exit, signal, failure }: RunEnd,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
@@ -104,10 +104,10 @@ function describeRun(
     version,
     command: command ?? null,
     exit,
-    kind: isSignal ? 'signal' : (failure?.kind ?? kindOf(exit)),
-    retry: isSignal ? endings.retry : failure ? retry : null,
+    kind: signal ? 'signal' : (failure?.kind ?? kindOf(exit)),
+    retry: signal ? endings.retry : failure ? retry : null,
     deadline,
-    message: failure ? formatMessage(failure) : null,
+    message: signal ? oneLine(signal.message, 2000) : failure ? formatMessage(failure) : null,
     status: failure?.details.status ?? null,
     sent,
     id: shown(id),
@@ -118,13 +118,13 @@ function describeRun(
     attempts,
     requestId: shown(requestId),
     session: shown(session),
-    files: files ? [...files, ...[failure?.details.kept ?? []].flat()] : null,
+    files: files ? [...files, ...[(signal ?? failure?.details)?.kept ?? []].flat()] : null,
     cost: formatCost(run),
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
     sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
     warnings: countWarnings(warnings),
-    resume: (isSignal ? endings.getResumeCommand() : failure?.details.resume) ?? null,
+    resume: (signal ? endings.getResumeCommand() : failure?.details.resume) ?? null,
     ...counts?.(),
   }
 }

@@ -11,6 +11,7 @@ import { Secrets } from '../src/secrets.ts'
 import { addFile, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
+import type { Exchange } from '../src/wire/exchange.ts'
 import { execute, start } from './harness/process.ts'
 import { answering, createFastClock, message, run, temporaryFolder } from './harness/run.ts'
 import { envFor, serve } from './harness/server.ts'
@@ -365,6 +366,31 @@ test('--report names the signal that ended the run (needs signals)', async () =>
   expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
 })
 
+test.each([
+  ['a stream', ['--stream'], 'data: {"candidates":[{"content":{"parts":[{"text":"paid"}]}}]}\n\n', 'paid'],
+  ['a body', [], '{"content":"paid', '{"content":"paid'],
+])('after a signal inside %s, --report has the message and the saved file', async (_, flags, body, saved) => {
+  const cwd = temporaryFolder()
+  let interrupt = (_: number) => ''
+  let report: unknown
+  const exchange: Exchange = async (...call) => {
+    const response = await answering(body)(...call)
+    async function* chunks() {
+      yield* response.body
+      expect(interrupt(143)).toBe(`parley: ${read(cwd).message}\n`)
+      report = read(cwd)
+    }
+    return { ...response, body: chunks() }
+  }
+  const onSignal = (act: typeof interrupt) => {
+    interrupt = act
+  }
+  await run(['chat', 'hi', '-o', 'a', '--report', 'r.json', ...flags], { cwd, exchange, onSignal })
+  const message = expect.stringMatching(/^interrupted: .*; the received data is saved as a\.part$/)
+  expect(report).toMatchObject({ exit: 143, kind: 'signal', message, files: ['a.part'] })
+  expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe(saved)
+})
+
 test('--report has exit 11 if stdout was closed from the start (needs sh)', async () => {
   const cwd = temporaryFolder()
   const ended = await execute(['chat', '--profile', 'demo', 'hi', '--report', 'r.json'], {
@@ -385,7 +411,8 @@ function prepare(...argv: string[]) {
   return { cwd, summary, endings, secrets, source, report }
 }
 
-const interruption = { exit: 143, isSignal: true }
+const signal = { message: 'interrupted: x', kept: 'a.part' }
+const interruption = { exit: 143, signal }
 
 test('a signal writes no report before the run starts, and the first written report of a run stays', async () => {
   const { cwd, report } = prepare()
@@ -518,12 +545,15 @@ test('the report of a failure, or of a signal, has its kind, request id and resu
       { kind: 'refused', ...known },
     ],
     [
-      { exit: 143, failure, isSignal: true },
+      { exit: 143, failure, signal },
       { ...known, kind: 'signal', resume: ['events', 'run'] },
     ],
     [
-      { exit: 143, isSignal: true },
-      { kind: 'signal', requestId: 'req_1', sent: 'no', resume: ['events', 'run'] },
+      interruption,
+      {
+        ...{ kind: 'signal', requestId: 'req_1', sent: 'no', resume: ['events', 'run'] },
+        ...{ message: 'interrupted: x', files: ['a.part'] },
+      },
     ],
     [
       { exit: 4, failure: new CliError('refused', 'x') },
