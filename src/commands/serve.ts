@@ -135,7 +135,6 @@ function createLog({ host, flags }: Context): (line: string) => void {
   const stderr = host.stderr.open()
   return (line) => {
     if (!flags.quiet && stderr.writableLength <= maxUnwrittenBytes)
-      stderr.write(`${line}
-`)
+      stderr.write(`${line}\n`)
   }
 }
