@@ -1,4 +1,4 @@
-import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, isUtf8, toUtf8 } from '../charset.ts'
+import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, toUtf8 } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
@@ -259,13 +259,11 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
     },
     end() {
       if (hasEnded(reader)) return
-      const received = waiting?.bytes()
-      const bytes = received && toUtf8(received, contentType)
+      const bytes = waiting && toUtf8(waiting.bytes(), contentType)
       const last = bytes
         ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
         : text.decode()
-      // If the body was converted to UTF-8, each U+FFFD replaces an invalid byte.
-      isDamaged = bytes !== undefined && last.includes('\ufffd') && (bytes !== received || !isUtf8(bytes))
+      isDamaged = last.includes('\ufffd')
       take(splitter.push(last))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
