@@ -9,7 +9,7 @@ interface Setting {
   default?: unknown
   /** A command that prints this secret. Has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
-  /** Flag of single commands that sets it, instead of a flag of every request command. */
+  /** Flag of some commands that sets this setting. Other settings have a flag of every request command. */
   commandFlag?: string
 }
 
