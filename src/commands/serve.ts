@@ -134,7 +134,6 @@ const maxUnwrittenBytes = 2 ** 20
 function createLog({ host, flags }: Context): (line: string) => void {
   const stderr = host.stderr.open()
   return (line) => {
-    if (!flags.quiet && stderr.writableLength <= maxUnwrittenBytes)
-      stderr.write(`${line}\n`)
+    if (!flags.quiet && stderr.writableLength <= maxUnwrittenBytes) stderr.write(`${line}\n`)
   }
 }
