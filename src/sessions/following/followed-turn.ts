@@ -16,16 +16,11 @@ export interface LoggedEvent {
   hasEffect: boolean
 }
 
-/** An event of the turn. */
-interface TurnEvent {
-  entry: LoggedEvent
-  /** The event is the task that began the turn. */
-  isTask: boolean
-}
-
 /** The turn that parley follows: a task and the events after it, in order. */
 export class FollowedTurn {
-  #events: TurnEvent[] = []
+  #events: LoggedEvent[] = []
+  /** The first event is the task that began the turn. */
+  #hasTask = false
   /** This run or an earlier run sent the task. Tasks of other clients then begin no turn. */
   hasOwnTask = false
   /** The service lists or streams the events of clients. Some services omit them. */
@@ -56,32 +51,40 @@ export class FollowedTurn {
     const { event, isAssumed } = entry
     if (isAssumed) {
       // The task is added again, as the first event of its turn, when the service lists or streams it.
-      if (isTask(event)) this.#events = []
+      if (isTask(event)) this.#drop()
       return false
     }
     this.showsClients ||= isOfClient(event)
     const isOurs = entry.isOurs || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
     const beginsTurn = isTask(event) && (isOurs || !this.hasOwnTask)
-    if (beginsTurn) this.#events = []
-    this.#events.push({ entry, isTask: beginsTurn })
+    if (beginsTurn) {
+      this.#drop()
+      this.#hasTask = true
+    }
+    this.#events.push(entry)
     return beginsTurn
   }
 
   /** Drops all events. The caller adds them again in another order. */
   restart(): void {
-    this.#events = []
+    this.#drop()
     this.showsClients = false
+  }
+
+  #drop(): void {
+    this.#events = []
+    this.#hasTask = false
   }
 
   /** Iterates over the events since the task. Most of these events have only a type and ids. */
   *readEvents(): Generator<SessionEvent> {
-    for (const { entry } of this.#events) yield entry.event
+    for (const { event } of this.#events) yield event
   }
 
   /** Id of the task that this process sent, as the session lists it. The receipt may have another id. */
   get taskId(): string | undefined {
     const [first] = this.#events
-    return first?.isTask && first.entry.isOurs ? first.entry.event.id : undefined
+    return this.#hasTask && first?.isOurs ? first.event.id : undefined
   }
 
   /**
@@ -92,7 +95,7 @@ export class FollowedTurn {
   get answer(): SessionEvent | undefined {
     const own = this.#ownEvents.slice(this.#start)
     if (this.otherTask && hasOpenRun(own)) return undefined
-    return own.findLast(({ entry }) => isMessage(entry.event))?.entry.event
+    return own.findLast(({ event }) => isMessage(event))?.event
   }
 
   /** The task waits until another client's turn has ended. */
@@ -107,7 +110,7 @@ export class FollowedTurn {
   get otherTask(): { task: SessionEvent; isInterrupted: boolean } | undefined {
     const own = this.#ownEvents
     const next = this.#events[own.length]
-    return next && { task: next.entry.event, isInterrupted: endsInterrupted(own) }
+    return next && { task: next.event, isInterrupted: endsInterrupted(own) }
   }
 
   /** The last client event that had an effect was an interrupt. */
@@ -126,8 +129,8 @@ export class FollowedTurn {
    */
   get #start(): number {
     if (!this.isBehindAnother) return 0
-    const end = this.#events.findIndex(({ entry }) => endsTurn(entry.event))
-    const start = this.#events.findIndex(({ entry }, i) => end >= 0 && i > end && isRunning(entry.event))
+    const end = this.#events.findIndex(({ event }) => endsTurn(event))
+    const start = this.#events.findIndex(({ event }, i) => end >= 0 && i > end && isRunning(event))
     return start < 0 ? this.#events.length : start
   }
 
@@ -135,36 +138,35 @@ export class FollowedTurn {
    * The events before another client's task. Returns all events if the session's events do not contain the
    * sent task.
    */
-  get #ownEvents(): readonly TurnEvent[] {
-    const end = this.#events.findIndex((each) => this.#isOtherTask(each))
-    return this.#events[0]?.isTask && end > 0 ? this.#events.slice(0, end) : this.#events
-  }
-
-  /** Returns whether another client's task ends the turn of the followed task. */
-  #isOtherTask({ entry, isTask: beginsTurn }: TurnEvent): boolean {
-    return this.hasOwnTask && !beginsTurn && isTask(entry.event)
+  get #ownEvents(): readonly LoggedEvent[] {
+    if (!this.#hasTask || !this.hasOwnTask) return this.#events
+    const end = this.#events.findIndex(({ event }, i) => i > 0 && isTask(event))
+    return end < 0 ? this.#events : this.#events.slice(0, end)
   }
 }
 
 /** Returns the result of `test` for the last event for which the result is not `undefined`. */
-function hasLast(events: readonly TurnEvent[], test: (event: SessionEvent) => boolean | undefined): boolean {
-  const last = events.findLast(({ entry }) => test(entry.event) !== undefined)
-  return last !== undefined && test(last.entry.event) === true
+function hasLast(
+  events: readonly LoggedEvent[],
+  test: (event: SessionEvent) => boolean | undefined,
+): boolean {
+  const last = events.findLast(({ event }) => test(event) !== undefined)
+  return last !== undefined && test(last.event) === true
 }
 
-function hasOpenRun(events: readonly TurnEvent[]): boolean {
+function hasOpenRun(events: readonly LoggedEvent[]): boolean {
   const open = new Set<unknown>()
-  for (const { entry } of events) {
-    const { type, workflow_run_id: id } = entry.event
+  for (const { event } of events) {
+    const { type, workflow_run_id: id } = event
     if (type === 'workflow_run.created') open.add(id)
     if (type === 'workflow_run.status_ended') open.delete(id)
   }
   return open.size > 0
 }
 
-const endsInterrupted = (events: readonly TurnEvent[]): boolean =>
+const endsInterrupted = (events: readonly LoggedEvent[]): boolean =>
   hasLast(
-    events.filter(({ entry }) => entry.hasEffect),
+    events.filter(({ hasEffect }) => hasEffect),
     isInterrupt,
   )
 
