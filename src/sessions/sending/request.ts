@@ -85,6 +85,8 @@ async function readTexts(
   if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', fileKinds)
+    if (startsEvents.test(piped))
+      context.messages.note('stdin looks like events; it is sent as text. -i - sends it as events')
     return { given, piped }
   }
   if (given) {
@@ -94,6 +96,9 @@ async function readTexts(
   const text = (await input.readPiped('the input of events')) ?? ''
   return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
 }
+
+/** Matches the start of a body, a list or a line of sendable events. */
+const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/
 
 /** Creates the body from given and added events. */
 function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {

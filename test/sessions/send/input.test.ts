@@ -100,8 +100,9 @@ describe('stdin next to event flags', () => {
 describe('stdin next to words', () => {
   test('Q26: events send sends stdin next to words as text, even if it looks like events', async () => {
     for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
-      const { code, body } = await send(['what is this?'], { stdin })
+      const { code, body, err } = await send(['what is this?'], { stdin })
       expect(code).toBe(0)
+      expect(err).toContain('stdin looks like events; it is sent as text. -i - sends it as events\n')
       expect(JSON.parse(body ?? '').events).toEqual([
         {
           type: 'user.message',
@@ -113,6 +114,13 @@ describe('stdin next to words', () => {
       ])
     }
   })
+
+  test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
+    'events send prints no note for a pipe of other text next to words: %s',
+    async (stdin) => {
+      expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
+    },
+  )
 
   test('Q27: events send prints that stdin is empty', async () => {
     expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
