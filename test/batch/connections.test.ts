@@ -220,45 +220,32 @@ test('a batch of 64 requests, 16 at a time, leaves no connection open', async ()
   expect([code, seen.size, server.sockets.size, warnings]).toEqual([0, 16, 0, []])
 })
 
-const picture = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64')
-const withPicture = JSON.stringify({
-  candidates: [
-    { content: { parts: [{ inlineData: { mimeType: 'image/png', data: picture } }] }, finishReason: 'STOP' },
-  ],
+test('a batch with too few file descriptors halves its concurrency and finishes (needs sh)', async () => {
+  const held: (() => void)[] = []
+  const server = await serve((socket, request) => {
+    // The server answers only when the process cannot open more connections.
+    held.push(() => socket.write(answerTo(request)))
+    if (isScarce) answerHeld()
+  })
+  onTestFinished(() => server.close())
+  let isScarce = false
+  const answerHeld = () => {
+    for (const answer of held.splice(0)) answer()
+  }
+  const cwd = temporaryFolder()
+  const prompts = Array.from({ length: 100 }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
+  writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
+  const argv = ['chat', '--batch', 'in.ndjson', '--results', 'r.ndjson', '--concurrency', '64']
+  const { child, ended } = start(argv, { cwd, env: envFor(server), before: 'ulimit -n 44' })
+  child.stderr?.on('data', (chunk) => {
+    isScarce ||= String(chunk).includes('too many files and connections are open')
+    if (isScarce) answerHeld()
+  })
+  const { code, err } = await ended
+  expect(code, err).toBe(0)
+  expect(err).toMatch(
+    /too many files and connections are open .*; all requests wait [\d.]+ s, then 32 at a time/,
+  )
+  expect(err).toContain('100 ok · 0 failed')
+  expect([server.requests.length, timesAsked(server)]).toEqual([100, [1]])
 })
-
-test.each([
-  ['chat', [], undefined],
-  ['image', ['-m', 'painter', '-o', 'images/'], withPicture],
-])(
-  '%s --batch with too few file descriptors halves its concurrency and finishes (needs sh)',
-  async (command, flags, body) => {
-    const held: (() => void)[] = []
-    const server = await serve((socket, request) => {
-      // The server answers only when the process cannot open more connections.
-      held.push(() => socket.write(body ? response(body) : answerTo(request)))
-      if (isScarce) answerHeld()
-    })
-    onTestFinished(() => server.close())
-    let isScarce = false
-    const answerHeld = () => {
-      for (const answer of held.splice(0)) answer()
-    }
-    const cwd = temporaryFolder()
-    const prompts = Array.from({ length: 100 }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
-    writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
-    const argv = [command, '--batch', 'in.ndjson', '--results', 'r.ndjson', '--concurrency', '64', ...flags]
-    const { child, ended } = start(argv, { cwd, env: envFor(server), before: 'ulimit -n 44' })
-    child.stderr?.on('data', (chunk) => {
-      isScarce ||= String(chunk).includes('too many files and connections are open')
-      if (isScarce) answerHeld()
-    })
-    const { code, err } = await ended
-    expect(code, err).toBe(0)
-    expect(err).toMatch(
-      /too many files and connections are open .*; all requests wait [\d.]+ s, then 32 at a time/,
-    )
-    expect(err).toContain('100 ok · 0 failed')
-    expect([server.requests.length, timesAsked(server)]).toEqual([100, [1]])
-  },
-)

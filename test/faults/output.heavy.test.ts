@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
-import { faults, type Row, stream } from './rows.ts'
+import { faultsOnce, type Row, stream } from './rows.ts'
 
 const small = (command: string) =>
   `mkdir small; unshare -m sh -c 'mount -t tmpfs -o size=64k none small && ${command}'`
@@ -32,7 +32,7 @@ const takeSavedBody = 'cat "$TMPDIR"/parley-* | wc -c; rm "$TMPDIR"/parley-*'
 /** Shell commands that print the length of the answer in the saved results, and remove the results. */
 const takeSavedResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c; rm "$TMPDIR"/parley-*.ndjson`
 
-faults('O: output', [
+faultsOnce('O: output', [
   {
     name: 'O01: exits with 0 if the reader leaves early',
     shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
@@ -297,7 +297,7 @@ const endsBySigint = (
   err: [`parley: interrupted: ${message}\n`],
 })
 
-faults('G: signals', [
+faultsOnce('G: signals', [
   {
     ...endsBySigint('out', 'the answer was cut off'),
     name: 'G01: prints the text so far if SIGINT ends a stream',
