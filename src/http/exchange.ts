@@ -16,10 +16,16 @@ export interface ExchangeOptions {
 }
 
 /** Creates the exchange that sends requests over the network. */
-export const createHttpExchange =
-  (options: ExchangeOptions): Exchange =>
-  (request, onSent) =>
+export function createHttpExchange(given: ExchangeOptions): Exchange {
+  const options = { ...given, answeredOrigins: new Set<string>() }
+  return (request, onSent) =>
     new Promise((resolve, reject) => new Attempt(request, options, { onSent, resolve, reject }).start())
+}
+
+interface AttemptOptions extends ExchangeOptions {
+  /** Origins that have answered a request of this exchange. */
+  readonly answeredOrigins: Set<string>
+}
 
 /** Callbacks of an attempt. */
 interface Callbacks {
@@ -34,7 +40,7 @@ interface Callbacks {
  */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
-  readonly #options: ExchangeOptions
+  readonly #options: AttemptOptions
   readonly #callbacks: Callbacks
   readonly #url: URL
   readonly #limits: ReturnType<typeof createTimeLimits>
@@ -51,7 +57,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   /** Bytes received on the connection before the request. */
   #bytesBefore = 0
 
-  constructor(request: HttpRequest, options: ExchangeOptions, callbacks: Callbacks) {
+  constructor(request: HttpRequest, options: AttemptOptions, callbacks: Callbacks) {
     this.#request = request
     this.#options = options
     this.#callbacks = callbacks
@@ -80,6 +86,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Headers, statusText = ''): void {
     if (status < 200) return
     this.#reached = 'answered'
+    this.#options.answeredOrigins.add(this.#url.origin)
     this.#limits.refresh()
     const close = () => this.#finish()
     this.#callbacks.resolve({ status, statusText, headers: flatten(headers), body: this.#body, close })
@@ -173,9 +180,11 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     if (message === 'other side closed') {
       // A server that expects TLS often closes without a response.
-      const hasNoAnswer =
-        this.#connection?.socket.bytesRead === this.#bytesBefore && this.#url.protocol === 'http:'
-      return this.#failure(`the connection was closed${hasNoAnswer ? ` without an answer ${hint}` : ''}`)
+      const hasNoAnswer = this.#connection?.socket.bytesRead === this.#bytesBefore
+      const { protocol, origin } = this.#url
+      const mayBeTls = protocol === 'http:' && !this.#options.answeredOrigins.has(origin)
+      const why = hasNoAnswer ? ` without an answer${mayBeTls ? ` ${hint}` : ''}` : ''
+      return this.#failure(`the connection was closed${why}`)
     }
     if (code === 'ECONNRESET' || code === 'EPIPE') return this.#failure('the connection was reset')
     return this.#failure(code ?? name)

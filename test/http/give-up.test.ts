@@ -106,3 +106,19 @@ test('--timeout ends an upload that makes no progress', async () => {
     await new Promise(setImmediate)
   }
 })
+
+test('a connection that closes without an answer suggests https:// only before the first answer of the address', async () => {
+  for (const [answers, suggestion] of [
+    [[], ' (is the address https:// ?)'],
+    [[response('', '500 Oops')], ''],
+  ] as const) {
+    const server = await serve((socket, _, count) => void socket.end(answers[count - 1] ?? ''))
+    const { code, err } = await run(['chat', 'hi', '--retries', '1'], {
+      exchange: 'network',
+      env: envFor(server),
+    })
+    await server.close()
+    expect(code).toBe(10)
+    expect(err).toContain(`: the connection was closed without an answer${suggestion}\n`)
+  }
+})
