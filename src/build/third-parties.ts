@@ -17,31 +17,23 @@ interface LicenceFacts {
 }
 
 interface Package {
-  /** Unique package URL. */
-  purl: string
-  name: string
-  version: string
+  /** Name and version. */
+  title: string
   license: string
   texts: string[]
   /** Licence texts of other projects' files in the package, by name of the project. */
   inside: Map<string, string>
 }
 
-/** Writes the licences (text) and a CycloneDX bill of materials next to a bundle. */
+/** Writes the licences of the bundled packages next to a bundle. */
 export function declareThirdParties(facts: LicenceFacts): Plugin {
-  let root = ''
   return {
     name: 'with-third-parties',
-    buildStart({ cwd }) {
-      root = cwd
-    },
     generateBundle(_options, bundle) {
       const packages = findPackages(bundle, facts)
       const faults = packages.flatMap((each) => findFaults(each, facts))
       if (faults.length > 0) throw new Error(faults.join('\n'))
-      const materials = `${JSON.stringify(listMaterials(readPackage(root), packages), null, 2)}\n`
       this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-LICENSES.txt', source: printLicences(packages) })
-      this.emitFile({ type: 'asset', fileName: 'parley.cdx.json', source: materials })
     },
   }
 }
@@ -61,12 +53,12 @@ function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Pack
     const [folder] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []
     if (folder === undefined) continue
     const read = readPackage(folder)
-    const found = packages.get(read.purl) ?? read
-    packages.set(read.purl, found)
+    const found = packages.get(read.title) ?? read
+    packages.set(read.title, found)
     const [part, holder] = inside.get(path.replace(/^.*\/node_modules\//, '')) ?? []
     if (part && holder) found.inside.set(part, printMit(holder))
   }
-  return [...packages.values()].toSorted((a, b) => (a.purl < b.purl ? -1 : 1))
+  return [...packages.values()].toSorted((a, b) => (a.title < b.title ? -1 : 1))
 }
 
 /** Code that rolldown adds to a bundle. */
@@ -83,45 +75,19 @@ function readPackage(folder: string): Package {
     .map((entry) => entry.name)
     .toSorted()
     .map((file) => readFileSync(join(folder, file), 'utf8'))
-  const purl = `pkg:npm/${name.replace('@', '%40')}@${encodeURIComponent(version)}`
-  return { purl, name, version, license, texts, inside: new Map() }
+  return { title: `${name} ${version}`, license, texts, inside: new Map() }
 }
 
-const findFaults = ({ name, version, license, texts }: Package, { allowed }: LicenceFacts) => [
-  ...(allowed.includes(license) ? [] : [`${name} ${version}: the licence ${license} is not allowed`]),
-  ...(texts.length > 0 ? [] : [`${name} ${version} comes without the text of its licence`]),
+const findFaults = ({ title, license, texts }: Package, { allowed }: LicenceFacts) => [
+  ...(allowed.includes(license) ? [] : [`${title}: the licence ${license} is not allowed`]),
+  ...(texts.length > 0 ? [] : [`${title} comes without the text of its licence`]),
 ]
 
 function printLicences(packages: Package[]): string {
-  const sections = packages.flatMap(({ name, version, license, texts, inside }) => [
-    `${name} ${version} (${license})\n\n${texts.join('\n')}`,
-    ...[...inside].map(([part, text]) => `${part} (MIT), in ${name} ${version}\n\n${text}`),
+  const sections = packages.flatMap(({ title, license, texts, inside }) => [
+    `${title} (${license})\n\n${texts.join('\n')}`,
+    ...[...inside].map(([part, text]) => `${part} (MIT), in ${title}\n\n${text}`),
   ])
   const rule = `\n${'-'.repeat(80)}\n\n`
   return ['The files in this folder hold code of these packages.\n', ...sections].join(rule)
 }
-
-const listMaterials = (self: Package, others: Package[]) => ({
-  $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
-  bomFormat: 'CycloneDX',
-  specVersion: '1.6',
-  version: 1,
-  metadata: { lifecycles: [{ phase: 'build' }], component: describe('application', self) },
-  components: others.map((each) => ({ ...describe('library', each), scope: 'required' })),
-})
-
-/** JSON omits fields that are `undefined`. */
-function describe(type: string, { purl, name, version, license, inside }: Package) {
-  const parts = [...inside.keys()].map((part) => ({ type: 'library', name: part, licenses: licensed('MIT') }))
-  return {
-    type,
-    'bom-ref': purl,
-    name,
-    version,
-    licenses: licensed(license),
-    purl,
-    components: parts.length > 0 ? parts : undefined,
-  }
-}
-
-const licensed = (id: string) => [{ license: { id } }]

@@ -49,7 +49,6 @@ test('the package contains the program and its pages, has no dependencies, and i
     'dist/completion.fish',
     'dist/completion.zsh',
     'dist/parley.1',
-    'dist/parley.cdx.json',
     ...topics.map((name) => `dist/topics/${name}.txt`).toSorted(),
     'package.json',
   ])

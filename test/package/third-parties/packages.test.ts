@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import { titleOf } from './declared.ts'
 import { build, type Project, random } from './project.ts'
 
 const withLeaf = (name: string) => ({ code: `import leaf from 'leaf'\nexport default ['${name}', leaf]` })
 
 test('two versions of a package are declared as two, and one version in two folders as one', async () => {
-  const { materials, licences } = await build({
+  const { titles, licences } = await build({
     prints: ['@scope/one', 'two', 'three'],
     packages: {
       'node_modules/@scope/one': withLeaf('@scope/one'),
@@ -16,13 +15,13 @@ test('two versions of a package are declared as two, and one version in two fold
       'node_modules/three/node_modules/leaf': { version: '2.0.0' },
     },
   })
-  const titles = ['@scope/one 1.0.0', 'leaf 1.0.0', 'leaf 2.0.0', 'three 1.0.0', 'two 1.0.0']
-  expect(materials.components.map(titleOf)).toEqual(titles)
-  expect(licences.match(/The licence of .*/g)).toEqual(titles.map((title) => `The licence of ${title}`))
+  const all = ['@scope/one 1.0.0', 'leaf 1.0.0', 'leaf 2.0.0', 'three 1.0.0', 'two 1.0.0']
+  expect(titles).toEqual(all)
+  expect(licences.match(/The licence of .*/g)).toEqual(all.map((title) => `The licence of ${title}`))
 })
 
 test('a package without code in the bundle is not declared, whatever its licence', async () => {
-  const { materials, licences } = await build({
+  const { titles, licences } = await build({
     prints: ['kept', 'passed'],
     packages: {
       'node_modules/kept': { code: `import gone from 'gone'\nexport const unused = gone\n${random}` },
@@ -31,13 +30,13 @@ test('a package without code in the bundle is not declared, whatever its licence
       'node_modules/leaf': { code: `console.log('here')\n${random}` },
     },
   })
-  expect(materials.components.map(titleOf)).toEqual(['kept 1.0.0', 'leaf 1.0.0'])
+  expect(titles).toEqual(['kept 1.0.0', 'leaf 1.0.0'])
   expect(licences).not.toMatch(/gone|passed/)
 })
 
 test('a module with a query, Windows separators or a generated id is declared with its package', async () => {
   const ids = ['asked', 'windows', 'made'].map((name) => [name, `/node_modules/${name}/index.js`])
-  const { materials } = await build({
+  const { titles } = await build({
     prints: ['asked', 'windows', 'made'],
     packages: { 'node_modules/asked': {}, 'node_modules/windows': {}, 'node_modules/made': {} },
     plugin: {
@@ -54,17 +53,16 @@ test('a module with a query, Windows separators or a generated id is declared wi
       load: (id) => (id.endsWith('main.js') ? null : random),
     },
   })
-  expect(materials.components.map(titleOf)).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
+  expect(titles).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
 })
 
 test('the declaration names the work of others inside of a package', async () => {
-  const { materials, licences } = await build({
+  const { licences } = await build({
     prints: ['bare'],
     packages: { 'node_modules/bare': {} },
     facts: { inside: new Map([['bare/index.js', ['core', 'Copyright Core']]]) },
   })
   expect(licences).toMatch(/\ncore \(MIT\), in bare 1.0.0\n\nMIT License\n\nCopyright Core\n\nPermission is/)
-  expect(materials.components[0]?.components).toMatchObject([{ name: 'core' }])
 })
 
 const text = 'comes without the text of its licence'
