@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle } from '../io/style.ts'
 import { printHelp, wrapTopic } from './help-text.ts'
-import { isTopic, topics } from './topics.ts'
+import { findHelpTarget, isTopic, topics } from './topics.ts'
 
 export default {
   parameters: () => [
@@ -16,10 +16,11 @@ export default {
   async run(context, { json }: { json?: boolean }, words, grammar) {
     const { host, flags, output } = context
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
-    const [name = '', ...rest] = words
+    const target = findHelpTarget(words)
+    const [name = '', ...rest] = target
     // `policy` is a topic and a command group: `help policy` prints the topic, and `help policy check` the
     // help of the command.
-    if (!isTopic(name) || rest.length > 0) return grammar.showHelp(words)
+    if (!isTopic(name) || rest.length > 0) return grammar.showHelp(target)
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)

@@ -22,4 +22,33 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
+/** Topics and commands for other words that people try. */
+const otherNames = new Map<string, string[]>([
+  ['errors', ['exit-codes']],
+  ['retries', ['settings']],
+  ['json', ['formats']],
+  ['proxy', ['platforms']],
+  ['proxies', ['platforms']],
+  ['windows', ['platforms']],
+  ['streaming', ['chat']],
+  ['threads', ['chat']],
+  ['schema', ['chat']],
+  ['markdown', ['chat']],
+  ['models', ['chat']],
+  ['jenkins', ['jenkins-azure']],
+  ['azure', ['jenkins-azure']],
+  ['docker', ['kubernetes']],
+  ['containers', ['kubernetes']],
+  ['slurm', ['clusters']],
+  ['parallel', ['clusters']],
+  ['shares', ['clusters']],
+  ['agents', ['agents-in-ci']],
+  ['stdin', ['input']],
+  ['variables', ['environment']],
+])
+
+/** Returns the topic or command whose help describes these words. */
+export const findHelpTarget = (words: string[]): string[] =>
+  (words.length === 1 && otherNames.get(words[0] as string)) || words
+
 export const isTopic = (name: string): name is TopicName => topics.some((topic) => topic === name)

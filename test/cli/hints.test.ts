@@ -325,6 +325,22 @@ test('help on events says that sessions list lists the sessions', async () => {
   expect(out.replaceAll('\n', ' ')).toContain("'parley sessions list' lists them")
 })
 
+test.each([
+  ['errors', 'exit-codes'],
+  ['retries', 'settings'],
+  ['json', 'formats'],
+  ['proxy', 'platforms'],
+  ['windows', 'platforms'],
+  ['azure', 'jenkins-azure'],
+  ['containers', 'kubernetes'],
+  ['slurm', 'clusters'],
+  ['agents', 'agents-in-ci'],
+  ['streaming', 'chat'],
+  ['threads', 'chat'],
+])('help %s shows the help on %s', async (word, name) => {
+  expect((await run(['help', word])).out).toBe((await run(['help', name])).out)
+})
+
 test('the message for an unknown topic lists the topics', async () => {
   const message = await usageError(['help', 'nonsense'])
   expect(message).toBe(
