@@ -208,6 +208,7 @@ test('serve answers a request that the specification forbids with a 400 only wit
       expect(answer.status).toBe(flags.length > 0 ? 400 : 200)
       if (flags.length > 0) expect(JSON.parse(answer.text).error.message).toContain(text)
     }
+    served.child.kill()
   }
 })
 
