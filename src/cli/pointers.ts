@@ -1,5 +1,4 @@
 import { didYouMean } from '../argv/spelling.ts'
-import { shellQuote } from '../io/shell-quote.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import { entries } from './command-tree.ts'
 import type { UnknownWordError } from './parley-command.ts'
@@ -97,9 +96,9 @@ const findHint = (name: string) => hints.find(([names]) => names.split(', ').inc
 
 /**
  * Returns the message about an unknown flag or command, with a suggestion. `isHelp`: the word could also be a
- * topic. `profile` is the value of `--profile`.
+ * topic.
  */
-export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, profile?: string): string {
+export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
@@ -117,20 +116,8 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean, prof
   if (isHelp || group.length > 0) return `${start}${near || list}`
   // An unknown word with several words after it is probably a prompt, not a misspelt command.
   if (near !== '' && rest.length < 2) return `${start}${near}`
-  return `${start}${near || list}; to ask a model: ${chatCommand([word, ...rest], profile)}`
+  return `${start}${near || list}; to ask a model, put chat before the prompt`
 }
-
-/** Returns the chat command for a prompt that was typed without a command. */
-function chatCommand(words: readonly string[], profile: string | undefined): string {
-  const [prompt = ''] = words.join(' ').split(/\s+-/, 1)
-  const shown =
-    prompt.length > maxRepeatedPromptLength ? `${prompt.slice(0, maxRepeatedPromptLength)}…` : prompt
-  const named = profile === undefined ? '' : ` --profile ${shellQuote(profile)}`
-  return `parley chat${named} ${/["$`\\!\p{Cc}]/u.test(shown) ? shellQuote(shown) : `"${shown}"`}`
-}
-
-/** Maximum length of a repeated prompt, in characters. */
-const maxRepeatedPromptLength = 60
 
 /** Returns a hint if a word is a command of another group, or a topic. */
 function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {

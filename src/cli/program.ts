@@ -88,7 +88,7 @@ class Program implements CommandTree {
     if (!(error instanceof UnknownWordError)) return error
     // `help --json` prints commands but no topics, so no topic is suggested.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
-    return usageError(describeUnknown(error, isHelp, findFlagValue(this.#argv, '--profile')))
+    return usageError(describeUnknown(error, isHelp))
   }
 
   /** Creates the command `parley`, and configures help and errors of all commands. */

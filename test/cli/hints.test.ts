@@ -74,24 +74,20 @@ test.each([
 })
 
 test.each([
-  [['hi'], 'parley chat "hi"'],
-  [['Why is it blue?'], 'parley chat "Why is it blue?"'],
-  [['hi', '--profile', 'demo'], 'parley chat --profile demo "hi"'],
-  [['--profile', 'demo', 'hi'], 'parley chat --profile demo "hi"'],
-  [['Why', 'is', 'it', 'blue?'], 'parley chat "Why is it blue?"'],
-  [['where', 'is', 'it', '--stream'], 'parley chat "where is it"'],
-  [['it costs $5, `x` and "y"'], `parley chat 'it costs $5, \`x\` and "y"'`],
-  [["don't"], 'parley chat "don\'t"'],
-  [['x'.repeat(500)], `parley chat "${'x'.repeat(60)}…"`],
-])('P62: the message for a prompt without a command suggests parley chat: %j', async (argv, command) => {
+  [['hi']],
+  [['Why is it blue?']],
+  [['--profile', 'demo', 'hi']],
+  [['Why', 'is', 'it', 'blue?']],
+  [['where', 'is', 'it', '--stream']],
+])('P62: the message for a prompt without a command names chat: %j', async (argv) => {
   const message = await usageError(argv)
-  expect(message.endsWith(`; to ask a model: ${command}`)).toBe(true)
+  expect(message.endsWith('; to ask a model, put chat before the prompt')).toBe(true)
   expect(message).not.toContain('did you mean')
 })
 
-test('a prompt whose first word resembles a command gets both as suggestions: the command and parley chat', async () => {
+test('a prompt whose first word resembles a command gets both as suggestions: the command and chat', async () => {
   expect(await usageError(['what', 'is', 'it'])).toBe(
-    `unknown command 'what' (did you mean chat?); to ask a model: parley chat "what is it"`,
+    `unknown command 'what' (did you mean chat?); to ask a model, put chat before the prompt`,
   )
 })
 
@@ -290,7 +286,6 @@ test.each([
   [['events', 'send', 'x', '-s', 's1'], 502, "look with 'parley events list --profile work -s s1' before"],
   [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
   [['config', 'check', '-s', 's1'], 400, "'parley config list --profile work --effective' shows"],
-  [['hi'], 200, 'parley chat --profile work "hi"'],
 ])(
   'Q47: a command that a message suggests names the profile of the failed command: %j',
   async (argv, status, command) => {
