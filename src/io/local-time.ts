@@ -11,15 +11,12 @@ export function toLocalTime(timestamp: string) {
   return { date, time: time.slice(0, 8), zone: `UTC${hours}:${minutes}`.replace('+00:00', '') }
 }
 
-/**
- * Formats a timestamp as local date and time with the time zone, unless the zone is `known`. Returns any other
- * text unchanged.
- */
-export function formatZonedTime(timestamp: string, known?: string): string {
+/** Formats a timestamp as local date and time with the time zone. Returns any other text unchanged. */
+export function formatZonedTime(timestamp: string): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp
   const { date, time, zone } = moment
-  return zone === known ? `${date} ${time}` : `${date} ${time} ${zone}`
+  return `${date} ${time} ${zone}`
 }
 
 /**

@@ -3,7 +3,7 @@ import { type CliError, createUsageErrorFromProblems, usageError } from '../erro
 import { createCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
 import { oneLine } from '../io/escape.ts'
-import { formatZonedTime, toLocalTime } from '../io/local-time.ts'
+import { formatZonedTime } from '../io/local-time.ts'
 import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
 import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
@@ -52,7 +52,6 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   const history = createPageHistory(name)
   let count = 0
   let cursor: Cursor | undefined
-  let zone: string | undefined
   do {
     const query = cursor && `${cursor.name}=${encodeURIComponent(cursor.value)}`
     const page = await caller.call(endpoints.listSessions, { ...parts, query }, async ({ body }) =>
@@ -69,11 +68,8 @@ export async function listSessions(context: Context, options: ListOptions): Prom
       for (const text of page.texts) raw.add(`${text}\n`)
       await raw.write()
     } else if (layOut) {
-      const isFirst = count === 0 && sessions.length > 0
-      if (isFirst) zone = toLocalTime(toRow(sessions[0] as SessionRecord)[3] ?? '')?.zone
-      const head = isFirst ? [['ID', 'STATUS', zone ? `CHANGED (${zone})` : 'CHANGED', 'TITLE']] : []
-      const rows = sessions.map((session) => toTableRow(session, zone))
-      for (const line of layOut([...head, ...rows])) await output.write(`${line}\n`)
+      const head = count === 0 && sessions.length > 0 ? [['ID', 'STATUS', 'CHANGED', 'TITLE']] : []
+      for (const line of layOut([...head, ...sessions.map(toTableRow)])) await output.write(`${line}\n`)
     } else await output.write(sessions.map((session) => toTsv(toRow(session))).join(''))
     count += sessions.length
     cursor = page.next()
@@ -90,13 +86,10 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
   asText(updated) || asText(created),
 ]
 
-/**
- * Returns the columns for a terminal. The title comes last, because the last column is cut if it is too wide.
- * The heading shows the time zone of the first session.
- */
-function toTableRow(session: SessionRecord, zone: string | undefined): string[] {
+/** Returns the columns for a terminal. The title comes last, because the last column is cut if it is too wide. */
+function toTableRow(session: SessionRecord): string[] {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
-  return [id, status, formatZonedTime(changed, zone), title]
+  return [id, status, formatZonedTime(changed), title]
 }
 
 export interface CreateOptions extends BetaOptions {
