@@ -4,10 +4,8 @@ import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answering, credentials, run, temporaryFolder } from '../../harness/run.ts'
-import { envFor, response, serve } from '../../harness/server.ts'
+import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { bash } from '../../harness/session-service.ts'
-import { typeAtTerminal } from '../../harness/typing.ts'
 import { createAgentService } from '../run/agent-service.ts'
 
 const idleFor = (ids: string[]) => ({
@@ -248,114 +246,16 @@ test('V46: a prompt shows a large input', async () => {
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
 })
 
-test('keys that are typed before a prompt do not answer it (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
-    ['(t2)? [y/n/s/q] ', 'n\n'],
-  ])
-  expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
-})
-
-/** Prompts a person about two tool uses. Returns the sent events. */
-async function confirmTwo(
-  command: string,
-  answers: (cwd: string) => Parameters<typeof typeAtTerminal>[2],
-): Promise<{ code: unknown; screen: string; events: { result: string; deny_message?: string }[] }> {
-  const cwd = temporaryFolder()
-  const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
-  const data = [...waiting, idleFor(['t1', 't2'])]
-  let posted = '{"events":[]}'
-  const server = await serve((socket, request) => {
-    const isPost = request.startsWith('POST')
-    if (isPost) posted = request.slice(request.indexOf('\r\n\r\n'))
-    socket.end(response(JSON.stringify({ data: isPost ? [] : data })))
-  })
-  writeFileSync(
-    join(cwd, 'confirm'),
-    'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out',
-  )
-  const { code, screen } = await typeAtTerminal(command, cwd, answers(cwd), {
-    ...credentials,
-    ...envFor(server),
-  })
-  await server.close()
-  return { code, screen, events: JSON.parse(posted).events }
-}
-
 test('events confirm does not accept the key a at a prompt', async () => {
   const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
   expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['deny'] })
   expect(err).not.toContain('same call')
 })
 
-test('Q12: a pasted reason of several lines is sent whole, and answers no other prompt (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
-    ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
-  ])
-  expect(events).toMatchObject([
-    { result: 'deny', deny_message: 'not here\nnor there\ny' },
-    { result: 'allow' },
-  ])
-})
-
-test('V26: Ctrl-D answers no prompt, and events confirm sends the earlier replies (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'y\r'],
-    ['(t2)? [y/n/s/q] ', '\x04y\r'],
-  ])
-  expect(events).toMatchObject([{ tool_use_id: 't1', result: 'allow' }])
-})
-
-test('V40: Ctrl-Z at a prompt suspends parley, and after fg the prompt is empty (needs bash, script)', async () => {
-  const { events, screen } = await confirmTwo('PS1=[shell] exec bash --norc --noprofile -i', () => [
-    ['[shell]', 'sh confirm\r'],
-    ['(t1)? [y/n/s/q] ', 'n no\x1a'],
-    ['Stopped', 'fg\r'],
-    ['(t1)? [y/n/s/q] ', 'n way\r'],
-    ['(t2)? [y/n/s/q] ', 'y\r'],
-    ['[shell]', 'exit\r'],
-  ])
-  expect(events, screen).toMatchObject([{ result: 'deny', deny_message: 'way' }, { result: 'allow' }])
-})
-
-test('Ctrl-Z only empties the prompt if there is no shell that could resume parley (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'n no\x1ay\r'],
-    ['(t2)? [y/n/s/q] ', 'y\r'],
-  ])
-  expect(events).toMatchObject([{ result: 'allow' }, { result: 'allow' }])
-})
-
-test('a person can edit a reason that is longer than a row (needs script)', async () => {
-  const long = 'x'.repeat(30)
-  const { events } = await confirmTwo('stty cols 40; sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', `n a 字${long}`],
-    [long.slice(-5), '\x17\x7f🦊\x7fb\x1b[D\r'],
-    ['(t2)? [y/n/s/q] ', 'nonsense\x15y\r'],
-  ])
-  expect(events).toMatchObject([{ result: 'deny', deny_message: 'a b' }, { result: 'allow' }])
-})
-
 test('V69: a prompt breaks the legend of its keys between words', async () => {
   const { err } = await prompt([{ id: 't1', input: {} }], 'what\nn\n', 44)
   const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop asking\n'
   expect(err.split(keys)).toHaveLength(3)
-})
-
-test('events confirm exits with 9 if the deadline passes during a prompt (needs script)', async () => {
-  const { code, screen } = await confirmTwo('MORE="--deadline 5" sh confirm', () => [])
-  expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
-  expect(code).toBe(9)
-})
-
-test('Q10: keys that are typed before a prompt without Enter do not answer it (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'n\ny'],
-    ['(t2)? [y/n/s/q] ', '\n'],
-    ['(t2)? [y/n/s/q] ', 'n\n'],
-  ])
-  expect(events.map(({ result }) => result)).toEqual(['deny', 'deny'])
 })
 
 test.each([

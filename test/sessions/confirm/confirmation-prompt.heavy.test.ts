@@ -1,0 +1,105 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { credentials, temporaryFolder } from '../../harness/run.ts'
+import { envFor, response, serve } from '../../harness/server.ts'
+import { typeAtTerminal } from '../../harness/typing.ts'
+
+/** Prompts a person about two tool uses. Returns the sent events. */
+async function confirmTwo(
+  command: string,
+  answers: (cwd: string) => Parameters<typeof typeAtTerminal>[2],
+): Promise<{ code: unknown; screen: string; events: { result: string; deny_message?: string }[] }> {
+  const cwd = temporaryFolder()
+  const waiting = ['t1', 't2'].map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} }))
+  const idle = { id: 'idle', type: 'session.status_idle', stop_reason: { event_ids: ['t1', 't2'] } }
+  const data = [...waiting, idle]
+  let posted = '{"events":[]}'
+  const server = await serve((socket, request) => {
+    const isPost = request.startsWith('POST')
+    if (isPost) posted = request.slice(request.indexOf('\r\n\r\n'))
+    socket.end(response(JSON.stringify({ data: isPost ? [] : data })))
+  })
+  writeFileSync(
+    join(cwd, 'confirm'),
+    'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out',
+  )
+  const { code, screen } = await typeAtTerminal(command, cwd, answers(cwd), {
+    ...credentials,
+    ...envFor(server),
+  })
+  await server.close()
+  return { code, screen, events: JSON.parse(posted).events }
+}
+
+test('keys that are typed before a prompt do not answer it (needs script)', async () => {
+  const { events } = await confirmTwo('sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
+    ['(t2)? [y/n/s/q] ', 'n\n'],
+  ])
+  expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
+})
+
+test('Q12: a pasted reason of several lines is sent whole, and answers no other prompt (needs script)', async () => {
+  const { events } = await confirmTwo('sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
+    ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
+  ])
+  expect(events).toMatchObject([
+    { result: 'deny', deny_message: 'not here\nnor there\ny' },
+    { result: 'allow' },
+  ])
+})
+
+test('V26: Ctrl-D answers no prompt, and events confirm sends the earlier replies (needs script)', async () => {
+  const { events } = await confirmTwo('sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', 'y\r'],
+    ['(t2)? [y/n/s/q] ', '\x04y\r'],
+  ])
+  expect(events).toMatchObject([{ tool_use_id: 't1', result: 'allow' }])
+})
+
+test('V40: Ctrl-Z at a prompt suspends parley, and after fg the prompt is empty (needs bash, script)', async () => {
+  const { events, screen } = await confirmTwo('PS1=[shell] exec bash --norc --noprofile -i', () => [
+    ['[shell]', 'sh confirm\r'],
+    ['(t1)? [y/n/s/q] ', 'n no\x1a'],
+    ['Stopped', 'fg\r'],
+    ['(t1)? [y/n/s/q] ', 'n way\r'],
+    ['(t2)? [y/n/s/q] ', 'y\r'],
+    ['[shell]', 'exit\r'],
+  ])
+  expect(events, screen).toMatchObject([{ result: 'deny', deny_message: 'way' }, { result: 'allow' }])
+})
+
+test('Ctrl-Z only empties the prompt if there is no shell that could resume parley (needs script)', async () => {
+  const { events } = await confirmTwo('sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', 'n no\x1ay\r'],
+    ['(t2)? [y/n/s/q] ', 'y\r'],
+  ])
+  expect(events).toMatchObject([{ result: 'allow' }, { result: 'allow' }])
+})
+
+test('a person can edit a reason that is longer than a row (needs script)', async () => {
+  const long = 'x'.repeat(30)
+  const { events } = await confirmTwo('stty cols 40; sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', `n a 字${long}`],
+    [long.slice(-5), '\x17\x7f🦊\x7fb\x1b[D\r'],
+    ['(t2)? [y/n/s/q] ', 'nonsense\x15y\r'],
+  ])
+  expect(events).toMatchObject([{ result: 'deny', deny_message: 'a b' }, { result: 'allow' }])
+})
+
+test('events confirm exits with 9 if the deadline passes during a prompt (needs script)', async () => {
+  const { code, screen } = await confirmTwo('MORE="--deadline 5" sh confirm', () => [])
+  expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
+  expect(code).toBe(9)
+})
+
+test('Q10: keys that are typed before a prompt without Enter do not answer it (needs script)', async () => {
+  const { events } = await confirmTwo('sh confirm', () => [
+    ['(t1)? [y/n/s/q] ', 'n\ny'],
+    ['(t2)? [y/n/s/q] ', '\n'],
+    ['(t2)? [y/n/s/q] ', 'n\n'],
+  ])
+  expect(events.map(({ result }) => result)).toEqual(['deny', 'deny'])
+})
