@@ -85,8 +85,6 @@ export function printUsage(context: Context, answer: AnswerSummary, showsUsage: 
   const { host, flags, messages, summary } = context
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${oneLine(answer.id, 200)}`)
-  if (flags.verbose && answer.retirementTime !== undefined)
-    messages.note(`the model will be retired: ${oneLine(answer.retirementTime, 100)}`)
   if (showsUsage || host.stderr.isTerminal)
     messages.printFooter(describeUsage(answer, (host.timers.now() - summary.startMs) / 1000))
 }

@@ -25,17 +25,3 @@ test('chat prints an unknown finish reason unchanged, also the name of an inheri
   const { err } = await run(['chat', 'x'], { exchange: cutAnswer('constructor') })
   expect(err).toBe('parley: the answer was stopped: constructor\n')
 })
-
-test.each([
-  ['with -v prints', ['-v'], true],
-  ['without -v does not print', [], false],
-])('chat %s when the model will be retired', async (_, flags, isShown) => {
-  const exchange = answering(
-    JSON.stringify({
-      candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],
-      modelStatus: { retirementTime: '2027-03-01T00:00:00Z' },
-    }),
-  )
-  const { code, err } = await run(['chat', 'x', ...flags], { exchange })
-  expect([code, err.includes('the model will be retired: 2027-03-01T00:00:00Z')]).toEqual([0, isShown])
-})

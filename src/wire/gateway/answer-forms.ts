@@ -21,8 +21,6 @@ export interface AnswerSummary extends AnswerCounts {
   stopMessage?: string
   /** Token that requests the rest of an answer whose stop reason is `CONTINUATION`. */
   continuationToken?: string
-  /** Time at which the service retires the model. */
-  retirementTime?: string
 }
 
 /** Returns true if a further request is needed for the rest of the answer. */
@@ -176,7 +174,6 @@ const NativeAnswer = z.lazily(() => {
   return z.looseObject({
     candidates: z.nullish(z.array(candidate)),
     promptFeedback: lenient(z.looseObject({ blockReason: name, blockReasonMessage: lenientText })),
-    modelStatus: lenient(z.looseObject({ retirementTime: lenientText })),
     responseId: lenientText,
     modelVersion: lenientText,
   })
@@ -219,7 +216,6 @@ export function readNative(value: unknown): NativePiece {
       stopReason: readReason(first?.finishReason) ?? blockReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
       continuationToken: first?.continuationToken || undefined,
-      retirementTime: answer.modelStatus?.retirementTime || undefined,
     },
     counts: isObject(usageMetadata) ? readCounts(usageMetadata) : undefined,
     isOpen: {
