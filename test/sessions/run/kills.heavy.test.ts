@@ -54,7 +54,7 @@ const rounds = (): Event[][] => [
 
 const flags = [
   ...['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.02', '--deadline', '6'],
-  ...['--schema', 's.json', '-o', 'a.json'],
+  ...['--schema', 's.json', '-o', 'a.json', '--last'],
 ]
 
 /** Returns the resume command that a run with these flags prints after SIGTERM. */
