@@ -270,7 +270,8 @@ test.each(['any', 'narrow'] as const)(
       fc.property(nearly, ({ pattern, text }) => {
         expect(createMatcher(pattern, reach)(text)).toBe(isPlainMatch(pattern, text, reach === 'narrow'))
       }),
-      { numRuns: 1000 },
+      // The example has a text between two places that the first narrow star reaches.
+      { numRuns: 1000, examples: [[{ pattern: '**a*b*b', text: 'a;bab' }]] },
     )
   },
 )
