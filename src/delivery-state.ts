@@ -8,7 +8,7 @@
  *   gateway.
  * - `sent`: bytes were sent, and no answer arrived.
  * - `answered`: a 2xx began. Even an error in its body does not prove that nothing was carried out.
- * - `done`: parley read the response; for an event, parley received its receipt.
+ * - `done`: parley read the response; after sending an event, parley received the receipt.
  */
 export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
 
@@ -33,7 +33,7 @@ export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
-  /** Text about the possible effect of a request without a receipt. Default: the event may be accepted. */
+  /** Message if the receipt of a request is missing. By default: "the event may have been accepted". */
   doubt?: string
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string | undefined

@@ -41,8 +41,8 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     open,
     writeSync(bytes) {
       // The caller writes to the stream if this returns 0. A Windows console decodes bytes by its code page,
-      // so only the stream can write text there. In a container, only signals with a listener end the first
-      // process. So this process keeps its handlers, and does not block.
+      // so only the stream can write text there. A signal ends process 1 of a container only if the process
+      // handles the signal. So process 1 keeps its signal handlers, and its writes do not block.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // The last write of a run may block, so from now on a signal ends the process at once.
       removeSignalHandlers()

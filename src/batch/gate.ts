@@ -107,7 +107,7 @@ export interface Gate {
   readonly outage: Outage | undefined
 }
 
-/** The service fails for every line, so one line at a time tests it. */
+/** State of an outage: requests fail for all lines, so parley sends one line at a time to test the service. */
 interface Outage {
   /** Number of lines that tested the service. */
   readonly trials: number

@@ -89,9 +89,12 @@ export interface Share {
   of: number
 }
 
-/** Progress of a batch: the numbers of lines of its share by state. */
+/** Progress of a batch: the numbers of lines in each state, among the lines that this run handles. */
 export class Tally implements BatchUsage {
-  /** Number of lines of the share; `undefined` until a pipe was read to its end. */
+  /**
+   * Number of lines that this run handles (`--share`). It is `undefined` until a piped input has been read to
+   * its end.
+   */
   total?: number
   /** The input has a line with a request, in any share. */
   hasLine = false

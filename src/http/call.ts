@@ -101,7 +101,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // Each result of a batch describes its own call, and contains no response.
+        // A result of a batch includes whether its own call may have been duplicated, and omits the response.
         ...(isOneOfMany ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),

@@ -35,8 +35,8 @@ const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
-  // `URL` ends the host at the first of these characters. Without this check, the start of the password would
-  // count as the host, and parley would print it.
+  // `URL` ends the host at the first `/`, `?` or `#`, even in a password. Without this check, parley would
+  // take the start of the password for the host and print it.
   const isCut = address.includes('@')
   const problem = isCut
     ? "must have '/', '?' and '#' percent-encoded in its user name and password"

@@ -35,7 +35,7 @@ export async function retry<T>(
   }
 }
 
-/** Consequences of a status, or of a failure without a status. */
+/** Row of the retry table: the consequences of an HTTP status, or of a failure without a status. */
 interface StatusRow {
   /** If omitted, the row applies to failures of its kind that have no status. */
   on?: On
@@ -158,7 +158,7 @@ export function canRetry(
   if (retryable === 'all') return true
   if (retryable === 'repeatable') return repeat !== 'not-taken'
   if (retryable !== 'reading') return false
-  // An answer that has begun may be billed, so only reading requests are repeated after it.
+  // An answer that has begun may be billed, so only requests that change nothing are repeated after it.
   return repeat === 'always' || (retryUnknown && repeat === 'failed' && !error.details.isCutOff)
 }
 

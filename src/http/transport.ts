@@ -23,7 +23,7 @@ export async function chooseExchange(
 
 /**
  * Returns an exchange that logs requests and responses on stderr (`--verbose`), with secrets redacted. It logs
- * a request when the first byte leaves, because a request that no proxy forwards was not sent.
+ * a request when the first byte leaves. If a proxy refuses the connection, nothing is sent or logged.
  */
 function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
@@ -43,7 +43,7 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
       logRequest()
       onSent?.()
     })
-    // The emulator sends nothing.
+    // The emulator does not call the function above, so its requests are logged here.
     logRequest()
     const took = `after ${timers.now() - start} ms`
     log('<', `${response.status} ${response.statusText} (${took})`, response.headers)

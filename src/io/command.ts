@@ -20,7 +20,7 @@ export interface Command {
 export interface CommandOptions {
   /** Reading `cwd` throws if the current folder was removed. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
-  /** While the command runs, one of these functions ends it. */
+  /** Functions that run when parley ends. While the command runs, one of them kills the command. */
   cleanups: ActiveSet<() => void>
 }
 

@@ -12,8 +12,8 @@ export function guardTextFromRunner(text: string, isAtStart = true): string {
 }
 
 /**
- * Wraps a stream so that no line is a workflow command. The wrapped stream is not a terminal, because a log
- * cannot redraw lines.
+ * Wraps a stream so that a CI runner takes no line as a command (GitHub: `::error::`). The wrapped stream is
+ * not a terminal, because a log cannot redraw lines.
  */
 export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined

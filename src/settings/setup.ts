@@ -54,8 +54,8 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const values = answers.reduce(withAnswer, known)
   if (answers.length === 0) messages.note('nothing changed')
   else {
-    // Another process may have selected another profile meanwhile, and its secret would go to the typed
-    // address. So the name of the profile is fixed.
+    // Another process may have selected another profile meanwhile. The typed address must not get the other
+    // profile's secret, so the name of the profile is fixed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
     messages.note(`saved: 'parley config list --effective${flag}' shows it`)
@@ -114,7 +114,7 @@ async function promptForSetting(
   const isHidden = isSecret(name)
   let offered = current
   const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
-  // If the profile has no secret, the next question asks for its command.
+  // If the profile has no secret, the next question asks for a command that prints the secret.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
   say(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)

@@ -100,8 +100,8 @@ export function createPageHistory(list: string) {
 }
 
 /**
- * Returns the source text of each element of a list, or of a list in a field of an object, on one line.
- * Returns an empty list if the field is not a list. Throws a `SyntaxError` for a text that is nested too
+ * Returns each element of a list as one line of source text. The list is the whole text or, with `field`, that
+ * field of an object. Returns an empty list if the field is not a list. Throws a `SyntaxError` for a text that is nested too
  * deep, and detects no other error. Linear in the length of the text.
  */
 export function listElements(source: string, field?: string): string[] {

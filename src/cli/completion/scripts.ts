@@ -13,10 +13,15 @@ import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
 /**
- * A word that TAB offers, with its description. The key is the position of the word: the words of a command,
- * a comma, and then the index of an argument, the name of a flag that takes the word as its value, `-` for a
- * flag, or nothing for a subcommand. A word `<key>` stands for all words of another key, or for words that
- * the shell finds: `<files>`, `<texts>` (`@FILE`), `<profiles>` and `<sessions>`.
+ * A word that TAB offers, with its description. The key is the position of the word on the command line:
+ *
+ * - `events,`: a subcommand of `events`.
+ * - `events list,-`: a flag of `events list`.
+ * - `events list,--type`: a value of that flag.
+ * - `sessions show,0`: the first argument of `sessions show`.
+ *
+ * A word `<key>` stands for all words of another key, or for words that the shell finds: `<files>`, `<texts>`
+ * (`@FILE`), `<profiles>` and `<sessions>`.
  */
 type Row = [key: string, word: string, about?: string]
 

@@ -107,7 +107,7 @@ const layOutCodeLine = (line: string): StyledLine =>
         { text: line, sgr: styles.code },
       ]
 
-/** Returns the lines of a text unchanged. */
+/** Returns the lines of a text without styles, and without blanks and blank lines at its end. */
 export const layOutVerbatim = (raw: string): StyledLine[] =>
   raw
     .trimEnd()

@@ -58,8 +58,9 @@ interface Tracking {
 /** Result of an effect, which is the input of the next step. */
 export type FollowInput =
   /**
-   * All events, or those that are new since the last list. `isQuiet`: the list was read after a long silence.
-   * `status`: status of the session resource before the reading, if it was queried.
+   * A list was read. `list` contains all events, or only the events that are new since the last list.
+   * `isQuiet`: the stream was silent for a long time before. `status`: status of the session resource, if
+   * parley queried it before it read the list.
    */
   | {
       is: 'list'
@@ -67,15 +68,15 @@ export type FollowInput =
       isQuiet?: boolean
       status?: string | undefined
     }
-  /** An event of the stream. */
+  /** The stream delivered an event. */
   | { is: 'event'; item: EventItem }
   /** The stream was silent for `of` milliseconds. */
   | { is: 'silence'; of: number }
   | { is: 'ended' }
   | { is: 'opened' }
-  /** A request failed. `isConnecting`: the request for another stream. */
+  /** A request failed. `isConnecting`: it was the request for another stream. */
   | { is: 'failed'; isConnecting?: boolean }
-  /** The caller has received the emitted events, and may have sent events meanwhile. */
+  /** The caller has received the emitted events. It may have sent events itself in the meantime. */
   | { is: 'shown' }
 
 /** The action that the follower takes next. Times are in milliseconds. */

@@ -201,7 +201,10 @@ export class SeenEvents {
     return fresh.filter(({ key }) => !old.has(key))
   }
 
-  /** If the list contains a held event, returns all held events, merged into the order of the list. */
+  /**
+   * Returns the new events. If the list contains an event that was held back, also releases all events that
+   * were held back, in the order of the list.
+   */
   #withHeld(list: readonly KeyedItem[], news: KeyedItem[]): EventItem[] {
     if (!list.some(({ key }) => this.#held.has(key))) return news
     const isNews = new Set(news.map(({ key }) => key))

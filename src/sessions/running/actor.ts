@@ -222,7 +222,7 @@ export class Actor {
       )
   }
 
-  /** Prints the decision on a terminal, without the input, which the transcript has printed. */
+  /** Prints the decision on a terminal. The transcript has already printed the input of the tool use. */
   #printDecision(judgement: Judgement, isLeft: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, messages } = this.#run.context

@@ -32,7 +32,7 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   event: AuditEvent
   /** Hash of the task. */
   task?: string
-  /** Summary of the session's list before a task was sent. */
+  /** Summary of the session's event list before the task was sent. */
   known?: ListSnapshot
   /** Result of a command, as the event that is sent. */
   result?: SessionEvent

@@ -52,7 +52,8 @@ export class Denials {
   drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
-    // A child thread may wait for the result of an allowed tool use while the session is idle.
+    // An idle session does not prove that an allowed tool use has ended: its child thread may still wait for
+    // the result.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return []

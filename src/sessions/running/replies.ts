@@ -196,9 +196,8 @@ export class Replies {
   }
 
   /**
-   * Posts the replies for which the session still waits in one request. Repeats the request if the service
-   * certainly did not accept it and the failure is transient, until the run stops. Throws the last such
-   * failure.
+   * Posts, in one request, the replies that the session still waits for. Until the run stops, repeats the
+   * request after a transient failure if the service certainly did not accept it. Throws the last failure.
    */
   async #postTogether(replies: readonly GivenReply[]): Promise<void> {
     if (replies.length === 0 || this.isStopped) return

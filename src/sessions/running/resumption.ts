@@ -63,7 +63,10 @@ export class Resumption implements Ending {
     this.#audit = audit
   }
 
-  /** Records that the run has nothing left to send. */
+  /**
+   * Records that no task needs to be sent any more: the service accepted it, an earlier run sent it, or the run
+   * has none.
+   */
   begin(task: 'accepted' | 'continued'): void {
     this.#task = task
   }

@@ -141,7 +141,10 @@ const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 const incompleteStreamError = () =>
   createResponseError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
-/** Decodes server-sent events with message events or native chunks. */
+/**
+ * Decodes an answer that is a stream of server-sent events. The data of each event is an event of the Messages
+ * format or a chunk in the native format.
+ */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
   const decoder = createSseDecoder(reading.text)
@@ -274,7 +277,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   }
 }
 
-/** Maximum number of bytes in which an error message is searched. */
+/** Maximum number of bytes that are searched for an error message. */
 const maxUnknownBytes = 1024 * 1024
 
 /** Decodes a body that is not an answer but may contain an error message. */
