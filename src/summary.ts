@@ -1,9 +1,9 @@
 import type { Money } from './wire/sessions/usage.ts'
-import type { TokenCounts } from './wire/token-count.ts'
+import type { TokenCount, TokenCounts } from './wire/token-count.ts'
 
 /** Usage that a service reported. */
 export interface UsageFigures {
-  tokens?: (TokenCounts & { totalTokens: number }) | undefined
+  tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
@@ -57,8 +57,8 @@ export class Summary {
   /** Id of the last request. */
   requestId: string | undefined
   session: string | undefined
-  /** Sums of the reported usage. */
-  readonly usage: Record<string, number> = {}
+  /** Sums of the reported usage; `null` if one of the values could not be read. */
+  readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
   /** Files with results; `undefined` if they are too many. */
   files: Set<string> | undefined = new Set()
@@ -95,8 +95,10 @@ export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage 
   addToSums(summary.usage, usage)
 }
 
-/** Adds numbers to their sums by name. */
-export function addToSums(sums: Record<string, number>, counts: object = {}): void {
-  for (const [name, count] of Object.entries<number | undefined>({ ...counts }))
-    if (count !== undefined) sums[name] = (sums[name] ?? 0) + count
+/** Adds numbers to their sums by name. A sum is `null` if one of its numbers is. */
+export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
+  for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
+    const { [name]: before = 0 } = sums
+    if (count !== undefined) sums[name] = before === null || count === null ? null : before + count
+  }
 }

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { oneLine } from '../io/escape.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import type { TokenCount } from '../wire/token-count.ts'
 import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
 /** Facts about the end of an answer. */
@@ -91,7 +92,7 @@ export function printUsage(context: Context, answer: AnswerSummary, showsUsage: 
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {
   const { model, stopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
-  const count = (tokens: number | undefined, what: string) =>
+  const count = (tokens: TokenCount | undefined, what: string) =>
     tokens ? `${formatNumber(tokens)} ${what}` : undefined
   const fields = [
     model,

@@ -1,10 +1,10 @@
 import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
-import { sumTokens } from '../wire/token-count.ts'
+import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
 /** Reported tokens of an answer. */
 export interface TokenUsage extends AnswerCounts {
-  totalTokens: number
+  totalTokens: TokenCount
 }
 
 /** Formats a number of tokens: `1 token`, `12,282 tokens`. */
@@ -17,9 +17,11 @@ export const formatTokenCount = (count: number): string =>
  */
 export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
   const fields: string[] = []
-  if (inputTokens !== undefined) fields.push(`${formatTokenCount(inputTokens)} in`)
-  if (outputTokens !== undefined) fields.push(`${formatNumber(outputTokens)} out`)
-  if (totalTokens !== undefined && totalTokens !== sumTokens(inputTokens, outputTokens))
+  if (inputTokens !== undefined)
+    fields.push(`${inputTokens === null ? 'unknown tokens' : formatTokenCount(inputTokens)} in`)
+  if (outputTokens !== undefined)
+    fields.push(`${outputTokens === null ? 'unknown' : formatNumber(outputTokens)} out`)
+  if (typeof totalTokens === 'number' && totalTokens !== sumTokens(inputTokens, outputTokens))
     fields.push(`${fields.length > 0 ? formatNumber(totalTokens) : formatTokenCount(totalTokens)} in all`)
   return fields
 }
@@ -51,7 +53,7 @@ export class LineUsage {
   /** Number of answers without reported usage. */
   unmetered = 0
   /** Sums of the reported usage, by the names in results. */
-  readonly usage: Record<string, number> = {}
+  readonly usage: Record<string, TokenCount> = {}
   readonly batch: BatchUsage
 
   constructor(batch: BatchUsage) {
@@ -64,9 +66,10 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
   recordAnswer(run, summary)
   const usage = readTokenUsage(summary)
   spent.answers++
-  if (!usage) spent.unmetered++
-  spent.batch.isPartial ||= !usage
-  spent.batch.tokens += usage?.totalTokens ?? 0
+  const total = usage?.totalTokens ?? undefined
+  if (total === undefined) spent.unmetered++
+  spent.batch.isPartial ||= total === undefined
+  spent.batch.tokens += total ?? 0
   addToSums(spent.usage, usage)
 }
 

@@ -93,7 +93,7 @@ export class LongAnswer {
     const { continuationToken: token } = summary
     const isNew = token !== undefined && !this.#sentTokens.has(token)
     const isEmpty = this.isBegun && !hasContent && !isNew
-    const usage: Record<string, number> = {}
+    const usage: Record<string, number | null> = {}
     addToSums(usage, readTokenUsage(earlier.summary))
     addToSums(usage, readTokenUsage(summary))
     this.end = {

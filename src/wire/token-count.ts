@@ -1,21 +1,30 @@
 import { isObject } from './json/parse.ts'
 
+/** A number of tokens; `null` if the service sent a value that is not a number. */
+export type TokenCount = number | null
+
 /** Token counts by the names of the report. Counts that the service did not send are absent. */
 export interface TokenCounts {
-  inputTokens?: number
-  outputTokens?: number
-  cacheReadInputTokens?: number
-  cacheCreationInputTokens?: number
+  inputTokens?: TokenCount
+  outputTokens?: TokenCount
+  cacheReadInputTokens?: TokenCount
+  cacheCreationInputTokens?: TokenCount
 }
 
-/** Reads a number of tokens. Returns `undefined` for any other value. */
-export const readTokenCount = (value: unknown): number | undefined =>
-  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined
+/** Reads a number of tokens. Returns `undefined` if the value is missing. */
+export function readTokenCount(value: unknown): TokenCount | undefined {
+  if (value === undefined || value === null) return undefined
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null
+}
+
+/** Adds two counts. The sum is `null` if one of them is. */
+export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
+  one === null || other === null ? null : one + other
 
 /** Sums the counts that are present. Returns `undefined` if none is. */
-export function sumTokens(...counts: (number | undefined)[]): number | undefined {
+export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
   const present = counts.filter((count) => count !== undefined)
-  return present.length > 0 ? present.reduce((sum, count) => sum + count, 0) : undefined
+  return present.length > 0 ? present.reduce(addTokens) : undefined
 }
 
 /**
@@ -24,13 +33,14 @@ export function sumTokens(...counts: (number | undefined)[]): number | undefined
  */
 export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
-  const { cache_creation: parts, cache_creation_input_tokens: written } = usage
+  const { cache_creation: parts, cache_creation_input_tokens: whole } = usage
+  const written = readTokenCount(whole)
   const split = isObject(parts) ? sumTokens(...Object.values(parts).map(readTokenCount)) : undefined
   return {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),
     cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
     // Some services send 0 next to parts with a greater sum, so the sum counts.
-    cacheCreationInputTokens: split ?? readTokenCount(written),
+    cacheCreationInputTokens: split ?? (written === undefined ? split : written),
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
 /** Runs a chat. Returns its footer and the usage in its report. */
@@ -15,18 +16,71 @@ async function chat(body: string) {
 const withOutput = (count: string) => message('Hi').replace('"output_tokens":5', `"output_tokens":${count}`)
 
 describe('token counts that parley cannot read', () => {
-  test.each(['"5"', '-1', '1.5', '1e400', '{}', 'true', '9007199254740993', 'null'])(
-    'the token count %s counts as missing',
+  test.each(['"5"', '-1', '1.5', '1e400', '{}', 'true', '9007199254740993'])(
+    'the token count %s is unknown',
     async (count) => {
       const { err, usage } = await chat(withOutput(count))
-      expect(err).toMatch(/· 3 tokens in · \d/)
-      expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: 3 })
+      expect(err).toContain('· 3 tokens in · unknown out ·')
+      expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
     },
   )
 
+  test('a token count of null is missing, not unknown', async () => {
+    const { err, usage } = await chat(withOutput('null'))
+    expect(err).toMatch(/· 3 tokens in · \d/)
+    expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: 3 })
+  })
+
+  test.each([
+    [{ promptTokenCount: '7', candidatesTokenCount: 2 }, 'unknown tokens in · 2 out', [null, 2, null]],
+    [
+      { promptTokenCount: 7, candidatesTokenCount: 2, thoughtsTokenCount: -3 },
+      '7 tokens in · unknown out',
+      [7, null, null],
+    ],
+    [{ promptTokenCount: 7, totalTokenCount: '9' }, '7 tokens in · unknown out', [7, null, null]],
+  ])(
+    'a native token count that parley cannot read is unknown: %j',
+    async (usageMetadata, expectedText, [input, output, total]) => {
+      const candidates = [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }]
+      const { err, usage } = await chat(JSON.stringify({ candidates, usageMetadata }))
+      expect(err).toContain(expectedText)
+      expect(usage).toMatchObject({ inputTokens: input, outputTokens: output, totalTokens: total })
+    },
+  )
+
+  test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n')
+    const exchange: Exchange = (request) => {
+      const isSecond = Buffer.from(request.body ?? []).includes('"b"')
+      return answering(isSecond ? withOutput('"5"') : message('Hi'))(request)
+    }
+    const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
+    const { code, out, err } = await run(argv, { cwd, exchange })
+    const results = out.trimEnd().split('\n')
+    expect(code).toBe(0)
+    expect(results.map((line) => JSON.parse(line).usage)).toEqual([
+      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+      { inputTokens: 3, outputTokens: null, totalTokens: null },
+      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+    ])
+    expect(err).toContain('line 2: the answer has no token count; it counts as 0 tokens')
+    expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
+    const { usage } = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
+    expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
+  })
+
   test.each<[string, string[], string, number]>([
+    ['cannot be read', [], withOutput('"5"'), 0],
     ['is missing', [], message('Hi', { usage: undefined }), 0],
-    ['is missing with --raw', ['--raw'], message('Hi', { usage: undefined }), 0],
+    ['cannot be read with --raw', ['--raw'], withOutput('"5"'), 0],
+    [
+      'of a failed line cannot be read',
+      ['--fail-on-cut'],
+      withOutput('"5"').replace('end_turn', 'max_tokens'),
+      8,
+    ],
   ])(
     'a resumed batch prints "at least" before its tokens if an earlier count %s',
     async (_, flags, body, code) => {

@@ -3,7 +3,7 @@ import { formatMoney, toMinorUnits } from '../../io/money.ts'
 import type { UsageFigures } from '../../summary.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import type { TokenCounts } from '../../wire/token-count.ts'
+import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
 /** Limits of a run. */
 export interface LimitFlags {
@@ -104,7 +104,7 @@ export class Budget {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
     const tokens = this.#minTokens ?? -1
     const { cost } = this.#reported
-    const atLeast = this.#lacksUsage ? 'at least ' : ''
+    const atLeast = this.#lacksUsage || this.#reported.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
       return `the run took ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency)) return undefined
@@ -117,7 +117,7 @@ export class Budget {
   get unenforceable(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
-    const lacksTokens = this.#flags.maxTotalTokens !== undefined && !tokens
+    const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
     const lacksCost = this.#flags.maxCost !== undefined && !cost
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
     if (flags.length === 0) return undefined
@@ -126,7 +126,8 @@ export class Budget {
 
   /** Minimum number of tokens that the run has used. */
   get #minTokens(): number | undefined {
-    return this.hasSessionUsage ? this.#reported.tokens?.totalTokens : this.#readTokens
+    const { tokens } = this.#reported
+    return this.hasSessionUsage ? tokens && sumReadable(tokens) : this.#readTokens
   }
 
   /** A model request reported no usage, and the session reported no total. */
@@ -147,7 +148,7 @@ export class Budget {
     }
     this.#addCurrency(usage)
     this.#requests = this.#requests ? combine(this.#requests, usage, 1) : usage
-    this.#readTokens = (this.#readTokens ?? 0) + sumCounts(usage.tokens)
+    this.#readTokens = (this.#readTokens ?? 0) + sumReadable(usage.tokens)
   }
 
   #addCurrency({ cost }: SessionUsage): void {
@@ -161,9 +162,10 @@ export class Budget {
   #toFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
-    const hasCount = Object.keys(tokens).length > 0
+    const counts = Object.values(tokens) as TokenCount[]
+    const totalTokens = counts.reduce(addTokens, 0)
     return {
-      tokens: hasCount ? { ...tokens, totalTokens: sumCounts(tokens) } : undefined,
+      tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined,
       cost: this.#currencies.size > 1 ? undefined : cost,
     }
   }
@@ -176,18 +178,23 @@ const tokenNames = [
   'cacheCreationInputTokens',
 ] as const satisfies (keyof TokenCounts)[]
 
-const sumCounts = (tokens: TokenCounts): number =>
+const sumReadable = (tokens: TokenCounts): number =>
   tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * Returns the sum or difference of two usages. A negative difference is left out: the usages belong to different sessions.
+ * Returns the sum or difference of two usages. A count that cannot be read in one usage is null in the
+ * result. A negative difference is left out: the usages belong to different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}
   for (const name of tokenNames) {
-    // If only one usage has a count, the result is unknown.
-    const sum = (one.tokens[name] ?? Number.NaN) + sign * (other.tokens[name] ?? Number.NaN)
-    if (sum >= 0) tokens[name] = sum
+    const [count, more] = [one.tokens[name], other.tokens[name]]
+    if (count === null || more === null) tokens[name] = null
+    else {
+      // If only one usage has a count, the result is unknown.
+      const sum = (count ?? Number.NaN) + sign * (more ?? Number.NaN)
+      if (sum >= 0) tokens[name] = sum
+    }
   }
   const amount = one.cost && other.cost ? one.cost.amount + BigInt(sign) * other.cost.amount : -1n
   return { tokens, cost: one.cost && amount >= 0n ? { ...one.cost, amount } : undefined }

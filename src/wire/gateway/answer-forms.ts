@@ -1,14 +1,20 @@
 import { formatPath, isObject } from '../json/parse.ts'
 import { unexpectedBodyFailure } from '../problem/problem.ts'
-import { readTokenCount, readTokenCounts, sumTokens, type TokenCounts } from '../token-count.ts'
+import {
+  readTokenCount,
+  readTokenCounts,
+  sumTokens,
+  type TokenCount,
+  type TokenCounts,
+} from '../token-count.ts'
 import * as z from '../zod.ts'
 
 /** Token counts of an answer, if the service sends them. */
 export interface AnswerCounts extends TokenCounts {
   /** Included in the output tokens. */
-  reasoningTokens?: number
+  reasoningTokens?: TokenCount
   /** If absent: the sum of input, output and both cache counts. */
-  totalTokens?: number
+  totalTokens?: TokenCount
 }
 
 /** Facts about an answer other than its text. In a stream, later values add to them. */
@@ -260,6 +266,13 @@ function readReason(reason: string | number = ''): string | undefined {
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
+/** Subtracts a part from a total if both are known. */
+function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
+  if (total === undefined || part === undefined) return undefined
+  if (total === null || part === null) return null
+  return total < part ? undefined : total - part
+}
+
 function readCounts(usage: Record<string, unknown>): AnswerCounts {
   // The prompt's token count excludes the results of the service's own tools, although these results are
   // input.
@@ -270,16 +283,15 @@ function readCounts(usage: Record<string, unknown>): AnswerCounts {
   const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
   const total = readTokenCount(usage.totalTokenCount)
   const generatedTokens = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
-  // Only a total and a prompt's count leave the rest for the output.
-  const rest = (total ?? Number.NaN) - (inputTokens ?? Number.NaN)
-  const outputTokens = generatedTokens ?? (rest >= 0 ? rest : undefined)
+  const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
   // The prompt's count includes the cached tokens, so they are not added.
+  const sum = sumTokens(inputTokens, outputTokens)
   return {
     inputTokens,
     outputTokens,
     cacheReadInputTokens: readTokenCount(usage.cachedContentTokenCount),
     reasoningTokens,
     // Some services send a total of 0 next to larger parts, so a total of 0 counts as absent.
-    totalTokens: total || (sumTokens(inputTokens, outputTokens) ?? total),
+    totalTokens: total || (sum === undefined ? total : sum),
   }
 }

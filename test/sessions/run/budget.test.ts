@@ -46,24 +46,22 @@ const rows: Record<string, Row> = {
     run: {},
     session: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(187) },
   },
-  'a count that is not a number counts as missing': {
-    now: [
-      says,
-      {
-        type: 'session.usage',
-        usage: { input_tokens: 10, output_tokens: '5', cache_creation: { a: 1, b: '2' } },
-      },
-    ],
-    run: { tokens: { inputTokens: 10, cacheCreationInputTokens: 1, totalTokens: 11 } },
-    session: { tokens: { inputTokens: 10, cacheCreationInputTokens: 1, totalTokens: 11 } },
+  'an unreadable count makes its totals unknown': {
+    now: [says, { type: 'session.usage', usage: { input_tokens: 10, output_tokens: '5' } }],
+    run: { tokens: { inputTokens: 10, outputTokens: null, totalTokens: null } },
+    session: { tokens: { inputTokens: 10, outputTokens: null, totalTokens: null } },
   },
-  'a count that one request lacks is unknown': {
+  'an unreadable count of one request makes the total unknown': {
     now: [
       request(1, 2),
       { type: 'span.model_request_end', model_usage: { input_tokens: 3, output_tokens: -1 } },
       request(5, 6),
     ],
-    run: { tokens: { inputTokens: 9, totalTokens: 9 } },
+    run: { tokens: { inputTokens: 9, outputTokens: null, totalTokens: null } },
+  },
+  'a cache count with an unreadable part is unknown': {
+    now: [createUsageEvent(10, 5, undefined, { cache_creation: { a: 1, b: '2' } })],
+    run: { tokens: { inputTokens: 10, outputTokens: 5, cacheCreationInputTokens: null, totalTokens: null } },
   },
   'a later readable count replaces an unreadable one': {
     now: [
@@ -220,14 +218,16 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 40 }, cost: usd(187) },
   },
   'usage is unknown without any usage': { now: [says, { type: 'session.usage' }], run: {}, session: {} },
-  'invalid counts are no usage': {
+  'invalid counts are unknown': {
     now: [
       {
         type: 'session.usage',
         usage: { input_tokens: -1, output_tokens: 1.5, cache_read_input_tokens: '7', list_cost: [] },
       },
     ],
-    run: {},
+    run: {
+      tokens: { inputTokens: null, outputTokens: null, cacheReadInputTokens: null, totalTokens: null },
+    },
   },
 }
 
@@ -351,7 +351,7 @@ describe('limits of events run', () => {
     [
       { maxTotalTokens: 3 },
       [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
-      'the run took 3 tokens, and --max-total-tokens is 3',
+      'the run took at least 3 tokens, and --max-total-tokens is 3',
     ],
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9)], undefined],
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],

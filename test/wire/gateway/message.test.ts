@@ -23,6 +23,8 @@ const oddUsage = {
   cache_creation_input_tokens: { a: 4 },
 }
 
+const oddCounts = { inputTokens: null, cacheReadInputTokens: null, cacheCreationInputTokens: null }
+
 interface Piece {
   text?: string
   summary?: AnswerSummary
@@ -48,7 +50,7 @@ describe('answer in the message form', () => {
       { text: 'ab', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
     ],
     [{ id: 1, content: [], model: ['m'], stop_reason: {}, usage: 'x' }, {}],
-    [{ id: null, content: [], model: null, stop_reason: null, usage: oddUsage }, {}],
+    [{ id: null, content: [], model: null, stop_reason: null, usage: oddUsage }, { summary: oddCounts }],
     [{ content: 'a' }, { text: 'a' }],
     [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
     [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
@@ -115,14 +117,14 @@ describe('event of a message stream', () => {
     ],
     [
       event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage }, usage: 'x' }),
-      {},
+      { summary: oddCounts },
     ],
     [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
     [
       event('message_delta', { delta: { stop_reason: 's' }, usage }),
       { summary: { stopReason: 's', ...counts } },
     ],
-    [event('message_delta', { delta: { stop_reason: 1 }, usage: oddUsage }), {}],
+    [event('message_delta', { delta: { stop_reason: 1 }, usage: oddUsage }), { summary: oddCounts }],
     [
       event('message_delta', {
         message: { stop_reason: 'old', usage: { input_tokens: 1, output_tokens: 1 } },

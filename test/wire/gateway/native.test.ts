@@ -135,14 +135,23 @@ test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
       thoughtsTokenCount: {},
       cachedContentTokenCount: '5',
     },
-    {},
+    {
+      inputTokens: null,
+      outputTokens: null,
+      cacheReadInputTokens: null,
+      reasoningTokens: null,
+      totalTokens: null,
+    },
   ],
   [{ promptTokenCount: 1 }, { inputTokens: 1, totalTokens: 1 }],
   [
     { promptTokenCount: 1, totalTokenCount: '9' },
-    { inputTokens: 1, totalTokens: 1 },
+    { inputTokens: 1, outputTokens: null, totalTokens: null },
   ],
-  [{ promptTokenCount: '1', totalTokenCount: 9 }, { totalTokens: 9 }],
+  [
+    { promptTokenCount: '1', totalTokenCount: 9 },
+    { inputTokens: null, outputTokens: null, totalTokens: 9 },
+  ],
   [{ totalTokenCount: 9 }, { totalTokens: 9 }],
   [
     { promptTokenCount: 1, totalTokenCount: 9 },
