@@ -131,7 +131,7 @@ test.each([
   ['config lst', '(did you mean list?)'],
   ['constructor', "'parley --help'"],
   ['config constructor', "'parley config --help'"],
-  ['Why is it blue', 'parley chat "Why is it blue"'],
+  ['Why is it blue', 'put chat before the prompt'],
   ['exit-codes', "'parley help exit-codes'"],
   ['help exitcodes', '(did you mean exit-codes?)'],
   ['help setting', '(did you mean settings?)'],
