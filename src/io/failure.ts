@@ -88,6 +88,7 @@ export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }
     deadline,
     attempts,
     pending: details.pending,
+    hints: details.consequence?.split('\n').map((line) => oneLine(line, 2000)),
     resume: details.resume,
     session: details.session && oneLine(details.session, 200),
     kept,

@@ -29,6 +29,7 @@ const failure: Fields = {
   deadline: z.optional(z.boolean()),
   attempts: z.optional(whole),
   pending: z.optional(z.array(text)),
+  hints: z.optional(z.array(text)),
   resume: z.optional(orNull(resume)),
   session: z.optional(text),
   kept: z.optional(z.union([text, z.array(text)])),

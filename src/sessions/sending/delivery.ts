@@ -3,8 +3,9 @@ import { CliError, type FailureDetails } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
-import { startsWork } from '../../wire/sessions/session-event.ts'
+import { type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
+import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
 import { describeUnfollowed, formatSessionCommand } from '../session-command.ts'
 import { createSentEvents, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
@@ -34,17 +35,18 @@ export async function deliverEvents(
   const session = parts.params.session
   const follower = follow ? await openFollowerBeforeSending(access) : undefined
   let isAccepted = false
+  let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
   const ending: Ending = {
     words: () => (follow && isAccepted ? describeUnfollowed(context, session, ' --history') : undefined),
-    explain: (failure) => (isAccepted ? explainAfterAcceptance(failure, command) : failure),
+    explain: (failure) => (isAccepted ? explainAfterAcceptance(failure, { command, listed }) : failure),
   }
   await context.endings.during(ending, send).finally(() => follower?.close())
 
   async function send(): Promise<void> {
     const body = isReady ? given : await given()
     if (!body) return
-    const listed = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
+    listed = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: !follow,
         accepted,
@@ -110,11 +112,17 @@ export async function openFollowerBeforeSending(
  * Adds to a failure that the events were accepted, because the failure must not look like a reason to send
  * them again.
  */
-function explainAfterAcceptance(error: CliError, command: string): CliError {
+function explainAfterAcceptance(
+  error: CliError,
+  { command, listed }: { command: string; listed: readonly SessionEvent[] },
+): CliError {
   const known = { sent: 'yes', retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
-  if (error.kind === 'file')
-    return error.with({ ...known, consequence: `${accepted}, only the output failed` })
+  if (error.kind === 'file') {
+    const ids = listed.flatMap(({ id }) => id ?? []).map((id) => formatBriefName(id))
+    const named = ids.length > 0 ? `; ids: ${ids.join(', ')}` : ''
+    return error.with({ ...known, consequence: `${accepted}, only the output failed${named}` })
+  }
   if (isGone(error)) return explainUnfollowed(error, { retry: 'never', consequence: accepted })
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details

@@ -274,6 +274,11 @@ describe('Y135: task of unknown delivery', () => {
         "  look with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
       )
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
+      const forPrograms = await again({}, ['--no-stdin', '--last', '--errors', 'json', '-q'])
+      expect(JSON.parse(forPrograms.err).error.hints).toEqual([
+        "look with 'parley events list -s s1'",
+        'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file',
+      ])
     }
   })
 

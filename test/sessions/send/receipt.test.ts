@@ -4,6 +4,7 @@ import { CliError } from '../../../src/errors.ts'
 import { readReceipt } from '../../../src/sessions/sending/receipt.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { run } from '../../harness/run.ts'
+import { failingStdout } from '../../harness/stdout.ts'
 
 interface Response {
   body: string
@@ -97,9 +98,26 @@ test.each<[response: Response, message: string, body?: unknown]>([
     safeToRetry: false,
     retry: 'look-first',
     attempts: 1,
+    hints: [
+      isAccepted
+        ? 'do not send it again'
+        : "the event may have been accepted: look with 'parley events list -s s' before sending again",
+    ],
     ...(isAccepted ? {} : { body }),
   })
   expect((await send(response)).err.includes('  do not send it again\n')).toBe(isAccepted)
+})
+
+test('events send reports the ids of accepted events that it cannot print', async () => {
+  const exchange = responding({
+    body: '{"data":[{"id":"e1","type":"user.message"},{"id":"e 2","type":"x"}]}',
+  })
+  const world = { exchange, stdout: failingStdout(0, 'ENOSPC') }
+  const { code, err } = await run(['events', 'send', 'x', '-s', 's', '--errors', 'json'], world)
+  expect(code).toBe(11)
+  expect(JSON.parse(err).error.hints).toEqual([
+    'the event was accepted, only the output failed; ids: e1, "e 2"',
+  ])
 })
 
 test('events send reports a bug during the read of a response as a bug', async () => {
