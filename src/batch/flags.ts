@@ -64,7 +64,7 @@ function parseMaxFailed(value: string): MaxFailed {
   const [, number, sign] = /^(\d+)(%?)$/.exec(value) ?? []
   const isPercentage = sign === '%'
   if (number === undefined || (isPercentage && Number(number) > 100))
-    throw new InvalidArgumentError('not a whole number, or a percentage such as 5%')
+    throw new InvalidArgumentError('neither a whole number nor a percentage such as 5%')
   const most = Number(number)
   return {
     text: value,

@@ -3,7 +3,7 @@ import type { CommandModule } from '../commands/command.ts'
 
 export default {
   parameters: () => [
-    new Argument('<shell>', 'the shell in which TAB completes').choices(['bash', 'zsh', 'fish']),
+    new Argument('<shell>', 'the shell to print the script for').choices(['bash', 'zsh', 'fish']),
   ],
 
   notes: [

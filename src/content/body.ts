@@ -46,7 +46,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isOther && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const way = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
-    throw usageError(`${given.name}: it has messages and no contents: ${way}`)
+    throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${way}`)
   }
   const text = createBodyText(() => {
     const added = { role: 'user', parts: turn }

@@ -128,7 +128,7 @@ test('a replay keeps recorded numbers and names byte for byte', async () => {
 
 test.each([
   ['', 'it contains no event'],
-  ['{"type":"user.message"}\n{"type":', "line 2 is not an event, as 'events list --raw' prints it"],
+  ['{"type":"user.message"}\n{"type":', "line 2 is not an event in the form that 'events list --raw' prints"],
   ['5', 'line 1 is not an event'],
 ])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {
   const cwd = temporaryFolder()

@@ -11,9 +11,10 @@ export default {
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
     ...sessionFlags({ session: 'read this session instead of EVENTS' }),
-    new Option('--tool <name=command>', 'as for events run; executes nothing, repeatable').argParser(
-      appendValue,
-    ),
+    new Option(
+      '--tool <name=command>',
+      "a tool and its command, as for 'events run'; the command is not executed; repeatable",
+    ).argParser(appendValue),
     new Option('--fail-on-deny', 'exit 14 unless the policy allows every tool use'),
   ],
 

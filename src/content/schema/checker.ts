@@ -94,7 +94,7 @@ async function read(thread: Worker): Promise<string[]> {
     return problems
   } catch (error) {
     const isFull = (error as NodeJS.ErrnoException).code === 'ERR_WORKER_OUT_OF_MEMORY'
-    throw isFull ? createResponseError('the check needs more than 1 GiB of memory') : error
+    throw isFull ? createResponseError('the check against the schema needs more than 1 GiB of memory') : error
   } finally {
     thread.unref()
   }

@@ -13,7 +13,9 @@ export function readRecord(text: string, name: string): ListedEvent[] {
     if (line.trim() === '') continue
     const event = SessionEvent.safeParse(tryParseJson(line))
     if (!event.success)
-      throw usageError(`${name}: line ${index + 1} is not an event, as 'events list --raw' prints it`)
+      throw usageError(
+        `${name}: line ${index + 1} is not an event in the form that 'events list --raw' prints`,
+      )
     const { id, type } = event.data
     // A followed stream may repeat an event.
     if (id !== undefined && known.has(id)) continue

@@ -48,7 +48,7 @@ export const taskForms = [
   '  thread lose bash {}                         in a thread that ends at once',
   '  refuse bash {}                              the service refuses it',
   '  fail github {}                              an MCP server fails for good',
-  '  start review {"phases":["a"],"result":"error","use":"bash {}"}  a workflow run',
+  '  start ci {"phases":["a"],"result":"error","use":"bash {}"}  workflow run "ci"',
 ].join('\n')
 
 /**
