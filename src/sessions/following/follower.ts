@@ -33,9 +33,6 @@ const maxIdleListWaitMs = 10_000
 /** Maximum time for all readings of the list after an idle event. */
 const maxEndMs = 30_000
 
-/** Time for which lists may lack events of an earlier list, because the servers of a service may differ. */
-const maxLostMs = 30_000
-
 /** After this number of new events, reading backwards stops, and the whole list is read. */
 const maxNewEvents = 10_000
 
@@ -87,8 +84,6 @@ export class Follower {
    * the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
-  /** Monotonic time since when lists lack events of an earlier list. */
-  #lostSince = Infinity
   /** False if the service ignores the requested order of a list. */
   #hasOrder = true
   /** Events that were added to the state but not emitted yet. */
@@ -234,20 +229,10 @@ export class Follower {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
-    const newest = await this.#readNewest(parts)
-    const list = newest ?? (await this.#readAll(parts))
+    const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
     this.#policy.addResponse()
     this.#listedAt = requestedAt
-    const isLost = this.#seen.hasLost(list, { isWhole: newest === undefined })
-    this.#lostSince = isLost ? Math.min(this.#lostSince, requestedAt.now) : Infinity
-    if (requestedAt.now - this.#lostSince >= maxLostMs) throw this.#createLostError()
     return list
-  }
-
-  #createLostError(): CliError {
-    const { session } = this.#access.parts.params
-    const message = `the events of ${session} are gone: the service no longer lists them`
-    return new CliError('stuck', message, { sent: 'yes' })
   }
 
   async #readAll(parts: RequestParts): Promise<EventItem[]> {
@@ -326,8 +311,6 @@ export class Follower {
       requireTime(deadline)
       const session = effect.queriesSession ? await readSession(this.#access) : undefined
       const list = await this.#readList()
-      if (effect.isQuiet && this.#seen.isUnlisted && (await readSession(this.#access))?.status === 'idle')
-        throw this.#createLostError()
       return {
         is: 'list',
         list,

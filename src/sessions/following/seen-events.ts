@@ -31,9 +31,6 @@ export class SeenEvents {
    * sent events.
    */
   #listEnd: string[] = []
-  /** Number of events in the last list that lost none, and the key of its last event. */
-  #listed = { count: 0, last: '' }
-  #hasStreamed = false
 
   /** Adds a page of the first list. */
   addPast(items: readonly EventItem[]): void {
@@ -43,23 +40,6 @@ export class SeenEvents {
       else this.#log.append(item, { isListed: true })
     }
     this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getKey)].slice(-2)
-    this.#listed = { count: this.#listed.count + items.length, last: this.#listEnd.at(-1) ?? '' }
-  }
-
-  /** Returns whether a list has lost events: it is shorter than the list before and lacks its last event. */
-  hasLost(list: readonly EventItem[], { isWhole }: { isWhole: boolean }): boolean {
-    const { count: countBefore, last } = this.#listed
-    const keys = list.map(getKey)
-    const index = keys.lastIndexOf(last)
-    const count = isWhole ? keys.length : countBefore + keys.length - 1 - index
-    if (index < 0 && count < countBefore) return true
-    this.#listed = { count, last: keys.at(-1) ?? '' }
-    return false
-  }
-
-  /** The stream has delivered events, but every list was empty. */
-  get isUnlisted(): boolean {
-    return this.#listed.count === 0 && this.#hasStreamed
   }
 
   /**
@@ -147,7 +127,6 @@ export class SeenEvents {
       this.addAgain(item)
       return []
     }
-    this.#hasStreamed = true
     sent?.addProgress(item.event)
     if (sent?.find(keyed)) {
       sent.isStreamed = true
