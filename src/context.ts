@@ -30,6 +30,8 @@ export interface Host extends ProcessInfo {
   stderr: StdStream
   /** Replaces the network. */
   exchange?: Exchange
+  /** Throws a usage error if Node could not decode the arguments. */
+  checkArguments?(argv: string[]): void
   timers: Timers
   /**
    * Calls `clean` when a signal arrives, with the exit status that a shell will see, such as 130. Prints the

@@ -1,5 +1,7 @@
+import { isUtf8 } from 'node:buffer'
+import { readFileSync } from 'node:fs'
 import type { Host, RunContext } from './context.ts'
-import { CliError, describeFileError } from './errors.ts'
+import { CliError, describeFileError, usageError } from './errors.ts'
 import {
   detectEarlyExit,
   exitAfter,
@@ -41,6 +43,7 @@ export function createProcessHost(): Host {
     stderr,
     // Loading `performance` would take 2 ms, 3 % of the time of a chat.
     timers: { ...realTimers, now: () => Math.floor(process.uptime() * 1000) },
+    checkArguments,
     onSignal: (clean) => onSignal(clean, stderr),
     interceptInterrupt: interceptInterrupt,
     detectEarlyExit: detectEarlyExit,
@@ -75,5 +78,27 @@ function currentFolder(): string {
     return process.cwd()
   } catch (error) {
     throw new CliError('file', `the current folder: ${describeFileError(error)}; change to another one`)
+  }
+}
+
+/**
+ * Throws a usage error if an argument is not UTF-8. Node replaces invalid bytes by U+FFFD, so parley would
+ * send another text than the user typed.
+ */
+function checkArguments(argv: string[]): void {
+  const suspects = argv.filter((word) => word.includes('\ufffd'))
+  if (suspects.length > 0 && !areUtf8())
+    throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
+}
+
+/**
+ * Returns whether the bytes of all arguments are known to be UTF-8. If they are, the user typed U+FFFD
+ * itself. Only Linux shows the bytes.
+ */
+function areUtf8(): boolean {
+  try {
+    return isUtf8(readFileSync('/proc/self/cmdline'))
+  } catch {
+    return false
   }
 }

@@ -5,7 +5,7 @@ import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { Endings } from './endings.ts'
-import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles, usageError } from './errors.ts'
+import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
@@ -54,7 +54,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       await writeText(host.stdout, text)
       return 0
     }
-    checkArguments(argv, report)
+    checkArguments(argv, host, report)
     // A signal handler cannot wait for the import, so the wrapper is created before.
     wrap = await createLineWrapper(host.stderr)
     const { runProgram } = await import('./cli/program.ts')
@@ -149,14 +149,16 @@ function catchMessage(work: () => void): string | undefined {
 const getMessage = (error: unknown) => (error as Error).message
 
 /**
- * Throws a usage error if an argument has U+FFFD. Node replaces bytes that are not UTF-8 by it, so parley would
- * send another text than the user typed. No report is written then, because its name may be damaged, too.
+ * Throws the host's error for damaged arguments. No report is written then, because its name may be damaged,
+ * too.
  */
-function checkArguments(argv: string[], report: Report): void {
-  const suspects = argv.filter((word) => word.includes('\ufffd'))
-  if (suspects.length === 0) return
-  report.disable()
-  throw usageError(`an argument has \ufffd, the sign for bytes that are not UTF-8: ${suspects.join(' or ')}`)
+function checkArguments(argv: string[], host: Host, report: Report): void {
+  try {
+    host.checkArguments?.(argv)
+  } catch (error) {
+    report.disable()
+    throw error
+  }
 }
 
 /**

@@ -12,14 +12,19 @@ test.each([
   ['the value of a flag', `hi -m "$(printf '\\377')"`, '\ufffd'],
   ['an argument after a valid one', `é "$(printf 'x\\302')" ''`, 'x\ufffd'],
   ['a truncated character', `"$(printf '\\360\\237\\230')"`, '\ufffd'],
+  [
+    'an argument that contains U+FFFD',
+    `"a$(printf '\\357\\277\\275')" "b$(printf '\\377')"`,
+    'a\ufffd or b\ufffd',
+  ],
 ])('K31: parley exits with 2 if %s is not UTF-8 (needs Linux)', (_, words, named) => {
   const { status, stdout, stderr } = runInShell(words)
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
-  expect(stderr).toBe(`parley: an argument has \ufffd, the sign for bytes that are not UTF-8: ${named}\n`)
+  expect(stderr).toBe(`parley: an argument is not UTF-8: ${named}\n`)
 })
 
-test('parley sends arguments with any other characters (needs Linux)', () => {
-  const { status, stdout } = runInShell(`a '' 'é字😀'`)
+test('K31: parley sends an argument that contains U+FFFD (needs Linux)', () => {
+  const { status, stdout } = runInShell(`"$(printf '\\357\\277\\275')" '' 'é字😀'`)
   expect(status).toBe(0)
-  expect(JSON.parse(stdout).body.contents[0].parts[0].text).toBe('a  é字😀')
+  expect(JSON.parse(stdout).body.contents[0].parts[0].text).toBe('\ufffd  é字😀')
 })
