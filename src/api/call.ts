@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { UnprintedBody } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
 import { asFailure, CliError, joinFailures, usageError } from '../errors.ts'
@@ -9,7 +10,6 @@ import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { addFile } from '../summary.ts'
-import { isUtf8Start } from '../wire/charset.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createBodyText } from '../wire/json/body-text.ts'
@@ -244,8 +244,12 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
   }
 }
 
-/** Returns whether a chunk is not text. It may end inside a character. */
-const isBinary = (chunk: Uint8Array): boolean => chunk.includes(0) || !isUtf8Start(chunk)
+/**
+ * Returns whether a chunk is not text. It may end inside a character, so up to three bytes at its end are
+ * ignored.
+ */
+const isBinary = (chunk: Uint8Array): boolean =>
+  chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
 /** Prints the items of all pages of a list as sent, one per line. Throws a `CliError`. */
 async function paginate(

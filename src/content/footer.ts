@@ -9,7 +9,7 @@ export interface AnswerEnd {
   summary: AnswerSummary
   /** Kinds of content other than text. */
   otherContent: ReadonlySet<string>
-  /** The text has U+FFFD, which replaces invalid bytes. */
+  /** Some bytes were invalid text and became U+FFFD. */
   isDamaged: boolean
   /** The answer counts as complete although the service did not end the stream. */
   isAssumed: boolean
@@ -24,7 +24,7 @@ export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean |
   printUsage(context, end.summary, showsUsage)
 }
 
-const damaged = 'the answer has \ufffd, the sign for bytes that are not UTF-8'
+const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
 /** Returns the defects of an answer that counts as complete. */
 export function listWarnings(end: AnswerEnd): string[] {

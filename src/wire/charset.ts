@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { collectBody } from './exchange.ts'
 
 /** Decodes the text of a body that arrives in chunks. */
@@ -10,7 +9,7 @@ export interface BodyTextDecoder {
    * stream began as UTF-8. Invalid bytes then became U+FFFD.
    */
   ignoredCharset(): string | undefined
-  /** Returns whether the text has U+FFFD, which replaces invalid bytes. */
+  /** Returns whether bytes were invalid and became U+FFFD. */
   isDamaged(): boolean
 }
 
@@ -26,10 +25,15 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   let pending: Uint8Array = new Uint8Array()
   let hasText = false
   let isDamaged = false
+  /** Last bytes of the previous chunk. They may begin a character that this chunk completes. */
+  let last: Uint8Array = new Uint8Array()
 
   function decodeWith(decoder: CharsetDecoder, bytes: Uint8Array, stream: boolean): string {
     const text = decoder.decode(bytes, { stream })
-    isDamaged ||= text.includes('\ufffd')
+    if (!isDamaged) {
+      if (text.includes('\ufffd')) isDamaged = hasInvalidBytes(decoder, last, bytes, stream)
+      last = new Uint8Array(concat(last, bytes.subarray(-maxIncompleteBytes)).subarray(-maxIncompleteBytes))
+    }
     return text
   }
 
@@ -44,15 +48,36 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
         hasText ||= choice > 0
         return createUtf8Decoder().decode(all.subarray(0, choice))
       }
-      const isChosenUtf8 = choice.encoding === 'utf-8'
+      const isUtf8 = choice.encoding === 'utf-8'
       // U+FEFF is a byte order mark only at the start of a body.
-      chosen = isChosenUtf8 && hasText ? new TextDecoder('utf-8', { ignoreBOM: true }) : choice
-      if (isChosenUtf8 && stream) ignored = charset
+      chosen = isUtf8 && hasText ? new TextDecoder('utf-8', { ignoreBOM: true }) : choice
+      if (isUtf8 && stream) ignored = charset
       return decodeWith(chosen, all, stream)
     },
     ignoredCharset: () => ignored,
     isDamaged: () => isDamaged,
   }
+}
+
+/** Maximum number of bytes of an incomplete UTF-8 character. */
+const maxIncompleteBytes = 3
+
+const concat = (one: Uint8Array, other: Uint8Array): Uint8Array =>
+  one.length === 0 ? other : Buffer.concat([one, other])
+
+/**
+ * Returns whether a decoder produced U+FFFD for an invalid byte. The text may also contain that character
+ * itself. `last` is the end of the chunk before `bytes`, and may start inside a character.
+ */
+function hasInvalidBytes(
+  { encoding }: CharsetDecoder,
+  last: Uint8Array,
+  bytes: Uint8Array,
+  isCut: boolean,
+): boolean {
+  if (encoding !== 'utf-8') return true
+  const start = last.findIndex((byte) => byte < 0x80 || byte > 0xbf)
+  return !isUtf8(concat(start < 0 ? new Uint8Array() : last.subarray(start), bytes), isCut)
 }
 
 /** Decodes a whole body. */
@@ -145,7 +170,7 @@ function choose(
   const length = run.findIndex((byte) => byte < 0x80)
   if (length >= 0) return isUtf8(run.subarray(0, length)) ? createUtf8Decoder() : declared
   if (run.length < maxRunBytes) return asciiBytes
-  return isUtf8Start(run) ? createUtf8Decoder() : declared
+  return isUtf8(run, true) ? createUtf8Decoder() : declared
 }
 
 /** Detects UTF-16 by a byte order mark, or by the zero byte of a first ASCII character. */
@@ -162,6 +187,15 @@ function countAscii(bytes: Uint8Array): number {
   return count
 }
 
-/** Returns whether bytes are valid UTF-8. The last character may be incomplete. */
-export const isUtf8Start = (bytes: Uint8Array): boolean =>
-  [undefined, -1, -2, -3].some((end) => isUtf8(bytes.subarray(0, end)))
+/** Returns whether bytes are valid UTF-8. With `isCut`, the last character may be incomplete. */
+export function isUtf8(bytes: Uint8Array, isCut = false): boolean {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  try {
+    for (let start = 0; start < bytes.length; start += pieceBytes)
+      decoder.decode(bytes.subarray(start, start + pieceBytes), { stream: true })
+    if (!isCut) decoder.decode()
+    return true
+  } catch {
+    return false
+  }
+}

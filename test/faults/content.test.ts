@@ -135,7 +135,16 @@ faultsInside('R: response content', [
     code: 0,
     out: 'a\ufffd\n',
     reqs: 1,
-    err: ['parley: the answer has \ufffd, the sign for bytes that are not UTF-8'],
+    err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
+  },
+  {
+    name: 'R19: prints no warning for a U+FFFD in the answer itself',
+    argv: [...chat, '-q'],
+    script: json(quoted([...Buffer.from('a\ufffd')])),
+    code: 0,
+    out: 'a\ufffd\n',
+    reqs: 1,
+    err: [/^$/],
   },
   {
     name: 'R19: prints bytes that are not UTF-8 unchanged with --raw',

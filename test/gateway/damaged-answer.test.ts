@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { inTurn, piece, whole } from './parts.ts'
 
-const warning = 'the answer has \ufffd, the sign for bytes that are not UTF-8'
+const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
 /** Replaces each `#` by a byte that is invalid in UTF-8. */
 const damage = (text: string) =>
@@ -55,10 +55,11 @@ describe('answer with bytes that are not UTF-8', () => {
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
   })
 
-  test('an answer with an escaped U+FFFD prints no warning', async () => {
-    const body = '{"content":[{"type":"text","text":"a\\ufffdb"}]}'
-    const ended = await run(['chat', 'x'], { exchange: answering(body) })
-    expect(ended).toMatchObject({ code: 0, out: 'a\ufffdb\n', err: '' })
+  test.each([
+    ['U+FFFD in its text', message('a\ufffdb'), 'a\ufffdb\n'],
+    ['an escaped U+FFFD', '{"content":[{"type":"text","text":"a\\ufffdb"}]}', 'a\ufffdb\n'],
+  ])('an answer with %s prints no warning', async (_, body, out) => {
+    expect(await run(['chat', 'x'], { exchange: answering(body) })).toMatchObject({ code: 0, out, err: '' })
   })
 
   test('--raw prints bytes that are not UTF-8 unchanged and without a warning', async () => {

@@ -51,13 +51,15 @@ test.each(rows)('a streamed body is decoded the same however it is split: %s %j'
 
 test.each<[what: string, charset: string, bytes: Uint8Array, isDamaged: boolean]>([
   ['UTF-8', 'utf-8', Buffer.from('aé狐🦊'), false],
+  ['U+FFFD in the text', 'utf-8', Buffer.from('é\ufffd🦊\ufffd'), false],
   ['an invalid byte', 'utf-8', hex('c3 a9 ff c3 a9'), true],
   ['a continuation byte at the start', 'utf-8', hex('a9 61'), true],
+  ['a continuation byte after U+FFFD', 'utf-8', hex('ef bf bd a9'), true],
   ['an incomplete character in the text', 'utf-8', hex('f0 9f a6 61'), true],
   ['an incomplete character at the end', 'utf-8', hex('61 f0 9f a6'), true],
   ['GBK', 'gbk', hex('c4 e3 0a'), false],
   ['half a character of GBK', 'gbk', hex('c4 e3 c4 0a'), true],
-  ['GBK in UTF-8 after all', 'gbk', Buffer.from('aé'), false],
+  ['GBK in UTF-8 after all', 'gbk', Buffer.from('a\ufffdé'), false],
   ['an unknown charset', 'klingon', hex('61 e9 62'), true],
 ])('invalid bytes of a body are reported however it is split: %s', (_, charset, bytes, isDamaged) => {
   for (const size of [1, 2, 3, 100]) {

@@ -1,4 +1,4 @@
-import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, toUtf8 } from '../charset.ts'
+import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, isUtf8, toUtf8 } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
@@ -262,11 +262,13 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
     },
     end() {
       if (hasEnded(reader)) return
-      const bytes = waiting && toUtf8(waiting.bytes(), contentType)
+      const received = waiting?.bytes()
+      const bytes = received && toUtf8(received, contentType)
       const last = bytes
         ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
         : text.decode()
-      isDamaged = last.includes('\ufffd')
+      // If the body was converted to UTF-8, each U+FFFD replaces an invalid byte.
+      isDamaged = bytes !== undefined && last.includes('\ufffd') && (bytes !== received || !isUtf8(bytes))
       take(splitter.push(last))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
