@@ -310,8 +310,11 @@ export const getKey = ({ event }: EventItem): string => event.id ?? digestConten
  */
 const isContentKey = (key: string): boolean => key.startsWith('\0')
 
-const digestContent = (event: SessionEvent) =>
-  `\0${createHash('sha256').update(JSON.stringify(event)).digest('base64')}`
+/** A list and a stream may send `type` and `processed_at` in different places, so the digest has them first. */
+const digestContent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
+  `\0${createHash('sha256')
+    .update(JSON.stringify({ type, processed_at, ...others }))
+    .digest('base64')}`
 
 /**
  * Creates the object without a spread: each spread object gets its own hidden class in V8, which takes more
