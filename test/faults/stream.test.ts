@@ -142,7 +142,7 @@ faultsInside('E: streams', [
       ]),
     ),
     out: 'so far\ufffd\n',
-    err: ['the answer has \ufffd, the sign for bytes that are not UTF-8'],
+    err: ['some bytes of the answer are not UTF-8'],
   },
   {
     ...whole,
