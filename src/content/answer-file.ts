@@ -27,8 +27,11 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
     savePart(held = '') {
       if (failure) return saveText(context, Buffer.concat(pieces).toString())
       const part = file.savePart(held)
+      if (part?.name !== undefined) return part
+      const isLost = part !== undefined && !file.isDirect && pieces.length > 0
+      const text = isLost ? Buffer.concat(pieces).toString() : held
       // The caller saves an unreadable body.
-      return part?.name === undefined && typeof held === 'string' ? (saveText(context, held) ?? part) : part
+      return typeof text === 'string' ? (saveText(context, text) ?? part) : part
     },
     async commit() {
       try {

@@ -15,7 +15,7 @@ export function withSavedAnswer(
   bytes: Uint8Array,
   extension = 'bin',
 ): CliError {
-  const part = saveToTemporaryFolder(host, bytes, extension)
+  const part = saveInTemporaryFolder({ host }, bytes, extension)
   const saved = withSavedPart(failure, part)
   if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > maxBytesInFailure)
     return saved
@@ -33,7 +33,7 @@ const maxBytesInFailure = 64 * 1024 * 1024
  * blank.
  */
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
-  text.trim() === '' ? undefined : saveToTemporaryFolder(host, text, 'txt')
+  text.trim() === '' ? undefined : saveInTemporaryFolder({ host }, text, 'txt')
 
 /** Returns the path of a new file in the temporary folder. */
 export const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
@@ -43,12 +43,12 @@ export const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension
  * Saves content in a new file of the temporary folder, readable by its owner only. Does not throw.
  * Synchronous, because signal handlers call it.
  */
-function saveToTemporaryFolder(
-  { env }: Context['host'],
+export function saveInTemporaryFolder(
+  { host }: Pick<Context, 'host'>,
   content: Uint8Array | string,
   extension: string,
 ): SavedPart {
-  const path = createSavedPath({ env }, extension)
+  const path = createSavedPath(host, extension)
   try {
     writeFileAtomically(path, content, { mode: 0o600 })
     return { outcome: `is saved as ${path}`, name: path }

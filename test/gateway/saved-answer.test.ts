@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
@@ -190,4 +190,58 @@ test('-o saves the text of a schema before a cut body as FILE.part', async () =>
   const ended = await runSaving(['chat', 'x', '-o', 'a', '--schema', 's', '--report', 'r'], exchange)
   expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, ['{"content":"paid'], '[1'])
   expect(JSON.parse(ended.read('r')).files).toEqual([expect.stringMatching(/\.json$/), 'a.part'])
+})
+
+describe('a signal while an answer arrives', () => {
+  const head = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
+  const body = '{"content":"paid'
+
+  /** Interrupts `parley chat` after its body was received. Returns the message and the content of the files. */
+  async function interrupt(flags: string[], received: string, type: string, meanwhile = (_: string) => {}) {
+    const cwd = temporaryFolder()
+    mkdirSync(join(cwd, 'sub'))
+    mkdirSync(join(cwd, 'tmp'))
+    let end: (exit: number) => string = () => ''
+    let message = ''
+    const exchange: Exchange = async (...call) => {
+      const response = await answering('', { headers: { 'content-type': type } })(...call)
+      async function* pieces() {
+        yield Buffer.from(received)
+        meanwhile(cwd)
+        message = end(130)
+        throw cut
+      }
+      return { ...response, body: pieces() }
+    }
+    const onSignal = (act: typeof end) => {
+      end = act
+    }
+    const argv = ['chat', 'x', '-o', join('sub', 'a'), '--errors', 'json', ...flags]
+    const env = { TMPDIR: join(cwd, 'tmp') }
+    await run(argv, { cwd, env, exchange, onSignal })
+    const { kept } = JSON.parse(message).error
+    const name = kept?.replace(/parley-[\w-]{36}/, 'ID').replace(cwd, '')
+    return { name, saved: kept && readFileSync(resolve(cwd, kept), 'utf8') }
+  }
+
+  const removeFolder = (cwd: string) => rmSync(join(cwd, 'sub'), { recursive: true })
+
+  test.each([[[]], [['--stream']]])('chat saves no events of a stream without text: %j', async (flags) => {
+    expect(await interrupt(flags, head, sse)).toEqual({})
+  })
+
+  test('chat -o saves a cut body as FILE.part', async () => {
+    const { name, saved } = await interrupt([], body, 'application/json')
+    expect([name, saved]).toEqual([join('sub', 'a.part'), body])
+  })
+
+  test('chat -o saves a cut body in the temporary folder if the folder of FILE is gone', async () => {
+    const { name, saved } = await interrupt([], body, 'application/json', removeFolder)
+    expect([name, saved]).toEqual([join('/', 'tmp', 'ID.json'), body])
+  })
+
+  test('chat -o saves the text of a stream in the temporary folder if the folder of FILE is gone', async () => {
+    const { name, saved } = await interrupt(['--stream'], event('paid'), sse, removeFolder)
+    expect([name, saved]).toEqual([join('/', 'tmp', 'ID.txt'), 'paid'])
+  })
 })

@@ -7,7 +7,7 @@ import {
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { saveText, withSavedAnswer } from '../../content/saved-answer.ts'
+import { saveInTemporaryFolder, saveText, withSavedAnswer } from '../../content/saved-answer.ts'
 import { UnprintedBody } from '../../content/saved-file.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
@@ -19,7 +19,7 @@ import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
-import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
@@ -67,7 +67,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const printer = await createPrinter({ ...context, output }, layout)
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
-  let unread: () => Uint8Array = () => new Uint8Array()
+  let received: AnswerDecoder | undefined
   /**
    * Text that is not printed yet. A part stays here until the next part arrives, so that stdout stays empty
    * if the next part fails.
@@ -120,7 +120,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
    * not a web page. Returns `undefined` with `--raw`, which prints the body.
    */
   function findUnreadAnswer(): { bytes: Uint8Array; extension: string } | undefined {
-    const bytes = unread()
+    const bytes = received?.unread() ?? new Uint8Array()
     const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
     if (isRaw || start === '' || start[0] === '<') return undefined
     return { bytes, extension: /^[[{]/.test(start) ? 'json' : 'txt' }
@@ -138,7 +138,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     const { errorIn, body } = failure.details
     const isError = isErrorEnvelope(body) || errorIn === 'stream'
     const answer = isUnread && !isError ? findUnreadAnswer() : undefined
-    unread = () => new Uint8Array()
+    received = undefined
     if (!answer) return error
     const hasText = hasOutput || !text.isBlank
     const part = hasText ? undefined : file?.savePart(answer.bytes)
@@ -156,7 +156,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       const hasEarlier = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
       const { summary, contentCount, otherContent } = decoder
-      unread = decoder.unread
+      received = decoder
       let failure: unknown
 
       async function onChunk(chunk: Uint8Array): Promise<void> {
@@ -234,12 +234,16 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
     /** Saves the received part. */
     savePart(): SavedPart | undefined {
+      if (isRaw && !file) return rawBody.part
       const checked = schema ? text.read() : ''
-      const body = findUnreadAnswer()?.bytes
-      if (file) return file.savePart(checked || body)
-      const held = schema ? checked : unprinted.join('')
-      if (!attempts.failure) return saveText(context, held || Buffer.from(body ?? '').toString())
-      return isRaw ? rawBody.part : saveText(context, text.read() || Buffer.from(unread()).toString())
+      // The events of a stream without text hold no answer.
+      const body = received?.isVerbatim() ? findUnreadAnswer() : undefined
+      const saved = file
+        ? file.savePart(checked || body?.bytes)
+        : saveText(context, attempts.failure ? text.read() : checked || unprinted.join(''))
+      return saved?.name === undefined && body
+        ? saveInTemporaryFolder(context, body.bytes, body.extension)
+        : saved
     },
 
     close(): void {
