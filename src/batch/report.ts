@@ -74,7 +74,10 @@ export class BatchReport {
     context.summary.counts = () => this.#counts()
     context.cleanups.add(context.status.remove)
     if (this.#isShown) this.#tick()
-    this.#stopProgressLines = printProgressLines(context, () => this.#describeProgress())
+    this.#stopProgressLines = printProgressLines(
+      context,
+      (time) => `still at work ${time}: ${this.#describeProgress()}`,
+    )
   }
 
   /** Prints a result. Resolves after stdout accepted it; throws if stdout fails. */

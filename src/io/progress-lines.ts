@@ -13,11 +13,11 @@ const minute = 60_000
 
 /**
  * Prints progress on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes.
- * `describe` returns the text after `still at work after 3 min: `. Returns a function that stops the lines.
+ * `describe` formats a line; its argument is for example `after 3 min`. Returns a function that stops the lines.
  */
 export function printProgressLines(
   { host, flags, messages, summary }: LongRun,
-  describe: () => string,
+  describe: (time: string) => string,
 ): () => void {
   const { timers } = host
   if (host.stderr.isTerminal || flags.quiet) return () => {}
@@ -27,7 +27,7 @@ export function printProgressLines(
     const passed = Math.floor((timers.now() - summary.startMs) / minute)
     const next = passed < 10 ? passed + 1 : (Math.floor(passed / 10) + 1) * 10
     return schedule(timers, summary.startMs + next * minute - timers.now(), () => {
-      messages.note(`still at work after ${next} min: ${describe()}`)
+      messages.note(describe(`after ${next} min`))
       stop = waitForNext()
     })
   }

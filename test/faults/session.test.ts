@@ -697,7 +697,12 @@ faultsInside('Y: empty sessions', [
     'Y103: exits with 2 if a session without events is to be resumed (run)',
     ['events', 'run'],
     { lists: [list()] },
-    { code: 2, reqs: 7, atLeast: 5, err: ['nothing has happened in this session yet'] },
+    {
+      code: 2,
+      reqs: 7,
+      atLeast: 5,
+      err: ['nothing has happened in this session yet\n  give a task: parley events run TASK -s sesn_1'],
+    },
   ),
   row(
     'Y103: polls a list that shows its events late (run)',

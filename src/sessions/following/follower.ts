@@ -1,13 +1,15 @@
 import type { Deadline } from '../../deadline.ts'
-import { asStoppedFailure, CliError, usageError } from '../../errors.ts'
+import { asStoppedFailure, CliError } from '../../errors.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
+import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { lagWaitsMs, listEvents, listOldestFirst } from '../listing/event-list.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy, requireTime } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { type Effect, type FollowInput, startFollowing, stepFollowState } from './following.ts'
@@ -97,7 +99,11 @@ export class Follower {
     this.#endLimit = access.parts.deadline
     this.#endProgressLines = followsForever
       ? () => {}
-      : printProgressLines(context, () => describeProgress(this.progress, context.host.timers.now()))
+      : printProgressLines(context, (time) =>
+          this.state.isEmpty
+            ? `still waiting for the first event ${time}`
+            : `still at work ${time}: ${describeProgress(this.progress, context.host.timers.now())}`,
+        )
   }
 
   /** The service has not shown that it worked on all sent events. */
@@ -119,7 +125,7 @@ export class Follower {
       }
       if (!needsPast || !this.state.isEmpty) break
     }
-    if (needsPast && this.state.isEmpty) throw usageError('nothing has happened in this session yet')
+    if (needsPast && this.state.isEmpty) throw createNoEventError(this.#access)
     this.#stream = await this.#openStream(false)
   }
 
@@ -333,6 +339,15 @@ export class Follower {
     this.#stream = await this.#openStream(true)
     return { is: 'opened' }
   }
+}
+
+function createNoEventError({ context, parts }: SessionAccess): CliError {
+  const command = quoteWords([
+    'parley',
+    ...createResumeCommand(context, parts.params.session, { words: ['TASK'] }),
+  ])
+  const message = 'nothing has happened in this session yet'
+  return new CliError('usage', message, { consequence: `give a task: ${command}` })
 }
 
 function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {

@@ -125,14 +125,22 @@ export class Resumption implements Ending {
     return isResumed && !this.isBounded ? { mayDuplicate: false } : undefined
   }
 
+  /** False for a run without a task that does not follow the session yet, because it has done nothing. */
+  get #hasResume(): boolean {
+    const { task, after } = this.#plan
+    return this.isAccepted && (this.#followed !== undefined || task !== undefined || after !== undefined)
+  }
+
   resume(): string[] | undefined {
-    return this.isAccepted ? this.getCommand() : undefined
+    return this.#hasResume ? this.getCommand() : undefined
   }
 
   /** Describes the state of the session that is no longer followed, and how to resume. */
   words(): string | undefined {
-    if (!this.isAccepted)
-      return this.#audit.hasFile && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
+    if (!this.#hasResume) {
+      const isAudited = !this.isAccepted && this.#audit.hasFile
+      return isAudited && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
+    }
     const state = this.#followed?.follower.state
     const waits = (state?.asked.length ?? 0) > 0
     const what =

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
+import { run } from '../../harness/run.ts'
 import { asks, bash, createSessionService, endTurn, running, says } from '../../harness/session-service.ts'
 
 const minutes = 60_000
@@ -29,7 +30,7 @@ async function follow(
   return run(['events', ...words, '--timeout', '0'], { exchange: buffered, tty })
 }
 
-const getProgressLines = (err: string) => err.split('\n').filter((line) => line.includes('still at work'))
+const getProgressLines = (err: string) => err.split('\n').filter((line) => line.includes('parley: still '))
 
 describe('Y160: progress lines if stderr is not a terminal', () => {
   test.each([
@@ -54,12 +55,20 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     'Y242: events %s prints progress lines from its first request on, also if a proxy delays the stream',
     async (_, words, isSent) => {
       const { err } = await follow(words, { headAfter: 2.5 * minutes, isSent })
-      expect(getProgressLines(err).slice(0, 2)).toEqual([
-        'parley: still at work after 1 min: no event yet',
-        'parley: still at work after 2 min: no event yet',
-      ])
+      const lines = [1, 2].map((count) =>
+        isSent
+          ? `parley: still waiting for the first event after ${count} min`
+          : `parley: still at work after ${count} min: no event yet`,
+      )
+      expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
     },
   )
+
+  test('events follow prints that it waits for the first event of a session', async () => {
+    const { timers, exchange } = createSessionService({ history: [] })
+    const { err } = await run(['events', 'follow', '-s', 's', '--deadline', '90s'], { exchange, timers })
+    expect(getProgressLines(err)).toEqual(['parley: still waiting for the first event after 1 min'])
+  })
 
   test('events follow prints a progress line each minute for ten minutes, then every ten', async () => {
     const { code, err } = await follow(['follow'], { length: 35, isSent: false })
