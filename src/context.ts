@@ -1,4 +1,3 @@
-import type { ActiveSet } from './active-set.ts'
 import type { Deadline } from './deadline.ts'
 import type { Endings } from './endings.ts'
 import type { CliError } from './errors.ts'
@@ -7,6 +6,7 @@ import { Input, type Stdin } from './io/input.ts'
 import { createMessages, type Messages } from './io/messages.ts'
 import { createOutput, type Output, type StdStream } from './io/output.ts'
 import type { Secrets } from './secrets.ts'
+import type { ShortLivedSet } from './short-lived-set.ts'
 import type { Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
@@ -115,7 +115,7 @@ export interface RunContext {
    * Functions that run whenever the run ends, for example to stop a spinner or to remove a temporary file.
    * They are synchronous. A function returns true if it leaves the cursor at the start of a line.
    */
-  cleanups: ActiveSet<() => unknown>
+  cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets
   summary: Summary
   endings: Endings

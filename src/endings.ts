@@ -1,4 +1,3 @@
-import { ActiveSet } from './active-set.ts'
 import {
   type DeliveryRules,
   type DeliveryState,
@@ -9,6 +8,7 @@ import {
   type Sent,
 } from './delivery-state.ts'
 import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
+import { ShortLivedSet } from './short-lived-set.ts'
 
 /**
  * Consequences if a piece of work fails or is interrupted. Its functions are synchronous, because signal
@@ -46,7 +46,7 @@ export class Endings {
   #reported: Call[] = []
   /** Reasons of earlier calls against running the same command again. */
   readonly #objections = new Set<RetryAdvice | undefined>()
-  readonly #inProgress = new ActiveSet<Call>()
+  readonly #inProgress = new ShortLivedSet<Call>()
   /** Keeps its value after the work, because a signal may arrive while `main` reports the end. */
   #isChange = false
   #sentBefore: Sent = 'no'

@@ -1,5 +1,4 @@
 import { version } from '../package.json'
-import { ActiveSet } from './active-set.ts'
 import { findFlagValue } from './argv/bare-flags.ts'
 import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
@@ -11,6 +10,7 @@ import { type StdStream, writeText } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { Report } from './report.ts'
 import { Secrets } from './secrets.ts'
+import { ShortLivedSet } from './short-lived-set.ts'
 import { Summary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
@@ -23,7 +23,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = findFlagValue(argv, '--errors') === 'json'
   const isForGithub = findFlagValue(argv, '--errors') === 'github'
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
-  const cleanups = new ActiveSet<() => unknown>()
+  const cleanups = new ShortLivedSet<() => unknown>()
   const secrets = new Secrets()
   const summary = new Summary(host.timers.now())
   const endings = new Endings()
@@ -173,7 +173,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
 }
 
 /** Runs all cleanups. Returns whether the cursor is at the start of a line. */
-function cleanUp(cleanups: ActiveSet<() => unknown>): boolean {
+function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
     try {

@@ -3,7 +3,7 @@ import { version } from '../package.json'
 import type { Endings } from './endings.ts'
 import { asFileError, CliError, exitCodes, type SavedFiles, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
-import { formatMessage } from './io/failure.ts'
+import { formatFailureMessage } from './io/failure.ts'
 import { absolutePath } from './io/paths.ts'
 import { TemporaryFile, writeFileAtomically } from './io/temporary-file.ts'
 import type { Secrets } from './secrets.ts'
@@ -107,7 +107,7 @@ function describeRun(
     kind: signal ? 'signal' : (failure?.kind ?? kindOf(exit)),
     retry: signal ? endings.retry : failure ? retry : null,
     deadline,
-    message: signal ? oneLine(signal.message, 2000) : failure ? formatMessage(failure) : null,
+    message: signal ? oneLine(signal.message, 2000) : failure ? formatFailureMessage(failure) : null,
     status: failure?.details.status ?? null,
     sent,
     id: shown(id),

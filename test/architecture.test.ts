@@ -13,7 +13,7 @@ const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
 /** Rooms of src by level, the lowest first. Rooms on one level do not import each other. */
 const floors = [
-  ['active-set.ts'],
+  ['short-lived-set.ts'],
   ['delivery-state.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
   ['secrets.ts', 'deadline.ts', 'endings.ts'],

@@ -63,15 +63,15 @@ export function parseAmount(value: string): string {
   return value
 }
 
-/** Parses a number for a field of the body. Returns its JSON source text. */
-export function parseNumberField(value: string): string {
+/** Returns a number on the command line as JSON source text, for a field of the body. */
+export function toJsonNumber(value: string): string {
   const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')
   if (!isNumber.test(json)) throw invalid('not a number')
   return json
 }
 
-/** Parses a whole number of any length for a field of the body. Returns its JSON source text. */
-export function parseIntegerField(value: string): string {
+/** Returns a whole number of any length as JSON source text, for a field of the body. */
+export function toJsonInteger(value: string): string {
   if (!isInteger.test(value)) throw invalid('not a whole number, such as 0 or 800')
   return value
 }

@@ -4,7 +4,7 @@ import type { Sent } from '../delivery-state.ts'
 import type { Ending } from '../endings.ts'
 import { asFailure, CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { type SavedPart, savePart, withSavedPart } from '../io/file-output.ts'
+import { addSavedPart, type SavedPart, savePart } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
 import {
@@ -160,7 +160,7 @@ function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedRe
       : isAll
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-  return withSavedPart(asFailure(stop), part).with({
+  return addSavedPart(asFailure(stop), part).with({
     ...(part.name === undefined ? {} : { consequence: `to resume: ${way}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),
   })

@@ -1,6 +1,6 @@
-import { ActiveSet } from '../active-set.ts'
 import { asStoppedFailure, CliError, OutputClosed } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
+import { ShortLivedSet } from '../short-lived-set.ts'
 import { schedule, type Timers } from '../timers.ts'
 import {
   type BatchLimits,
@@ -65,7 +65,7 @@ export class BatchRun implements BatchState {
   readonly #lines
   readonly #options
   /** Lines with a running request or a scheduled retry. */
-  readonly #active: ActiveSet<BatchLine> = new ActiveSet()
+  readonly #active: ShortLivedSet<BatchLine> = new ShortLivedSet()
   #first: LineFailure | undefined
   #firstTransient: LineFailure | undefined
   /** The first reason for the stop. */
@@ -78,7 +78,7 @@ export class BatchRun implements BatchState {
   /** The failed lines may include a request that was carried out, so repeating them may pay twice. */
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
-  readonly #unprinted: ActiveSet<string> = new ActiveSet()
+  readonly #unprinted: ShortLivedSet<string> = new ShortLivedSet()
   /** Number of pending operations. The end of each one wakes the loop. */
   #pending = 0
   #wake = () => {}

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { type FileOutput, openFileOutput, withSavedPart } from '../io/file-output.ts'
-import { saveText, withSavedAnswer } from './saved-answer.ts'
+import { addSavedPart, type FileOutput, openFileOutput } from '../io/file-output.ts'
+import { saveAnswerAfterFailure, saveText } from './saved-answer.ts'
 
 /**
  * Like `openFileOutput`, for the file of a paid answer. If writing fails, the rest of the answer is still
@@ -40,9 +40,9 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         failure = error
-        const kept = withSavedAnswer(context, error, Buffer.concat(pieces.splice(0)), 'txt')
+        const kept = saveAnswerAfterFailure(context, error, Buffer.concat(pieces.splice(0)), 'txt')
         // The temporary file next to the target has the whole answer, so it is kept under another name.
-        if (kept.details.kept === undefined) throw withSavedPart(kept, file.savePart())
+        if (kept.details.kept === undefined) throw addSavedPart(kept, file.savePart())
         file.discard()
         throw kept
       }

@@ -2,21 +2,21 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError } from '../errors.ts'
-import { type SavedPart, withSavedPart } from '../io/file-output.ts'
+import { addSavedPart, type SavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
 /**
  * Saves a paid answer in the temporary folder if the answer could not be saved elsewhere. Returns the failure
  * with the file's name or, if saving failed too, with the answer itself (images in base64).
  */
-export function withSavedAnswer(
+export function saveAnswerAfterFailure(
   { host }: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
 ): CliError {
   const part = saveInTemporaryFolder({ host }, bytes, extension)
-  const saved = withSavedPart(failure, part)
+  const saved = addSavedPart(failure, part)
   if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > maxBytesInFailure)
     return saved
   const encoding = ['json', 'txt'].includes(extension) ? 'utf8' : 'base64'

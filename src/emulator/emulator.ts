@@ -7,7 +7,7 @@ import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
 import { betas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
-import type { CreateSession } from '../wire/sessions/session-requests.ts'
+import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
 import { takeStart } from '../wire/text-start.ts'
 import {
   createLimiter,
@@ -53,7 +53,7 @@ interface Route {
 /** A checked call of an endpoint. */
 interface Call extends Route {
   /** The parsed body. The endpoint's schema determines the fields. */
-  body: GenerateRequest & SendEventsBody & CreateSession
+  body: GenerateRequest & SendEventsBody & CreateSessionBody
   headers: Record<string, string>
 }
 
@@ -213,7 +213,7 @@ function listDoubtfulHeaders(headers: Record<string, string>): string[] {
 }
 
 /** Lists events without content, which a service may refuse. */
-const listDoubtfulEvents = (body: Partial<SendEventsBody & CreateSession> = {}): string[] =>
+const listDoubtfulEvents = (body: Partial<SendEventsBody & CreateSessionBody> = {}): string[] =>
   (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0
       ? [`events[${index}].content: must not be empty`]

@@ -1,11 +1,5 @@
 import { Option } from 'commander'
-import {
-  appendValue,
-  createFailOnEmptyFlag,
-  FileFlag,
-  parseIntegerField,
-  parseNumberField,
-} from '../argv/flags.ts'
+import { appendValue, createFailOnEmptyFlag, FileFlag, toJsonInteger, toJsonNumber } from '../argv/flags.ts'
 
 /** A field of the request body with a flag. `parse` returns the JSON source text of its value. */
 interface BodyField {
@@ -21,13 +15,13 @@ export const bodyFields = {
     flag: '--temperature <n>',
     about: 'sampling temperature',
     path: ['generationConfig', 'temperature'],
-    parse: parseNumberField,
+    parse: toJsonNumber,
   },
   maxOutputTokens: {
     flag: '--max-output-tokens <n>',
     about: 'longest answer, in tokens',
     path: ['generationConfig', 'maxOutputTokens'],
-    parse: parseIntegerField,
+    parse: toJsonInteger,
   },
 } as const satisfies Record<string, BodyField>
 

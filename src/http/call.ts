@@ -17,7 +17,7 @@ import {
   type RunHeaders,
   readHeaders,
 } from './request.ts'
-import { type ResponseHead, readErrorResponse, readHead } from './response.ts'
+import { type FailureHeaders, readErrorResponse, readFailureHeaders } from './response.ts'
 import {
   decideRetry,
   getDeliveryState,
@@ -120,7 +120,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
       const limited = isOneOfMany ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)
-      const head = await readHead(response.headers, host.timers.wallTime())
+      const head = await readFailureHeaders(response.headers, host.timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
       const facts = { status: response.status, attempts, head }
@@ -215,7 +215,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
 /** Facts of a response with status 2xx. A failure to read the response has them, too. */
 interface ResponseFacts {
   status: number
-  head: ResponseHead
+  head: FailureHeaders
   /** Number of attempts, including this one. */
   attempts: number
 }

@@ -1,5 +1,5 @@
 import type { Client } from 'undici'
-import type { ActiveSet } from '../active-set.ts'
+import type { ShortLivedSet } from '../short-lived-set.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
@@ -22,7 +22,7 @@ export type Connections = ReturnType<typeof createConnections>
  * stay open for later requests to the same server, and the set contains a function that closes each idle
  * connection.
  */
-export function createConnections(options: ConnectOptions, closers?: ActiveSet<() => void>) {
+export function createConnections(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
 
   /** Number of failures to open a connection. */

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
-import type { ActiveSet } from '../active-set.ts'
 import type { DeliveryState } from '../delivery-state.ts'
 import { CliError } from '../errors.ts'
+import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../wire/exchange.ts'
 import { type Connection, type Connections, closeConnection } from './connections.ts'
 import { findSocketError } from './socket.ts'
@@ -12,7 +12,7 @@ export interface ExchangeOptions {
   timeout: number
   connections: Connections
   /** Functions that close each open connection, called at the end of the run. */
-  closers: ActiveSet<() => void>
+  closers: ShortLivedSet<() => void>
 }
 
 /** Creates the exchange that sends requests over the network. */

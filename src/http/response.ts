@@ -8,14 +8,17 @@ import { readProblem } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
 /** Response headers that a failure shows. */
-export interface ResponseHead {
+export interface FailureHeaders {
   /** Seconds. */
   retryAfter: number | undefined
   requestId: string | undefined
 }
 
 /** Reads the headers that a failure shows. `now` is in milliseconds since the epoch. */
-export async function readHead(headers: HttpResponse['headers'], now: number): Promise<ResponseHead> {
+export async function readFailureHeaders(
+  headers: HttpResponse['headers'],
+  now: number,
+): Promise<FailureHeaders> {
   return {
     retryAfter: await readRetryAfter(headers, now),
     requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
@@ -53,7 +56,7 @@ const maxErrorBodyBytes = 1024 * 1024
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
-  head: ResponseHead,
+  head: FailureHeaders,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
   const bytes = await collectStart(response)

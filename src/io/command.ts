@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { platform } from 'node:os'
 import { win32 } from 'node:path'
-import type { ActiveSet } from '../active-set.ts'
 import type { Deadline } from '../deadline.ts'
 import { describeFileError } from '../errors.ts'
+import type { ShortLivedSet } from '../short-lived-set.ts'
 
 /** A user's command, run by the shell. */
 export interface Command {
@@ -21,7 +21,7 @@ export interface CommandOptions {
   /** Reading `cwd` throws if the current folder was removed. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
   /** Functions that run when parley ends. While the command runs, one of them kills the command. */
-  cleanups: ActiveSet<() => void>
+  cleanups: ShortLivedSet<() => void>
 }
 
 export interface CommandResult {
@@ -71,7 +71,7 @@ export async function runCommand(
  */
 export function runOnTerminal(
   { text, env, input }: Pick<Command, 'text' | 'env' | 'input'>,
-  cleanups: ActiveSet<() => unknown>,
+  cleanups: ShortLivedSet<() => unknown>,
 ): Promise<number | undefined> {
   // Without exec, the command may be a child of the shell, and a signal to the shell would not end it.
   const isSimple = platform() !== 'win32' && /^[\w\s./+,:@%-]+$/.test(text)

@@ -62,7 +62,7 @@ export const renderFailureAsJson = (failure: CliError): string =>
  * Returns the message of a failure, with the service's message or the problems, on one line. If the session
  * waits for tool uses, the line ends with the commands that answer them.
  */
-export function formatMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
+export function formatFailureMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
   const { serviceMessage, problems, pending, consequence } = details
   const reason = serviceMessage ?? problems?.slice(0, maxShownProblems).join('; ')
   const text = oneLine(reason ? `${message}: ${reason}` : message, 2000)
@@ -79,7 +79,7 @@ export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }
     kind,
     exit: exitCode,
     status,
-    message: formatMessage({ message, details }),
+    message: formatFailureMessage({ message, details }),
     retryAfter,
     requestId: requestId && oneLine(requestId, 200),
     sent,

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
 import { asFileError, CliError, describeFileError, hasCode, joinSavedFiles } from '../errors.ts'
 import { oneLine } from './escape.ts'
-import { type Output, writeTimedOut } from './output.ts'
+import { createWriteTimeoutError, type Output } from './output.ts'
 import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
@@ -141,7 +141,7 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
     const work = new Promise<void>((resolve, reject) =>
       begin((error) => (error ? reject(failure ?? error) : resolve())),
     )
-    return deadline.race(work, () => writeTimedOut(name))
+    return deadline.race(work, () => createWriteTimeoutError(name))
   }
   return {
     write: (chunk) => finish((done) => stream.write(chunk, done)),
@@ -164,13 +164,13 @@ export const savePart = (...savers: (PartSaver | undefined)[]) => ({
       .flatMap((saver) => saver?.savePart() ?? [])
       .map((part) => ({ words: describeSavedPart(part), file: part.name })),
   explain: (failure: CliError) =>
-    savers.reduce((explained, saver) => withSavedPart(explained, saver?.savePart()), failure),
+    savers.reduce((explained, saver) => addSavedPart(explained, saver?.savePart()), failure),
 })
 
 const describeSavedPart = ({ outcome }: SavedPart): string => oneLine(`the received data ${outcome}`, 2000)
 
-/** Adds the name of the saved part to a failure. */
-export const withSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
+/** Returns the failure with the name of the saved part in its message and its details. */
+export const addSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,

@@ -55,7 +55,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   async function written(): Promise<void> {
     if (!deadline) return last
     return deadline.race(last, () => {
-      failure ??= writeTimedOut('stdout')
+      failure ??= createWriteTimeoutError('stdout')
       return asFailure(failure)
     })
   }
@@ -159,7 +159,8 @@ export async function writeText(stdout: StdStream, text: string, deadline?: Dead
 /** Error codes of a closed reader. Windows uses `EOF` for pipes. */
 const closedReaderCodes = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-export const writeTimedOut = (name: string): CliError =>
+/** Creates the failure for an output that was not completely written before the deadline. */
+export const createWriteTimeoutError = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all of it was written`, { deadline: true })
 
 const asFailure = (error: unknown): Error =>

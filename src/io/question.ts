@@ -1,7 +1,7 @@
 import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
-import type { ActiveSet } from '../active-set.ts'
 import { CliError } from '../errors.ts'
+import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
 import type { StdStream } from './output.ts'
 
@@ -42,7 +42,7 @@ export interface PrompterOptions {
   stdin: Stdin
   stderr: StdStream
   /** While a question is open, one of these functions restores the terminal. */
-  cleanups: ActiveSet<() => unknown>
+  cleanups: ShortLivedSet<() => unknown>
   env: Readonly<Record<string, string | undefined>>
 }
 

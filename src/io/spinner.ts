@@ -1,4 +1,4 @@
-import type { ActiveSet } from '../active-set.ts'
+import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { wantsColour } from './style.ts'
@@ -7,7 +7,7 @@ import { wantsColour } from './style.ts'
 interface SpinnerStage {
   host: { stderr: StdStream; timers: Timers; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
-  cleanups: ActiveSet<() => unknown>
+  cleanups: ShortLivedSet<() => unknown>
 }
 
 const spinnerDelayMs = 300

@@ -14,8 +14,8 @@ import {
 import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { ActiveSet } from '../active-set.ts'
 import { hasCode } from '../errors.ts'
+import type { ShortLivedSet } from '../short-lived-set.ts'
 import { findModeToKeep } from './paths.ts'
 
 // Node 26 throws if a `FileHandle` is garbage-collected while it is open, which may happen after a broken
@@ -142,7 +142,7 @@ interface LargeFile {
   replaces: boolean
   uid: number | undefined
   /** While the file is incomplete, one of these functions removes it. */
-  cleanups: ActiveSet<() => void>
+  cleanups: ShortLivedSet<() => void>
 }
 
 /**

@@ -9,6 +9,7 @@ import { formatProfileFlag, type ResolvedSettings, readSettings } from '../setti
 import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { formatSessionCommand } from './session-command.ts'
 
+/** Values of the flags that `betaFlags` returns. */
 export interface BetaOptions {
   /** Values of `--beta`; false for `--no-beta`. */
   beta?: string[] | false

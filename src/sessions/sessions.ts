@@ -194,8 +194,8 @@ async function readCreateBody(
   ]
   if (missing.length > 0)
     throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the fields`)
-  const { CreateSession } = await import('../wire/sessions/session-requests.ts')
-  const parsed = CreateSession.safeParse(body)
+  const { CreateSessionBody } = await import('../wire/sessions/session-requests.ts')
+  const parsed = CreateSessionBody.safeParse(body)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   return Buffer.from(text)
 }

@@ -46,14 +46,14 @@ export const endpoints = {
     path: '/v1/sessions',
     isProvedByReceipt: true,
     doubt: 'the session may have been created',
-    request: async () => (await import('./sessions/session-requests.ts')).CreateSession,
+    request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...reading, path: '/v1/sessions/{session}' },
   /** The budget commands that parley prints call this endpoint. */
   updateSession: {
     ...posting,
     path: '/v1/sessions/{session}',
-    request: async () => (await import('./sessions/session-requests.ts')).UpdateSession,
+    request: async () => (await import('./sessions/session-requests.ts')).UpdateSessionBody,
   },
   listSessions: { ...reading, path: '/v1/sessions' },
   sendEvents: {

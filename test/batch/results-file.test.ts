@@ -12,11 +12,11 @@ import {
 import { devNull } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ActiveSet } from '../../src/active-set.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
+import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnly, temporaryFolder } from '../harness/run.ts'
@@ -34,7 +34,7 @@ const open = (
     summary: new Summary(0),
     messages: { note() {} },
   }
-  return openResults({ ...world, cleanups: new ActiveSet() } as unknown as Context, {
+  return openResults({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,
     ledger: new Ledger(),

@@ -1,6 +1,5 @@
 import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { ActiveSet } from '../../src/active-set.ts'
 import { createContext, type Host, type SharedFlags } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { Endings } from '../../src/endings.ts'
@@ -8,6 +7,7 @@ import { CliError } from '../../src/errors.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/resolve.ts'
+import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
@@ -40,7 +40,7 @@ async function startRun(
     open: () => new PassThrough() as never,
     writeSync: () => 0,
   }
-  const cleanups = new ActiveSet<() => unknown>()
+  const cleanups = new ShortLivedSet<() => unknown>()
   const nowhere = { isTerminal: false, open: () => new Readable() as never, writeSync: () => 0 }
   const host: Host = {
     env: { ...childEnvironment, HOME: cwd, ...credentials, ...env },

@@ -1,8 +1,8 @@
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import { ActiveSet } from '../../src/active-set.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { createConnections } from '../../src/http/connections.ts'
 import { createHttpExchange } from '../../src/http/exchange.ts'
+import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { realTimers } from '../../src/timers.ts'
 import { run } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
@@ -24,7 +24,7 @@ const server = await serve(() => asked.pass())
 afterAll(() => server.close())
 
 test('aborting a sent request closes its connection and forbids a retry', async () => {
-  const closers = new ActiveSet<() => void>()
+  const closers = new ShortLivedSet<() => void>()
   const exchange = openExchange(0, closers)
   await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
     kind: 'unknown',
@@ -72,7 +72,7 @@ test('--timeout does not end an upload that makes progress, however long it take
       }),
   })
   onTestFinished(() => slow.close())
-  const exchange = openExchange(1000, new ActiveSet())
+  const exchange = openExchange(1000, new ShortLivedSet())
   const answer = await exchange({ method: 'POST', url: slow.url, headers: {}, body })
   expect(answer.status).toBe(200)
   expect(passed).toBeGreaterThan(4000)
@@ -90,7 +90,7 @@ test('--timeout ends an upload that makes no progress', async () => {
     onConnection: (socket) => void socket.once('data', () => read()).once('data', () => socket.pause()),
   })
   onTestFinished(() => mute.close())
-  const exchange = openExchange(1000, new ActiveSet())
+  const exchange = openExchange(1000, new ShortLivedSet())
   const answer = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
   const failed = expect(answer).rejects.toMatchObject({
     kind: 'unknown',

@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { ActiveSet } from '../../src/active-set.ts'
 import { createPrompter, InputEnded } from '../../src/io/question.ts'
+import { ShortLivedSet } from '../../src/short-lived-set.ts'
 
 /** Creates a terminal with its typed keys, its output and its raw state. */
 function createTerminal(suspend?: () => void) {
@@ -13,7 +13,7 @@ function createTerminal(suspend?: () => void) {
       done()
     },
   })
-  const cleanups = new ActiveSet<() => unknown>()
+  const cleanups = new ShortLivedSet<() => unknown>()
   const questioner = createPrompter({
     stdin: {
       kind: 'terminal',

@@ -1,6 +1,6 @@
 import { on } from 'node:events'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
-import type { CreateSession } from '../../wire/sessions/session-requests.ts'
+import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
 import { AgentSession, type StoredSession } from './agent.ts'
@@ -45,7 +45,7 @@ export class Sessions {
     this.#latency = latency
   }
 
-  create({ initial_events: events = [], ...fields }: CreateSession): Promise<EmulatedResponse> {
+  create({ initial_events: events = [], ...fields }: CreateSessionBody): Promise<EmulatedResponse> {
     const id = newId('sesn')
     this.#created.add(id)
     return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))

@@ -7,14 +7,14 @@ import {
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { saveInTemporaryFolder, saveText, withSavedAnswer } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure, saveInTemporaryFolder, saveText } from '../../content/saved-answer.ts'
 import { UnprintedBody } from '../../content/saved-file.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import { type FileOutput, type SavedPart, withSavedPart } from '../../io/file-output.ts'
+import { addSavedPart, type FileOutput, type SavedPart } from '../../io/file-output.ts'
 import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
@@ -143,8 +143,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     const hasText = hasOutput || !text.isBlank
     const part = hasText ? undefined : file?.savePart(answer.bytes)
     return part?.name === undefined
-      ? withSavedAnswer(context, failure, answer.bytes, answer.extension)
-      : withSavedPart(failure, part)
+      ? saveAnswerAfterFailure(context, failure, answer.bytes, answer.extension)
+      : addSavedPart(failure, part)
   }
 
   return {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { buildBody, type Part } from '../../content/body.ts'
-import { withSavedAnswer } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { asFileError, CliError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
@@ -90,7 +90,7 @@ export async function openConversation(context: Context, name: string): Promise<
           sent: 'yes',
           consequence: 'the answer is not in the thread',
         })
-        throw withSavedAnswer(context, failure, Buffer.from(answer), 'txt')
+        throw saveAnswerAfterFailure(context, failure, Buffer.from(answer), 'txt')
       } finally {
         lock?.release()
       }

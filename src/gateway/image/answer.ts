@@ -1,4 +1,4 @@
-import { withSavedAnswer } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, type CliError, joinFailures, OutputClosed } from '../../errors.ts'
@@ -44,7 +44,9 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   const withSavedBody = (failure: CliError) => {
     const { bytes, isPrinted } = last as ReadPart
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
-    return isPrinted || bytes.length === 0 ? failure : withSavedAnswer(context, failure, bytes, extension)
+    return isPrinted || bytes.length === 0
+      ? failure
+      : saveAnswerAfterFailure(context, failure, bytes, extension)
   }
 
   return {

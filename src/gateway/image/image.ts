@@ -1,7 +1,7 @@
 import { buildBody } from '../../content/body.ts'
 import { printEnd } from '../../content/footer.ts'
 import { readInputs } from '../../content/prompt.ts'
-import { withSavedAnswer } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
@@ -123,7 +123,12 @@ async function saveAnswer(
   if (images.length === 0 && output === '-') {
     // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
-    throw withSavedAnswer(context, createResponseError('the answer has only links to images'), text, 'txt')
+    throw saveAnswerAfterFailure(
+      context,
+      createResponseError('the answer has only links to images'),
+      text,
+      'txt',
+    )
   }
   await saveFound()
   // The links follow the images: a stdout that cannot be written must not lose an image.

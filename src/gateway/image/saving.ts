@@ -1,4 +1,4 @@
-import { withSavedAnswer } from '../../content/saved-answer.ts'
+import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, CliError, joinSavedFiles, OutputClosed } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
@@ -64,19 +64,21 @@ async function saveImage(
   const { mimeType } = found
   const bytes = await decode(context, found)
   const extension = await findFormat(bytes, mimeType).catch((error: unknown) => {
-    throw withSavedAnswer(context, asFailure(error), bytes)
+    throw saveAnswerAfterFailure(context, asFailure(error), bytes)
   })
-  if (count > destination.capacity) throw withSavedAnswer(context, tooMany(count), bytes, extension)
+  if (count > destination.capacity) throw saveAnswerAfterFailure(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
     const claim = mimeType ? ` (declared as ${mimeType})` : ''
-    throw withSavedAnswer(
+    throw saveAnswerAfterFailure(
       context,
       createResponseError(`the service sent an unknown image format${claim}`),
       bytes,
     )
   }
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
-    throw error instanceof OutputClosed ? error : withSavedAnswer(context, asFailure(error), bytes, extension)
+    throw error instanceof OutputClosed
+      ? error
+      : saveAnswerAfterFailure(context, asFailure(error), bytes, extension)
   })
   if (path === undefined) return
   addFile(context.summary, path)
@@ -101,5 +103,5 @@ async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Ar
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
   const failure = createResponseError("an image's data is not valid base64")
-  throw withSavedAnswer(context, failure, base64, 'txt')
+  throw saveAnswerAfterFailure(context, failure, base64, 'txt')
 }

@@ -98,5 +98,5 @@ function findStop(text: string, place: number): number {
   return text.length
 }
 
-/** Returns the different stops of a narrow star in a text. */
-export const findStops = (text: string): string[] => [...new Set(text.match(stops))]
+/** Returns the texts in a text that the `*` of an allow rule does not match, each once. */
+export const findUnmatchedTexts = (text: string): string[] => [...new Set(text.match(stops))]

@@ -1,5 +1,5 @@
 import { formatPath } from '../../wire/json/parse.ts'
-import { createMatcher, findStops } from './pattern.ts'
+import { createMatcher, findUnmatchedTexts } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
@@ -162,7 +162,7 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
   if (value === undefined) return `the rule's input field '${source}' is missing in the input`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
-  const found = findStops(value).filter((stop) => !pattern.includes(stop))
+  const found = findUnmatchedTexts(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
   return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }

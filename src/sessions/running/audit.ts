@@ -11,7 +11,7 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
-import { interruptedResult, type Reply, type ReplyLine, stepReply } from './replying.ts'
+import { interruptedResult, type ReplyLine, type ReplyState, stepReply } from './replying.ts'
 import { type AuditedTask, hashTask, ListSnapshot, stepTask } from './task.ts'
 
 /** The session that a run locks, and the run's deadline. */
@@ -60,7 +60,7 @@ export class Audit {
   readonly #locks: Lock[] = []
   #isClosed = false
   /** States in which earlier runs left their replies, by tool use id. */
-  readonly earlier = new Map<string, Reply>()
+  readonly earlier = new Map<string, ReplyState>()
   /**
    * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
    * id.

@@ -18,8 +18,8 @@ import {
   getNextStep,
   maxDeliveryMs,
   minPollMs,
-  type Reply,
   type ReplyLine,
+  type ReplyState,
   resumeReply,
   settleByList,
   stepReply,
@@ -46,7 +46,7 @@ export class Replies {
    */
   readonly judgements = new Map<string, Judgement>()
   /** States of the replies, by tool use id. */
-  readonly #replies: Map<string, Reply>
+  readonly #replies: Map<string, ReplyState>
   /** Tool uses whose reply has or had an unknown delivery, and the reason, by id. */
   readonly #doubts = new Map<string, { use: KnownToolUse; reason: string }>()
   /** The run no longer follows the session. */
@@ -66,7 +66,7 @@ export class Replies {
     return this.isDismissed || this.#run.resumption.isBounded
   }
 
-  #getReply(id: string): Reply {
+  #getReply(id: string): ReplyState {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 

@@ -46,7 +46,7 @@ import type { ToolResult } from '../reply-events.ts'
  * These rules hold for one run of a session at a time, which a lock next to the audit file ensures. Without an
  * audit file they hold within one run.
  */
-export type Reply =
+export type ReplyState =
   | { is: 'deciding' }
   | { is: 'left' }
   | { is: 'working' }
@@ -80,7 +80,7 @@ export type ReplyLine =
   | { event: 'sent'; sent: SendContext }
 
 /** Returns the state of a reply after a line of the audit file. */
-export function stepReply(reply: Reply, line: ReplyLine): Reply {
+export function stepReply(reply: ReplyState, line: ReplyLine): ReplyState {
   switch (line.event) {
     case 'decision':
       return line.isLeft ? { is: 'left' } : allowRepeat(reply)
@@ -104,7 +104,7 @@ export function stepReply(reply: Reply, line: ReplyLine): Reply {
  * Returns the state of a reply for a new run, if the session waits for the reply. `idleEvents` are the ids of
  * the idle events in the list so far.
  */
-export function resumeReply(reply: Reply, idleEvents: ReadonlySet<string>): Reply {
+export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
   if (reply.is === 'left') return { is: 'deciding' }
   if (reply.is === 'working') return { is: 'ready', result: interruptedResult }
   if (reply.is === 'deciding' || reply.is === 'ready') return reply
@@ -139,7 +139,7 @@ const maxLagMs = 5_000
 export const minPollMs = maxLagMs + 1_000
 
 /** Returns the state of a reply in doubt after another list. */
-export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): Reply {
+export function settleByList(doubt: Doubt, shown: ListEvidence, now: number): ReplyState {
   if (shown.isAnswered) return { ...doubt, is: 'settled' }
   // Idle events in the first list may be older than the request's arrival.
   const before = doubt.before ?? new Set([...doubt.sent.idleEvents, ...shown.idleEvents])
@@ -182,7 +182,7 @@ function isNewer(
 }
 
 /** Returns the next step of a reply for which the session waits. */
-export function getNextStep({ is }: Reply): 'decide' | 'post' | 'poll' | undefined {
+export function getNextStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
   if (is === 'deciding') return 'decide'
   if (is === 'ready') return 'post'
   return is === 'in-doubt' ? 'poll' : undefined
@@ -195,17 +195,17 @@ export const interruptedResult: ToolResult = { text: 'interrupted, effect unknow
  * Returns the state of a reply that may be sent again. A new decision is needed, but a command does not run
  * again.
  */
-function allowRepeat(reply: Reply): Reply {
+function allowRepeat(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'ready', result } : { is: 'deciding' }
 }
 
-function getResult(reply: Reply): ToolResult | undefined {
+function getResult(reply: ReplyState): ToolResult | undefined {
   if (reply.is === 'working') return interruptedResult
   return 'result' in reply ? reply.result : undefined
 }
 
-function getSendContext(reply: Reply): { sent: SendContext; result?: ToolResult } {
+function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
   const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, idleEvents: new Set<string>() }
   return { sent, result: getResult(reply) }
 }

@@ -1,7 +1,7 @@
 import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { savePart, withSavedPart } from '../../io/file-output.ts'
+import { addSavedPart, savePart } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -27,7 +27,7 @@ import { getFingerprints, TaskCounter } from './task.ts'
 import {
   checkAnswer,
   createAnswerSaver,
-  createUnprovedAnswerError,
+  createUncertainAnswerError,
   deliverAnswer,
   hasOwnDestination,
 } from './wanted-answer.ts'
@@ -166,7 +166,7 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
       await resumption.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
-    if (failure) return withSavedPart(failure, saver.savePart())
+    if (failure) return addSavedPart(failure, saver.savePart())
     return denials.createFailure(run.parts.params.session, turn) ?? createToolErrorFailure(run)
   } finally {
     const used = bounds.describe()
@@ -243,7 +243,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
 function checkEnd({ audit, resumption, follower, bounds, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
   if (follower.unreadEnd && hasOwnDestination(plan.wanted))
-    throw createUnprovedAnswerError(follower.unreadEnd, resumption.getCommand())
+    throw createUncertainAnswerError(follower.unreadEnd, resumption.getCommand())
   if (follower.state.lacksIdleEvent && hasOwnDestination(plan.wanted)) {
     const details = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
     throw new CliError('response', `the agent gave no answer: ${afterLastRun}`, details)

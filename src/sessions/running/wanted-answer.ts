@@ -84,7 +84,7 @@ export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): bool
  * Creates the failure for a turn whose end only the stream has shown, because the stream may have omitted the
  * last message.
  */
-export const createUnprovedAnswerError = (unreadEnd: CliError, resume: string[]): CliError =>
+export const createUncertainAnswerError = (unreadEnd: CliError, resume: string[]): CliError =>
   new CliError(
     'response',
     `the answer is not certain, because the list could not be read at the end: ${unreadEnd.message}`,

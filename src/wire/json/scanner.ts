@@ -65,8 +65,8 @@ const marks = Array.from({ length: 128 }, (_, code) =>
   '"[]{},\n'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
 
-/** A value in an object or list, by its offsets. */
-export interface Child {
+/** Offsets of a value in the text of the object or list that contains it. */
+export interface ChildRange {
   /** Name of an object's field; `undefined` in a list. */
   name: string | undefined
   start: number
@@ -116,7 +116,7 @@ export function readKey(text: string, start: number): string {
 }
 
 /** Yields the values of the object or list at `start`. `JSON.parse` must accept the text. */
-export function* listChildren(text: string, start: number): Generator<Child> {
+export function* listChildren(text: string, start: number): Generator<ChildRange> {
   const isObject = text[start] === '{'
   let place = skipBlanks(text, start + 1)
   while (place < text.length && text[place] !== '}' && text[place] !== ']') {
@@ -134,7 +134,7 @@ export function* listChildren(text: string, start: number): Generator<Child> {
 }
 
 /** Finds a field of the object at `start`. If a name occurs twice, the last one counts. */
-export const findChild = (text: string, start: number, key: string): Child | undefined =>
+export const findChild = (text: string, start: number, key: string): ChildRange | undefined =>
   [...listChildren(text, start)].findLast(({ name }) => name === key)
 
 /**

@@ -13,13 +13,13 @@ const Money = z.looseObject({
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
 
 /** The body that changes a session (src/wire/README.md: public clients, 9). */
-export const UpdateSession = z.looseObject({ budget: z.nullish(SessionBudget) })
+export const UpdateSessionBody = z.looseObject({ budget: z.nullish(SessionBudget) })
 
 /** Maximum number of events with which a session can be created. */
 const maxInitialEvents = 50
 
 /** The body that creates a session (src/wire/README.md: public clients, 9). */
-export const CreateSession = z.looseObject({
+export const CreateSessionBody = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(
     EventList.check(
@@ -27,4 +27,4 @@ export const CreateSession = z.looseObject({
     ),
   ),
 })
-export type CreateSession = z.infer<typeof CreateSession>
+export type CreateSessionBody = z.infer<typeof CreateSessionBody>

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import {
   getNextStep,
   type ListEvidence,
-  type Reply,
   type ReplyLine,
+  type ReplyState,
   resumeReply,
   settleByList,
   stepReply,
@@ -87,7 +87,7 @@ test('a reply is accepted at most once although runs are killed, requests are lo
       const late = (time: number) => (kind.isHiding ? 0 : time)
       const lines: ReplyLine[] = []
       let now = 1_000_000
-      let reply: Reply = { is: 'deciding' }
+      let reply: ReplyState = { is: 'deciding' }
       service.rest(now)
       let seen = service.list(now)
       const write = (line: ReplyLine) => {
@@ -97,7 +97,7 @@ test('a reply is accepted at most once although runs are killed, requests are lo
       /** A new run reads the audit and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
-        const start: Reply = { is: 'deciding' }
+        const start: ReplyState = { is: 'deciding' }
         reply = resumeReply(lines.reduce(stepReply, start), seen.idleEvents)
       }
       for (const each of doings) {

@@ -4,8 +4,8 @@ import {
   type Doubt,
   getNextStep,
   type ListEvidence,
-  type Reply,
   type ReplyLine,
+  type ReplyState,
   resumeReply,
   settleByList,
   stepReply,
@@ -25,7 +25,7 @@ const states = {
   'in doubt': { is: 'in-doubt', sent },
   'in doubt about a result': { is: 'in-doubt', sent, result },
   settled: { is: 'settled', sent },
-} satisfies Record<string, Reply>
+} satisfies Record<string, ReplyState>
 
 type Named = keyof typeof states
 const names = Object.keys(states) as Named[]
@@ -42,7 +42,7 @@ const lines = {
 } satisfies Record<string, ReplyLine>
 
 /** Returns the name of a reply's state, and the first letters of its command's result. */
-const describeReply = (reply: Reply) =>
+const describeReply = (reply: ReplyState) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
 
 describe('states of a reply after a line of the audit file', () => {

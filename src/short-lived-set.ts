@@ -2,7 +2,7 @@
  * A set for short-lived members. A `Set` keeps removed members in old hash tables, which V8 collects late
  * (src/README.md).
  */
-export class ActiveSet<T> {
+export class ShortLivedSet<T> {
   readonly #all: T[] = []
 
   add(one: T): void {
