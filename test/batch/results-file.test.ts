@@ -55,7 +55,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
 const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
 describe('results file', () => {
-  test('a results file has mode 0600 and contains each result at once', async () => {
+  test('a results file has mode 0600 and gets each result as soon as it is known', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
     file.write(line(1))

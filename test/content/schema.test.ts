@@ -496,7 +496,7 @@ test('--schema stops the check of an answer after 10 s or at the deadline', asyn
   expect(dead.err).toContain('the deadline passed while the answer was checked')
 })
 
-test('a batch checks its next line after it stopped the check of a line', async () => {
+test('a batch checks the next answer after the schema check of an answer ran out of time', async () => {
   const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
     ...expireFirstCheck(long, '"aaa"'),
     stdin: '"a"\n"b"\n',

@@ -511,7 +511,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     expect(job.has('out/review.json')).toBe(false)
   })
 
-  test('a change can hide nothing from the review by Git attributes or by bytes that are not UTF-8', async () => {
+  test('neither Git attributes nor bytes that are not UTF-8 hide a part of a change from the review', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(
       job,

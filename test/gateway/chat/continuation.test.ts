@@ -117,7 +117,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     expect(ended.read('out')).toBe('One, two.\n')
   })
 
-  test('--thread stores a continued answer as one answer without its token', async () => {
+  test('--thread stores a continued answer as one answer and omits the continuation token', async () => {
     const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
     const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
     expect(ended.code).toBe(0)

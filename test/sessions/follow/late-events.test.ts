@@ -44,20 +44,20 @@ const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.jso
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
 describe('idle event that the stream omits and the list shows late', () => {
-  test('a late idle event does not let events run allow a tool use after an interrupt of another client', async () => {
+  test('events run ignores a late idle event after an interrupt of another client: it allows no tool use', async () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
   })
 
-  test('a late idle event does not let events run start a command after an interrupt of another client', async () => {
+  test('events run ignores a late idle event after an interrupt of another client: it starts no command', async () => {
     const service = afterTask([running, custom('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run([...runArguments, '--tool', 'count=echo done > ran'])
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
     expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
-  test('a late idle event does not let events run allow a tool use of a terminated session', async () => {
+  test('events run ignores a late idle event of a terminated session: it allows no tool use', async () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), terminated])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([13, ['user.message']])
@@ -69,7 +69,7 @@ describe('idle event that the stream omits and the list shows late', () => {
     expect([code, out]).toEqual([12, ''])
   })
 
-  test('a late idle event for an answered tool use does not keep events run from ending', async () => {
+  test('events run ends although the list shows an idle event for an answered tool use late', async () => {
     const service = afterTask([
       running,
       bash('t1'),

@@ -17,7 +17,7 @@ function read(value: object, { text = '', summary = {}, otherContent = [], ...mo
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
 const open = { isFinished: false }
 
-test('a native answer is read with all its fields', () => {
+test('reads text, finish reason, usage, model and id of an answer in the native format', () => {
   const answer = {
     candidates: [
       {
