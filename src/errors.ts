@@ -22,7 +22,7 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** How far a call got, and whether it may be repeated. */
+/** State of a call when it ended, and advice about a repetition. */
 interface CallEnd {
   delivery?: DeliveryState
   sent?: Sent

@@ -60,7 +60,7 @@ export class Summary {
   /** Sums of the reported usage; `null` if one of the values could not be read. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
-  /** Files with results; `undefined` if they are too many. */
+  /** Names of the files with results; `undefined` if the files are too many to list. */
   files: Set<string> | undefined = new Set()
   /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined

@@ -17,7 +17,7 @@ export interface BatchLimits {
 /** Input for the decision about a batch's next step. */
 export interface BatchState {
   gate: Gate
-  /** Lines to retry; they precede new lines. */
+  /** Lines that wait for a retry. Without an outage, parley retries them before it requests new lines. */
   waiting: readonly BatchLine[]
   /** Next line of the input. */
   next: BatchLine | 'awaited' | 'none'
@@ -31,7 +31,7 @@ export type BatchStep =
   | { do: 'start'; line: BatchLine }
   /** Wait until this time (monotonic clock, or Infinity), or until a running operation ends. */
   | { do: 'wait'; until: number }
-  /** Start no further request. Without a reason, too many lines failed. */
+  /** Start no further request. If `because` is `undefined`, too many lines have failed. */
   | { do: 'finish'; because: CliError | undefined }
   /** The deadline has passed, so every running request fails. */
   | { do: 'cancel' }
@@ -85,12 +85,15 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
   if (consequence === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
   if (consequence === 'end') return 'all'
-  // A service that answers 2xx is reachable, so an error in such an answer is not an outage.
+  // A service that answers 2xx is reachable, so an error in the body of a 2xx is not an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
   return isOutage ? 'outage' : 'line'
 }
 
-/** Decides when requests start and how many run at once. Immutable: each event returns a new value. */
+/**
+ * State that decides when requests start and how many run at the same time. It is immutable: the functions
+ * return a changed copy.
+ */
 export interface Gate {
   /** Maximum number of slots. Each running request uses one slot. */
   readonly concurrency: number

@@ -60,11 +60,11 @@ export interface BatchLine {
   /** Hash of model and body, with `#2`, `#3` for duplicates. */
   hash: string
   call: LineCall
-  /** Usage of this run. */
+  /** Usage of the requests that this run sent for the line. */
   spent: LineUsage
   /** Duration of the last request. */
   seconds: number
-  /** Number of failed requests, without those that paused all lines. */
+  /** Number of failed requests of the line. Requests that paused all lines do not count. */
   failures: number
   /** Failure of the last request while the line waits for its own retry. */
   failure?: CliError | undefined
@@ -96,7 +96,7 @@ export class Tally implements BatchUsage {
    * its end.
    */
   total?: number
-  /** The input has a line with a request, in any share. */
+  /** The input has a line with a request, even if another run handles it (`--share`). */
   hasLine = false
   ok = 0
   failed = 0
@@ -116,7 +116,7 @@ export class Tally implements BatchUsage {
   isAnswered = false
 }
 
-/** Lines of a batch or share that no earlier run has finished. */
+/** Lines that this run handles (`--share`) and that no earlier run has finished. */
 export interface BatchInput {
   tally: Tally
   /** Throws a `CliError` for an invalid line or a failed read. */

@@ -89,7 +89,7 @@ class FingerprintMap {
     return this.#values.reduce((count, value) => (value < 0 ? count + 1 : count), 0)
   }
 
-  /** Returns the slot of the fingerprint, or the free slot for it. */
+  /** Returns the index of the fingerprint in the hash table, or the free index at which to add it. */
   #findSlot(key: number): number {
     let slot = key % this.#keys.length
     while (this.#values[slot] !== 0 && this.#keys[slot] !== key) slot = (slot + 1) % this.#keys.length

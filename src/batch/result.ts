@@ -2,7 +2,7 @@ import type { LineUsage } from '../content/tokens.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
-/** Fields of the line for its result. */
+/** Fields of an input line that are copied into its result. */
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<LineUsage, 'attempts' | 'usage'>
 }

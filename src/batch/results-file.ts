@@ -140,10 +140,10 @@ export class ResultsFile {
   }
 }
 
-/** Every result starts with one of these, with its own number. */
+/** Every result line starts with one of these prefixes, with its own number instead of 0. */
 const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
-/** Reads earlier results and adds them to the ledger. */
+/** Reads the results of earlier runs and adds them to the ledger. */
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,

@@ -79,7 +79,7 @@ export class BatchRun implements BatchState {
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
   readonly #unprinted: ShortLivedSet<string> = new ShortLivedSet()
-  /** Number of pending operations. The end of each one wakes the loop. */
+  /** Number of pending operations. When an operation ends, it wakes the loop that starts requests. */
   #pending = 0
   #wake = () => {}
 

@@ -47,7 +47,7 @@ export const wrapTopic = (text: string, width: number | undefined, style: Pick<S
     style,
   )
 
-/** Formats two columns. The second one is wrapped. */
+/** Formats rows of two columns and wraps the second column. */
 export function formatTwoColumns(rows: [term: string, about: string][], width: number | undefined): string {
   const layout = createLayout(width)
   const termWidth = Math.max(...rows.map(([term]) => term.length))

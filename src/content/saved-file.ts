@@ -86,7 +86,7 @@ export class UnprintedBody {
     for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
   }
 
-  /** The saved rest; `undefined` if nothing was saved. */
+  /** The part of the output that was saved in the temporary folder; `undefined` if nothing was saved. */
   get part(): SavedPart | undefined {
     const { part } = this.#saved
     if (!part || this.#acceptedBytes === 0) return part

@@ -57,7 +57,7 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const startOf = (at: number) => Math.floor((all.length * at) / count)
   return {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
-    /** The request's token belongs to no part of this answer. */
+    /** The request's continuation token does not belong to this answer. */
     hasWrongToken: index < 0,
     /** The answer has several parts. It needs continuation tokens, which only the native form has. */
     isPart: count > 1,

@@ -23,7 +23,7 @@ const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sen
  */
 export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
   let isReported = false
-  /** Text of the file when this process last read or wrote it. */
+  /** Content of the file after the last read or write by this process. */
   let known = ''
   const isFresh = ({ updated }: StoredSession) =>
     host.timers.wallTime() - Date.parse(updated) < sessionLifetimeMs

@@ -283,7 +283,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     this.#wake()
   }
 
-  /** Ends the body, with an error if given. Earlier chunks are still read. */
+  /** Ends the body, with `error` if it is given. The reader still gets the chunks received before. */
   close(error?: Error): void {
     this.#closed ??= { error }
     this.#wake()

@@ -49,7 +49,7 @@ export function createTimeLimits(
       if (passed) endLate(passed)
       return passed !== undefined
     },
-    /** Starts the timer for silence, or starts it again. */
+    /** Starts or restarts the timer that detects a silent connection. */
     start,
     /** Restarts the timer for silence, because bytes arrived. */
     refresh() {

@@ -63,7 +63,7 @@ export function createPendingSpinner(stage: SpinnerStage) {
     stopShown = undefined
   }
   return {
-    /** Shows the spinner unless one is shown already. */
+    /** Shows the spinner if no spinner is visible. */
     show(what: string): void {
       stopShown ??= showSpinner(stage, what)
     },

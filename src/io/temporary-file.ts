@@ -141,7 +141,7 @@ interface LargeFile {
   bytes: Uint8Array
   replaces: boolean
   uid: number | undefined
-  /** While the file is incomplete, one of these functions removes it. */
+  /** Functions that run when parley ends. While the file is incomplete, one of them removes it. */
   cleanups: ShortLivedSet<() => void>
 }
 

@@ -108,9 +108,9 @@ class OrderedState {
   readonly working = new Set<string>()
   showsIdleEvents = false
   idle: ReturnType<typeof readStopReason> | undefined
-  /** Ids of the tool uses in the list of the idle event `idle`. */
+  /** Ids of the tool uses that the idle event `idle` lists. */
   listed: ReadonlySet<string> = new Set()
-  /** The ids in `listed` except those whose answer was already found. */
+  /** Ids in `listed` of the tool uses whose answer is not known yet. */
   readonly left = new Set<string>()
   details: ReturnType<typeof readStopDetails> = {}
   /** The session's own cost limit, as last reported. */

@@ -8,7 +8,7 @@ export interface TextFlowLayout {
   page: Page
   /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
-  /** Blanks before the other rows. */
+  /** Number of blanks before every row except the first. */
   indent: number
   /** Width of a row, without its indentation. */
   columns(): number

@@ -29,9 +29,9 @@ export interface MarkdownOptions {
 interface ListItem {
   /** Lines with at least this indentation belong to the item. */
   minIndent: number
-  /** Indentation of its text in the source. */
+  /** Indentation of the item's text in the source. */
   sourceIndent: number
-  /** Indentation of its text on the terminal. */
+  /** Indentation of the item's text on the terminal. */
   indent: number
 }
 
@@ -39,7 +39,7 @@ interface ListItem {
 interface HeldBlock {
   kind: 'row' | 'table' | 'quote' | 'html' | 'code' | 'verbatim'
   text: string
-  /** Indentation of its first line. */
+  /** Indentation of the block's first line. */
   indent: number
   /** The table's header was printed as text, because it began without a pipe. */
   isHeaderPrinted?: boolean

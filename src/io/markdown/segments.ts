@@ -14,7 +14,7 @@ interface OpenMark {
   char: string
   /** Offset from the start of the paragraph. */
   start: number
-  /** Number of its characters that are not closed. */
+  /** Number of the mark's characters that are not closed. */
   count: number
 }
 

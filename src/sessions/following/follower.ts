@@ -26,7 +26,7 @@ export interface FollowOptions {
   ownTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** If the last list is older, it is read again before a reply is sent. */
+/** Maximum age of the last read list when a reply is sent. An older list is read again first. */
 const maxListAgeMs = 1_000
 
 /** Maximum time for one reading of the list after an idle event. */

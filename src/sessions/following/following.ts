@@ -37,7 +37,7 @@ export type FollowState = Tracking &
     | { is: 'current' }
   )
 
-/** Data of every state. */
+/** Fields that all states of the follower have. */
 interface Tracking {
   /** Changes with each received event. */
   readonly seen: SeenEvents
@@ -81,7 +81,7 @@ export type FollowInput =
 
 /** The action that the follower takes next. Times are in milliseconds. */
 export type Effect =
-  /** Emit these events as a batch, which may be empty. */
+  /** Emit `items` as one batch of events, which may be empty. */
   | { do: 'show'; items: EventItem[] }
   /**
    * Wait for `after`, then read the list. `isQuiet`: the stream has been silent for long. `queriesSession`:

@@ -8,7 +8,7 @@ import {
 import { SessionState } from '../session-state.ts'
 import { FollowedTurn, isMessage, isRunning, isTask, type LoggedEvent } from './followed-turn.ts'
 
-/** An event and its identity. */
+/** An event with the key that identifies it. */
 export interface KeyedItem extends EventItem {
   /** The id of the event or, without one, a digest of its content and a count. */
   key: string

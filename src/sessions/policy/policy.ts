@@ -46,7 +46,7 @@ export interface ToolCall {
   /** Source text of the input. */
   inputText: string
   isMcp: boolean
-  /** Server of an MCP tool, if known. */
+  /** Name of the MCP server that provides the tool, if the name is known. */
   server?: string
   /** The tool may interpret the input differently than parley does, for the reasons in `unclear`. */
   isUnclear: boolean

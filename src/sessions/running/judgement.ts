@@ -78,7 +78,7 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
   return tools
 }
 
-/** A decision about a tool use, and its author. */
+/** A decision about a tool use, and its source: a rule, the default, a `--tool` command or a person. */
 export interface Judgement {
   use: KnownToolUse
   decision: Decision
@@ -86,7 +86,7 @@ export interface Judgement {
   /** Index of the rule, from 0. */
   rule?: number
   reason?: string
-  /** Why the allow rules for this tool do not match, if there are any. */
+  /** Reason why the allow rules for this tool do not match; `undefined` if no allow rule is about it. */
   why?: string | undefined
 }
 
@@ -138,7 +138,7 @@ export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =
 
 /** Tool uses that a policy denies and that have not run yet, by id. */
 export interface DeniedToolUses {
-  /** The service itself allowed these tool uses. */
+  /** Tool uses that the service itself allowed, by id. */
   allowed: Map<string, Judgement>
   others: Map<string, Judgement>
 }

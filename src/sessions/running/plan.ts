@@ -24,7 +24,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-/** Events that a run sends once, before it follows the session. */
+/** Events that a run sends before it follows the session. They are sent only once. */
 interface Task {
   body: Uint8Array
   events: readonly SessionEvent[]

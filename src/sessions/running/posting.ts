@@ -83,7 +83,7 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
-/** Pauses between two readings of the list. The last pause repeats. */
+/** Pauses between two readings of the event list, in milliseconds. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface DoubtOptions<T> {

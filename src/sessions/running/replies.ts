@@ -321,7 +321,7 @@ export class Replies {
     return Math.min(Math.max(minPollMs, ...ends), maxDeliveryMs)
   }
 
-  /** Settles a reply in doubt if the list proves enough. */
+  /** Ends the doubt about a reply if the event list proves whether the service accepted the reply. */
   #settleFromList(use: KnownToolUse, seen: SessionState): void {
     const { context } = this.#run
     const reply = this.#getReply(use.id)

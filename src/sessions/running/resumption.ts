@@ -190,8 +190,8 @@ export class Resumption implements Ending {
     }
     if (error.kind === 'stopped')
       return error.with({
-        // Without a task, the same command continues the session. After a limit, the command would stop at
-        // once.
+        // If the run has no task left to send, the same command continues the session. After a limit, the
+        // command would stop immediately.
         retry:
           isAudited && error.details.deadline
             ? 'later'

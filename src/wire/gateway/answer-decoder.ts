@@ -16,7 +16,7 @@ import type { ImageFinder } from './found-images.ts'
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const startText = createBodyTextDecoder(contentType)
-  /** The first characters, collected until they show the body's form. */
+  /** The first characters of the body, collected until they show its format. */
   let start = ''
   let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
@@ -24,7 +24,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
-    // `--raw` has already printed these bytes, so they are not kept.
+    // `--raw` has already printed the received bytes, so they are not stored.
     if (isStreamed && sink.raw) unread = undefined
     const text = createBodyTextDecoder(contentType)
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
@@ -120,7 +120,7 @@ interface BodyReading {
 interface BodyDecoder {
   /** `raw` gets the body's bytes unchanged. */
   isVerbatim: boolean
-  /** The body needs no end marker, and the last value is complete. */
+  /** Returns whether the body is complete here: the last value is complete and no end marker is missing. */
   mayEndHere(): boolean
   /** Some bytes were invalid text and became U+FFFD. */
   isDamaged(): boolean

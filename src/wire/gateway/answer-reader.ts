@@ -34,7 +34,7 @@ export class AnswerReader {
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
-  /** A value had a known form. */
+  /** At least one value had the form of an answer. */
   #isKnown = false
   /**
    * The answer has a stop reason: in its last message or, for native chunks, in the last chunk of the first

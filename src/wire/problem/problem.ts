@@ -167,7 +167,7 @@ function readMessage(value: unknown, depth = 0): string | undefined {
 const joinWords = (...words: (string | undefined)[]) =>
   [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
-/** Adds the place of an error in the request to its message. */
+/** Puts the path of the wrong field in the request before the message of an error. */
 function addPlace(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
