@@ -25,6 +25,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   const { host, guard } = isForGithub ? await withGuard(outer) : { host: outer, guard: String }
   const cleanups = new ShortLivedSet<() => unknown>()
   const secrets = new Secrets()
+  // A secret may be mistaken for the value of a flag, so it is redacted before any message quotes a flag.
+  for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
   const summary = new Summary(host.timers.now())
   const endings = new Endings()
   const report = new Report(argv, { host, summary, endings, secrets })

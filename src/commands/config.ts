@@ -107,10 +107,13 @@ export const configCommands = {
       const isRead = given === undefined || given === '-'
       const text = isRead ? await context.endings.during({ words: () => 'nothing was changed' }, read) : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
-      if (problem !== undefined)
+      if (problem !== undefined) {
+        // The value is quoted only if the profile's secrets, which must not be in a message, are known.
+        const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
-          `${isRead ? name : nameValue(name, text)} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
+          `${isQuoted ? nameValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
         )
+      }
       const unknown = name === 'betas' && validate ? findUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []

@@ -37,8 +37,10 @@ const demo = {
  * Reads the profile that applies. The built-in profile needs no file, so a broken file does not affect it.
  * For a run, an unreadable file counts as missing, with a message, unless a profile was requested: a run also
  * takes values from flags and the environment, and in a container the home folder may belong to another user.
+ * Redacts the profile's secrets in later messages.
  */
-export async function readProfile({ host, flags, messages }: Context, isForRun = false): Promise<Profile> {
+export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
+  const { host, flags, messages, secrets } = context
   const choice = { named: flags.profile, env: host.env }
   const requested = chooseProfileName({}, choice)
   const writablePlace = requested.name === demoName ? undefined : findWritablePlace(host)
@@ -54,6 +56,7 @@ export async function readProfile({ host, flags, messages }: Context, isForRun =
   if (name === demoName) return { ...demo, chosenBy }
   const values = findProfileValues(file, name)
   if (values === undefined && isRequested) throw unknownProfileError(file, name)
+  for (const setting of ['accessToken', 'apiKey']) secrets.add(String(values?.[setting] ?? ''))
   return {
     name,
     chosenBy,

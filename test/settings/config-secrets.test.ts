@@ -38,6 +38,31 @@ describe('places where a secret must not be', () => {
     }
   })
 
+  test.each([
+    ['chat', '--timeout', token, 'x'],
+    ['chat', '--base-url', token, 'x'],
+    ['chat', '--max-output-tokens', token, 'x'],
+    ['config', 'set', 'timeout', token],
+    ['config', 'set', 'agentsUrl', token],
+  ])('K01: a secret that is mistaken for a value is redacted in the message: %s %s %s', async (...argv) => {
+    const worlds = [{ env: { PARLEY_ACCESS_TOKEN: token } }, { env: { PARLEY_API_KEY: token } }]
+    // A flag's own parser runs before the profile is read.
+    if (!argv.includes('--max-output-tokens')) worlds.push(profile({ apiKey: token }))
+    for (const world of worlds) {
+      const ended = await run(argv, world)
+      expect(ended).toMatchObject({ out: '', requests: [] })
+      expect(ended.err).toContain('[redacted]')
+      expect(ended.err).not.toContain('canary')
+    }
+  })
+
+  test('K01: config set quotes no value if the secrets of the profile cannot be read', async () => {
+    const world = profile({ apiKey: token })
+    writeFileSync(join(world.cwd, configFolder, 'config.json'), `{"apiKey": "${token}"`)
+    const { code, err } = await run(['config', 'set', 'timeout', token], world)
+    expect([code, err]).toEqual([2, expect.not.stringContaining('canary')])
+  })
+
   test('K01: the arguments of a process that uses a secret do not contain it (needs /proc)', async () => {
     const server = await serve((socket) => socket.end(response(message('Hi'))))
     const world = profile({
