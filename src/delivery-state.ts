@@ -7,7 +7,7 @@
  * - `failed`: the answer is a failure, but the request may have been carried out, for example behind a
  *   gateway.
  * - `sent`: bytes were sent, and no answer arrived.
- * - `answered`: a 2xx began. Even an error in its body does not prove that nothing was carried out.
+ * - `answered`: a 2xx began. The request may have been carried out even if the body is an error.
  * - `done`: parley read the response; after sending an event, parley received the receipt.
  */
 export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const

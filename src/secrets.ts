@@ -102,8 +102,8 @@ export class Secrets {
   }
 
   /**
-   * Returns a failure for display. Shortens its texts and its body, but not an answer that is saved in no
-   * file. Removes the response, which only `--raw` and `api` print.
+   * Returns a failure for display. Shortens the texts and the body of the failure. An answer keeps its
+   * full length if no file contains it. Removes the response, which only `--raw` and `api` print.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details

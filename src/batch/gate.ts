@@ -46,8 +46,8 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
-  // A reached limit does not matter if no line is left, so the check of the limits follows the check for a
-  // next line.
+  // A batch without a further line is complete even if it has reached a limit, so the limits are checked
+  // after the next line.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
   if (canStart(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTesting

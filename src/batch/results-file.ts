@@ -63,7 +63,7 @@ export async function openResults(
       former.close()
     }
     const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
-    // A file without results belongs to something else, so the run fails without changing the file.
+    // A file that contains only other lines is not a results file, so the run fails and keeps the file.
     if (earlier.results === 0 && earlier.others > 0)
       throw new CliError('file', `${name}: it contains no batch results`)
     if (earlier.tail === 'foreign')

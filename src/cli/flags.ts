@@ -106,7 +106,7 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error for a flag that has no effect with, or without, another flag. */
+/** Throws a usage error if a flag needs another flag, or has no effect next to another flag. */
 export function requireCompanions(given: readonly TypedFlag[], companions: FlagCompanions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {

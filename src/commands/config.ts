@@ -274,7 +274,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   )
 }
 
-/** Prompts for a confirmation. Throws a `CliError` without a terminal, or if the profile does not exist. */
+/** Prompts for a confirmation. Throws a `CliError` if stdin is not a terminal or the profile is missing. */
 async function confirmDeletion({ input, host, messages, cleanups }: Context, name: string): Promise<boolean> {
   const file = await readProfiles(host, messages.warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)

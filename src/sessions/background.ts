@@ -56,8 +56,8 @@ export class Background {
   }
 
   /**
-   * Records the answer to a tool use. The thread of the tool use then works again. Returns `undefined` if no
-   * thread waited for the tool use, otherwise the thread's open workflow run, if any.
+   * Records the answer to a tool use. The thread of the tool use then works again. Returns the
+   * thread's open workflow run as `run`, or `undefined` if no thread waited for the tool use.
    */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#waiting.get(id)

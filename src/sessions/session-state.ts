@@ -376,8 +376,8 @@ export class SessionState {
   }
 
   /**
-   * The unanswered tool uses, if the session stopped without a list of waiting tool uses. Any of them may
-   * wait.
+   * Unanswered tool uses, if the session stopped and did not list the tool uses that wait. Each of them may
+   * be waiting.
    */
   get unlisted(): string[] {
     return [...this.#ordered.open].filter((id) => this.#isUnlisted(id))

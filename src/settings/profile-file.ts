@@ -92,7 +92,7 @@ function isOpenToOthers(place: string, uid: number): boolean {
   try {
     stat = statSync(place)
   } catch {
-    // A folder that cannot be examined contains no readable profile file, so it does no harm.
+    // If the folder cannot be examined, its profile file cannot be read either, so no warning is needed.
     return false
   }
   if (stat.uid !== uid && stat.uid !== 0) return true

@@ -116,8 +116,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   /**
-   * Returns the received body if it is the only copy of a paid answer: no text was decoded from it, and it is
-   * not a web page. Returns `undefined` with `--raw`, which prints the body.
+   * Returns the received body if it is the only copy of a paid answer: parley could decode no text from it,
+   * and it is not a web page. Returns `undefined` with `--raw`, which prints the body.
    */
   function findUnreadAnswer(): { bytes: Uint8Array; extension: string } | undefined {
     const bytes = received?.unread() ?? new Uint8Array()

@@ -233,6 +233,7 @@ const linkAddress =
   /^\([ \t\n]*(?:<[^<>\n]*>|(?:[^\s()\\<]|\\.|\([^\s()]*\))(?:[^\s()\\]|\\.|\([^\s()]*\))*)?(?:[ \t\n]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t\n]*\)/
 
 /**
- * Matches parentheses that cannot contain an address, because the text after the first blank is not a title.
+ * Matches a parenthesis that does not start the address of a link: the text after the first blank is not a
+ * title.
  */
 const noAddress = /^\([ \t\n]*[^\s<]\S*[ \t\n]+[^\s"'()]/

@@ -56,9 +56,10 @@ export class ConfirmationPrompt {
   }
 
   /**
-   * Prompts for each tool use in turn. Returns the decisions by tool use id. There is no decision for a tool
-   * use that was skipped or withdrawn, that cannot be printed completely, or that comes after q or the end of
-   * the input (Ctrl-D). If a signal ends the run, a message says that the decisions are lost.
+   * Prompts for each tool use in turn. Returns the decisions by tool use id. A tool use gets no decision if
+   * the person skipped it, if its question was withdrawn, or if it cannot be printed completely. After q or
+   * the end of the input (Ctrl-D), the remaining tool uses get no decision either. If a signal ends the run,
+   * a message says that the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()

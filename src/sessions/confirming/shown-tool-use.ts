@@ -66,8 +66,8 @@ interface MainText {
 }
 
 /**
- * Finds the most important text field of an input. Returns `undefined` for a text with invisible characters,
- * because they can be read only in JSON, and for an input that repeats the field.
+ * Finds the most important text field of an input. Returns `undefined` if the input repeats the field,
+ * or if the text has invisible characters, which only JSON shows.
  */
 function findMainText(input: string): MainText | undefined {
   if (!input.startsWith('{')) return undefined

@@ -145,7 +145,7 @@ export class FollowedTurn {
   }
 }
 
-/** Returns the result of `test` for the last event for which the result is not `undefined`. */
+/** Returns the last result of `test` that is not `undefined`, or false if there is none. */
 function hasLast(
   events: readonly LoggedEvent[],
   test: (event: SessionEvent) => boolean | undefined,

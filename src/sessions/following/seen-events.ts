@@ -214,7 +214,7 @@ export class SeenEvents {
     return this.#sent?.isUnfound ?? false
   }
 
-  /** The sent events were not found, or lists had new events but not the sent ones. */
+  /** The sent events were not found yet, or lists contained new events without the sent events. */
   get isSearching(): boolean {
     return this.lacksSentEvents || this.#listedBefore.size > 0
   }
@@ -387,7 +387,7 @@ class SentEvents {
     return this.#missingWork > 0
   }
 
-  /** A sent event that starts work was not found yet, or the service has not processed it. */
+  /** The service has not processed every sent event that starts work, or the event was not found yet. */
   get isUndone(): boolean {
     return this.#missingWork > 0 || this.#queued.size > 0
   }

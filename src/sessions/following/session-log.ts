@@ -25,10 +25,10 @@ interface Entry extends LoggedEvent {
 /**
  * Stores the events of a session in order, and computes the state and the turn from them.
  *
- * Lists define the order. A list may lag behind the stream, so an event that is not listed yet stays before
- * the next listed event or, without one, at the end. If a list inserts an event before known events, state
- * and turn are computed again from the whole log. The log has an entry for each event, but most entries
- * contain only the key, to save memory.
+ * Lists define the order. A list may lag behind the stream, so the log keeps an event that no list contains
+ * yet before the next listed event. If no listed event follows, the event stays at the end. If a list inserts
+ * an event before known events, state and turn are computed again from the whole log. The log has an entry
+ * for each event, but most entries contain only the key, to save memory.
  */
 export class SessionLog {
   readonly state = new SessionState()

@@ -302,15 +302,15 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /**
- * Returns whether to prompt a person. Tool uses with two inputs, or without an executor, cannot be allowed,
- * so nobody is prompted about them.
+ * Returns whether to prompt a person. A tool use with two inputs or without an executor cannot be allowed,
+ * so a prompt would have no effect.
  */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
 /**
  * Returns a key that is equal for calls of the same tool with the same input. Returns `undefined` for an
- * ambiguous call, because an answer to one such call must not apply to another.
+ * ambiguous call, because a person must answer each ambiguous call separately.
  */
 const getCallKey = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])

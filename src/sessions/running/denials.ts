@@ -47,7 +47,7 @@ export class Denials {
 
   /**
    * Returns the denied tool uses of the turn that ran without a reply, each once. The stream may omit a
-   * reply, so only the list after an idle event (`isListed`) proves that there was none.
+   * reply, so only the list after an idle event (`isListed`) proves that no reply was sent.
    */
   drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)

@@ -35,10 +35,10 @@ interface PostOptions {
 }
 
 /**
- * Posts events once. Records `sent` before a byte leaves, and the result afterwards, each once. Without
- * `count`, records `accepted` before the receipt is read, because a run that is killed meanwhile needs that
- * line to resume. Throws a `CliError` if the audit cannot be written, or the failure of the request if the
- * events were certainly not accepted.
+ * Posts events once. Records one `sent` line before a byte leaves, and one line with the result afterwards.
+ * Without `count`, records `accepted` before it reads the receipt: if the run is killed then, the next run
+ * needs that line to resume. Throws a `CliError` if the audit cannot be written, or the failure of the
+ * request if the events were certainly not accepted.
  */
 export async function postOnce(
   { context, caller, parts }: SessionAccess,

@@ -125,7 +125,10 @@ export class Resumption implements Ending {
     return isResumed && !this.isBounded ? { mayDuplicate: false } : undefined
   }
 
-  /** False for a run without a task that does not follow the session yet, because it has done nothing. */
+  /**
+   * There is work that a resume command could continue. A run without a task has no such work before it
+   * follows the session.
+   */
   get #hasResume(): boolean {
     const { task, after } = this.#plan
     return this.isAccepted && (this.#followed !== undefined || task !== undefined || after !== undefined)

@@ -252,8 +252,8 @@ function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followin
   if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
-  // After an interrupt of one thread, the turn of the main thread has not ended, but it needs no reply any
-  // more.
+  // After an interrupt of one thread, the turn of the main thread is still open, but its stop requires no
+  // reply.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // Some services do not list interrupts. Then only the audit file shows that an earlier run sent one.
   const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients

@@ -11,7 +11,7 @@ import { findTask, type ListSnapshot } from './task.ts'
 /**
  * Returns the event ids of a task that an earlier run sent, if `--after` or the audit names one; otherwise
  * `undefined`. Throws a `CliError` if the list does not contain these events. A run without a task also waits
- * for the audit's task, because messages before that task are not its answer.
+ * for the task in the audit file, because only messages after that task can be the answer.
  */
 export async function findSentTask(
   run: SessionRun,

@@ -95,7 +95,8 @@ export function readRunResult({ result }: SessionEvent): { type?: string; messag
 
 /**
  * Returns the reason with which the service itself refused a tool use (src/wire/README.md: public clients,
- * 10). Returns an empty text if it gave no reason, and `undefined` if it did not refuse the tool use.
+ * 10). Returns an empty text for a refusal without a reason. Returns `undefined` if the event is not a
+ * refusal by the service.
  */
 export function readRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
