@@ -48,7 +48,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--insecure, --no-verify-ssl', '--cacert FILE adds CA certificates; no flag disables their check'],
   ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
   ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
-  ['--out, --outfile', '-o FILE writes the result to a file'],
+  ['--out, --outfile', '-o FILE writes the result of chat, image, api and events run to a file'],
   ['--max-tokens', '--max-output-tokens N limits the answer to a prompt'],
   [
     '--schema-retries',
@@ -71,6 +71,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--access-token, --token', `${noFlag} ${token}`],
   ['--api-key', `${noFlag} ${key}`],
   ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
+  ['--ask', "it was removed: config check costs nothing, and parley chat 'Say hello' asks the model"],
   ['--unordered', 'it was removed: a batch prints each result when it is ready'],
   ['--live, --no-live', 'it was removed: messages are printed when they are complete'],
   [
@@ -86,7 +87,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
   ['-s', '--system TEXT instructs the model of chat; -s ID, after the name of a command, names a session'],
   ['-a, --attachment, --attach', '-f FILE adds a file'],
-  ['-d, --data', '-i FILE or stdin gives the whole body, --set PATH=VALUE sets a field of the body'],
+  [
+    '-d, --data',
+    '-i FILE gives the whole body, in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
+  ],
   ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
   ['--download', 'it was removed: image prints a link, for curl to fetch'],
   ['--size, --top-p, --aspect-ratio', '--set PATH=VALUE sets any field of the body that the model accepts'],
