@@ -45,7 +45,7 @@ export class Summary {
   /** Monotonic start time of the run. */
   readonly startMs: number
   command: string | undefined
-  /** Sum over all requests. */
+  /** Number of attempts of all requests. */
   attempts = 0
   /**
    * The requested model; after an answer, the model that the answer names. `undefined` after several answers.

@@ -196,7 +196,7 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** Reads one line ahead. */
+  /** Reads the next line of the input before a slot is free. */
   async #readNext(): Promise<void> {
     this.next = 'awaited'
     try {

@@ -17,7 +17,7 @@ interface LicenceFacts {
 }
 
 interface Package {
-  /** Name and version. */
+  /** Name and version of the package. */
   title: string
   license: string
   texts: string[]

@@ -22,7 +22,7 @@ export interface BodyParts {
   fields?: Assignment[]
   /** An answer that matches a schema is requested. */
   hasSchema?: boolean
-  /** Adds `"stream": true` to the body. Not all services read this field. */
+  /** Adds `"stream": true` to the body. Some services ignore this field. */
   isStream?: boolean
   assignments: Assignment[]
 }

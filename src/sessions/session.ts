@@ -107,8 +107,8 @@ export function createServiceHeaders(
 }
 
 /**
- * Throws a usage error if PARLEY_SESSION is set and the first word looks like a session id, because the word
- * would be sent as a message. `asText` explains how to send it anyway.
+ * Throws a usage error if PARLEY_SESSION is set and the first word looks like a session id. Without this
+ * check, the word would be sent as a message. `asText` explains how to send the word as a message anyway.
  */
 export function refuseSessionWord(
   { host }: Context,

@@ -59,7 +59,7 @@ const unreadable = (path: string, why: string) => new UnreadableProfiles('creden
 
 /**
  * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not
- * read the file, otherwise a `CliError`. No message quotes the file.
+ * read the file, otherwise a `CliError`. The messages never contain text of the file, which may be a secret.
  */
 export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
   const path = findProfilePath(info)

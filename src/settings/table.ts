@@ -103,7 +103,7 @@ export const getSetting = (name: SettingName): Setting => settings[name]
 
 export const isSecret = (name: SettingName): boolean => settings[name].type === 'secret'
 
-/** Returns whether every request command has a flag for the setting. */
+/** Returns whether all commands that send requests have a flag for the setting. */
 export function isRequestFlag(name: SettingName): boolean {
   const { printsSecret, commandFlag } = getSetting(name)
   return !(isSecret(name) || printsSecret || commandFlag)

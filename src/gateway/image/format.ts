@@ -3,7 +3,7 @@ import { detectMimeType } from '../../io/file-kind.ts'
 /** File extensions of saved images. */
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
-/** Other names of the same formats. */
+/** Other file extensions of these formats, each with the extension that parley uses. */
 const sameKind = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],

@@ -88,9 +88,9 @@ export class FollowedTurn {
   }
 
   /**
-   * The agent's last message in the main thread since the task. It is the answer once the session is idle. If
-   * another client sent a task, the message counts only if all workflow runs had ended before that task,
-   * because the agent answers after its workflow runs.
+   * The agent's last message in the main thread since the task. It is the answer when the session is idle. The
+   * agent answers after its workflow runs have ended. So if another client sent a task, the message counts
+   * only if all workflow runs had ended before that task.
    */
   get answer(): SessionEvent | undefined {
     const own = this.#ownEvents.slice(this.#start)

@@ -201,8 +201,8 @@ function takeList(
 function takeEvent(state: FollowState, item: EventItem, now: number): FollowStep {
   const { seen } = state
   if (isPreview(item.event) || !seen.isNew(item)) {
-    // An empty batch is emitted, so that a person who decides about the tool use sees at once that it has a
-    // second, different input.
+    // The event may give a known tool use a second, different input. An empty batch makes the caller show
+    // this immediately to a person who decides about the tool use.
     if (seen.addAgain(item)) return { state, effect: show([]) }
     // Without an id, an equal event may be a repetition or a new event. The list has the right number of
     // equal events, so it is read.

@@ -113,6 +113,6 @@ export class Incidents {
 const asSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
-/** Returns the name and id of a workflow run. */
+/** Returns the name and id of a workflow run, for a message. */
 export const describeRun = ({ id, name }: WorkflowRun): string =>
   name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

@@ -118,8 +118,8 @@ export async function* listEvents(
 }
 
 /**
- * Returns the newest events in the requested order. If the times of a list in descending order do not prove
- * that the service honoured the order, the whole list is read again in ascending order.
+ * Returns the newest events in the requested order. parley requests a list in descending order. If the
+ * times of its events do not prove this order, parley reads the whole list again in ascending order.
  */
 export async function listNewest(
   caller: Caller,

@@ -212,8 +212,8 @@ export class Actor {
     const isLeft = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
     this.#replies.decide(judgement, isLeft)
     this.#printDecision(judgement, isLeft)
-    // Other threads may work for a long time before the run ends and reports its waiting tool uses, so this
-    // tool use is reported now.
+    // The run reports waiting tool uses when it ends. Other threads may work for a long time until then, so
+    // this tool use is reported now.
     if (isLeft && !this.#follower.state.isIdle)
       this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or tool answers it`)
     if (isLeft && use.isContradicted)

@@ -93,8 +93,8 @@ export class Audit {
   }
 
   /**
-   * Locks the session and the audit file, then reads the file. Waits for runs of this user on this machine
-   * that work on the session, and for runs on any machine that use the same file. Throws a `CliError` of kind
+   * Locks the session and the audit file, then reads the file. Waits until no other run of this user on
+   * this machine works on the session, and until no run on any machine uses the same file. Throws a `CliError` of kind
    * `file`, also if the deadline passes.
    */
   static async open(context: Context, target: AuditTarget, path: string | undefined): Promise<Audit> {

@@ -14,7 +14,7 @@ interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
   /** The events that the receipt names. */
   named: readonly SessionEvent[]
-  /** Absent if the events were accepted and their receipt was read. */
+  /** Failure of the request. Absent if the service accepted the events and parley read the receipt. */
   failure?: CliError
 }
 

@@ -86,7 +86,7 @@ export class Replies {
 
   /**
    * Returns a tool use if its whole event is known. If earlier runs decided about a different tool use with
-   * this id, the tool use counts as contradicted, and the reply of those runs does not apply.
+   * this id, the tool use counts as contradicted. The reply of those runs then does not apply.
    */
   read(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)

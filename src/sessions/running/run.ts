@@ -96,7 +96,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     bounds.follow()
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
     await context.output.flush()
-    // The audit keeps an interrupted task open. A run that sent only an interrupt is done.
+    // In the audit, an interrupted task stays open, unless the run sent nothing but an interrupt.
     const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
     // If the service has not shown that it works on the task, an answer may come later.
     const isOpen = isInterrupted || follower.isUndone

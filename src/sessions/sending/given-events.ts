@@ -81,7 +81,7 @@ export async function parseGiven(
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
-  // Events from flags follow the lines.
+  // The body contains the events of the lines first, then the events of flags.
   const locate = (index: number, field: string) =>
     index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : locateInList(index, field)
   return { name, lines, locate }

@@ -195,7 +195,7 @@ export interface NativePiece extends AnswerPiece {
    * is absent if the chunk has no such candidate.
    */
   isOpen: { first?: boolean; others?: boolean }
-  /** Counts up to this chunk; they replace all counts of earlier chunks. */
+  /** Token counts of all chunks up to this chunk. They replace the counts of earlier chunks. */
   counts: AnswerCounts | undefined
 }
 
