@@ -208,7 +208,10 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     name: 'N03: reports retry as never with --errors json if the host name is unknown',
     url: () => 'https://down.test',
     flags: ['--errors', 'json'],
-    err: ['"kind":"not-sent","exit":9,', '"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
+    err: [
+      '"kind":"not-sent","exit":9,',
+      '"sent":"no","safeToRetry":false,"retry":"never","attempts":1,"hints":["nothing was sent"]}',
+    ],
   }),
   ...chatAndEvents({
     name: 'N04: retries after a temporary failure of a name lookup',
@@ -274,7 +277,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     url: secure,
     listen: { tls: () => selfSigned },
     flags: ['--errors', 'json'],
-    err: ['"sent":"no","safeToRetry":false,"retry":"never","attempts":1}'],
+    err: ['"sent":"no","safeToRetry":false,"retry":"never","attempts":1,"hints":["nothing was sent"]}'],
   }),
   {
     ...notSent,
