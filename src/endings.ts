@@ -86,7 +86,7 @@ export class Endings {
       onEnd: () => this.#end(call, isReading),
     })
     if (!isReading || !this.#isChange) this.#inProgress.add(call)
-    // A reading call does not replace the outcome of a changing call.
+    // A call that only reads does not replace the outcome of a call that changes something.
     if (isOneOfMany || isReading) return call
     for (const earlier of this.#reported) {
       // A call that may be repeated is no reason against running the command again.

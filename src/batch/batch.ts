@@ -31,7 +31,7 @@ export interface LineHandlers extends ResultReader {
 
 const defaultConcurrency = 8
 
-/** Requests every line of a file concurrently and writes a result for each line. Throws a `CliError`. */
+/** Sends several requests of a file at a time and writes a result for each line. Throws a `CliError`. */
 export async function runBatch(
   outer: Context,
   options: BatchOptions,

@@ -83,7 +83,7 @@ export interface BatchSource {
   close(): void
 }
 
-/** Every `of`th line, starting with line `place`, which counts from 1. */
+/** The lines of `--share place/of`: every `of`th line, starting with line `place`. The first line is 1. */
 export interface Share {
   place: number
   of: number

@@ -198,7 +198,7 @@ export class BatchReport {
   /** Describes how to continue if lines are left. */
   #describeResume(stop: unknown): string {
     const left = this.#left
-    // The failure, or the text of a signal, already names the saved results.
+    // If results were saved elsewhere, the message of the failure or of the signal already names their file.
     if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)

@@ -18,9 +18,9 @@ export interface BodyParts {
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string | undefined
-  /** Valid values of fields that have a flag of their own. */
+  /** Checked values of the body fields that have a flag, such as `--temperature`. */
   fields?: Assignment[]
-  /** An answer that matches a schema is requested. */
+  /** The answer must match a schema (`--schema`). */
   hasSchema?: boolean
   /** Adds `"stream": true` to the body. Some services ignore this field. */
   isStream?: boolean

@@ -6,7 +6,7 @@ import type { SchemaSource } from './schema/schema.ts'
 
 /** Flags that name an input. */
 export interface InputOptions {
-  /** `-i`: a whole body. */
+  /** `-i`: name of a file with a whole request body. */
   input?: string
   /** `-f`: files for the user's turn. */
   file?: string[]

@@ -105,7 +105,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         ...(isOneOfMany ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // The failure itself may have a more exact consequence.
+        // The failure may already have a consequence, which is more exact than the consequence of the state.
         consequence:
           consequence ?? findSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })

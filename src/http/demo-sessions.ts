@@ -9,7 +9,7 @@ import { lock } from '../io/lock.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Lifetime of a session after its last use. */
+/** Time after its last use until a demo session is deleted, in milliseconds. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
 /** Version of the file format. */

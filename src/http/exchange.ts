@@ -214,7 +214,7 @@ function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onP
   }
 }
 
-/** Maximum size of a piece of the request's body. */
+/** Maximum size of a piece of the request's body, in bytes. */
 const maxPieceBytes = 64 * 1024
 
 /**

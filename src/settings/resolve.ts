@@ -45,7 +45,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   return resolved
 }
 
-/** Returns the monotonic time at which the run must end, or Infinity. */
+/** Returns the time at which the run must end (monotonic clock), or Infinity for a run without a deadline. */
 export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
@@ -134,7 +134,7 @@ function parseValue({ setting, value, origin: { source, name } }: Candidate): un
 /** Names of the services in messages. */
 export const serviceNames = { gateway: 'the gateway', agents: 'the session service' }
 
-/** The address setting of each service. */
+/** Name of the setting with the address of each service. */
 export const addressSettings = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
 
 /** The secret of each service and the command that prints it. */

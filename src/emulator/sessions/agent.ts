@@ -25,7 +25,7 @@ interface AgentState {
   usage: { input: number; output: number }
 }
 
-/** A child thread. */
+/** A child thread of the session. */
 interface Thread {
   id: string
   name: string

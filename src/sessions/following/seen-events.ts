@@ -377,7 +377,7 @@ class SentEvents {
     this.#missingWork = sent.filter(startsWork).length
   }
 
-  /** No sent event was found yet. */
+  /** The search has not found any of the sent events yet. */
   get isUnfound(): boolean {
     return !this.isStreamed && !this.isListed && !this.isAwaited
   }

@@ -118,7 +118,7 @@ export class Actor {
     if (this.#replies.isDismissed) this.#replies.end()
   }
 
-  /** Returns the ids of the pending tool uses with a next step. */
+  /** Returns the ids of the pending tool uses for which parley has something to do next. */
   #listDueIds(): string[] {
     return this.#replies.isStopped
       ? []

@@ -93,9 +93,9 @@ export class Audit {
   }
 
   /**
-   * Locks the session and the audit file, then reads the file. Waits until no other run of this user on
-   * this machine works on the session, and until no run on any machine uses the same file. Throws a `CliError` of kind
-   * `file`, also if the deadline passes.
+   * Locks the session and the audit file, then reads the file. Waits until no other run of this user on this
+   * machine works on the session, and until no run on any machine uses the same file. Throws a `CliError` of
+   * kind `file`, also if the deadline passes.
    */
   static async open(context: Context, target: AuditTarget, path: string | undefined): Promise<Audit> {
     const audit = new Audit(context, target.session)

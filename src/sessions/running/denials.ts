@@ -111,7 +111,7 @@ export class Denials {
   }
 }
 
-/** Returns the ids of the turn's tool uses. A tool use without an id adds an empty id. */
+/** Returns the ids of the turn's tool uses. A tool use without an id counts with an empty id. */
 function readToolUseIds(turn: FollowedTurn): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const event of turn.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')
