@@ -7,9 +7,14 @@ export function findFlagValue(argv: string[], flag: string): string | undefined 
   const index = words.findLastIndex((word) => word === flag || word.startsWith(`${flag}=`))
   if (words[index] !== flag) return words[index]?.slice(flag.length + 1)
   const value = words[index + 1]
-  // As in the full parser, a value that begins with a hyphen counts only if it is attached.
-  return value !== undefined && /^-./.test(value) ? undefined : value
+  return value !== undefined && mustBeAttached(value) ? undefined : value
 }
+
+/**
+ * Returns whether a value begins with a hyphen and must be attached to its flag. A number need not be, because
+ * no flag begins with a digit.
+ */
+export const mustBeAttached = (value: string): boolean => /^-(?!\.?\d)./s.test(value)
 
 /** Returns whether the arguments contain a flag without a value. */
 export const hasFlag = (argv: string[], flag: string): boolean => beforeEnd(argv).includes(flag)

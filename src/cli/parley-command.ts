@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from 'commander'
+import { mustBeAttached } from '../argv/bare-flags.ts'
 import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
@@ -35,7 +36,7 @@ const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl
 const helpFlag = ['-h, --help', 'print this help'] as const
 
 /**
- * A commander command with stricter flags: a value that begins with a hyphen must be attached to its flag.
+ * A commander command with stricter flags: a value that begins like a flag must be attached to its flag.
  */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
@@ -153,7 +154,7 @@ export class ParleyCommand extends Command {
       const choices = formatChoices(option)
       if (value === undefined)
         throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
-      if (value.length > 1 && value.startsWith('-')) {
+      if (mustBeAttached(value)) {
         throw usageError(
           `${word} needs a value; attach one that begins with a hyphen: ${option.long}='${value}'`,
         )

@@ -9,6 +9,7 @@ import {
   openSync,
   read,
   readSync,
+  type Stats,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -16,6 +17,13 @@ import { promisify } from 'node:util'
 import { asFileError, CliError, hasCode } from '../errors.ts'
 
 const newline = 0x0a
+
+/** Returns the reason why a run cannot append to a file of this kind. */
+function findKindProblem(stat: Stats | undefined): string | undefined {
+  if (!stat || stat.isFile()) return undefined
+  if (stat.isSymbolicLink()) return 'it is a link'
+  return stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
+}
 
 interface AppendedFileOptions {
   path: string
@@ -49,13 +57,14 @@ export class AppendedFile {
       this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
       if (hasCode(error, 'ELOOP')) throw failure('it is a link')
-      throw refusal !== undefined && hasCode(error, 'EEXIST') ? failure(refusal) : asFileError(error, name)
+      if (refusal === undefined || !hasCode(error, 'EEXIST')) throw asFileError(error, name)
+      throw failure(findKindProblem(lstatSync(path, { throwIfNoEntry: false })) ?? refusal)
     }
-    const stat = fstatSync(this.#file)
-    if (stat.isFile()) return
-    closeSync(this.#file)
     // Windows opens a folder without an error, so the kind is checked here.
-    throw failure(stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+    const problem = findKindProblem(fstatSync(this.#file))
+    if (problem === undefined) return
+    closeSync(this.#file)
+    throw failure(problem)
   }
 
   get size(): number {

@@ -88,7 +88,10 @@ describe('results file', () => {
   test('a results file is not created through a link (needs POSIX files)', async () => {
     const path = place()
     symlinkSync(`${path}.elsewhere`, path)
-    await expect(open(path, { isResumed: false })).rejects.toMatchObject({ kind: 'file' })
+    await expect(open(path, { isResumed: false })).rejects.toMatchObject({
+      kind: 'file',
+      message: 'results.ndjson: it is a link',
+    })
     expect(existsSync(`${path}.elsewhere`)).toBe(false)
   })
 
@@ -98,8 +101,10 @@ describe('results file', () => {
       'results.ndjson: no such file or folder',
     )
     mkdirSync(path)
-    await expect(open(path)).rejects.toThrow('results.ndjson: it is a folder')
-    await expect(open(devNull)).rejects.toThrow('it is not a regular file')
+    for (const isResumed of [false, true]) {
+      await expect(open(path, { isResumed })).rejects.toThrow('results.ndjson: it is a folder')
+      await expect(open(devNull, { isResumed })).rejects.toThrow('it is not a regular file')
+    }
   })
 
   test('only one run at a time can write a results file', async () => {

@@ -168,6 +168,10 @@ test.each([
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
   [['events', 'list', '--order'], '--order needs a value: asc or desc'],
   [['chat', 'hi', '-m'], '--model needs a value'],
+  [
+    ['chat', 'hi', '--timeout', '-1'],
+    '--timeout -1: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
+  ],
   [['chat', 'hi', '-m', '--raw'], "-m needs a value; attach one that begins with a hyphen: --model='--raw'"],
   [['config', 'set', 'baseUrl'], 'baseUrl needs a value: parley config set baseUrl VALUE'],
   [

@@ -12,6 +12,7 @@ describe('numbers of a request', () => {
     ['--temperature', '1E400', '"temperature":1E400'],
     ['--temperature', '.5', '"temperature":0.5'],
     ['--temperature=-1', undefined, '"temperature":-1'],
+    ['--temperature', '-.5', '"temperature":-0.5'],
     ['--max-output-tokens', '1000000000', '"maxOutputTokens":1000000000'],
     ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
     ['--max-output-tokens', '0', '"maxOutputTokens":0'],
