@@ -287,7 +287,7 @@ export class Bounds {
     }
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
-    if (error.kind === 'waiting') return this.#createStoppedError('', { pending, problems })
+    if (error.kind === 'waiting') return this.#createStoppedError(`; ${error.message}`, { pending, problems })
     const isLate = this.#run.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
     if (!isLate) return error
     if (interrupt !== 'sent') return this.#createRefusedInterruptError()

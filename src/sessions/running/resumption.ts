@@ -221,11 +221,13 @@ export class Resumption implements Ending {
       return error.with({ ...known, consequence: `${acceptedText}; its events: ${inspectCommand}`, resume })
     // With an audit, the same command resumes, so a transient failure can be retried.
     const canRetryLater = this.#audit.hasFile && retry !== 'never'
-    return explainUnfollowed(error, {
+    const unfollowed = explainUnfollowed(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: acceptedText,
       resume,
     })
+    // Before the run follows the session, the response to the task failed.
+    return this.#followed ? unfollowed : unfollowed.with({}, error.message)
   }
 
   get #session(): string {

@@ -91,7 +91,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     await bounds.begin(task !== undefined)
     if (!task && !ownTaskIds?.size) await follower.verifyStop()
     if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    const sent = task && (await resumption.addResume(sendTask(run, task, before.known)))
+    const sent = task && (await resumption.addResume(sendTask(run, task, { known: before.known, follower })))
     resumption.follow({ follower, bounds, sent })
     bounds.follow()
     const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })

@@ -1,8 +1,9 @@
 import { CliError } from '../../errors.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createSentEvents } from '../sending/receipt.ts'
-import { createResumeCommand } from '../session-command.ts'
+import { createResumeCommand, formatSessionCommand } from '../session-command.ts'
 import type { Plan } from './plan.ts'
 import { postOnce, resolveDoubt } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
@@ -76,15 +77,15 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 }
 
 /**
- * Sends the task once. Returns its events as the session will list them. `known` describes the list before
- * the task.
+ * Sends the task once. Returns its events as the session will list them. `known` and `follower` describe the
+ * session before the task.
  */
 export async function sendTask(
   run: SessionRun,
   { body, events, hash }: NonNullable<Plan['task']>,
-  known: ListSnapshot,
+  { known, follower }: { known: ListSnapshot; follower: Follower },
 ): Promise<readonly SessionEvent[]> {
-  const { audit, resumption } = run
+  const { audit, context, parts, resumption } = run
   try {
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
@@ -96,8 +97,12 @@ export async function sendTask(
     if (failure) throw failure
     return createSentEvents(events, named)
   } catch (error) {
-    const isInDoubt = audit.task?.is === 'posting' && audit.task.hash === hash
-    if (!(error instanceof CliError) || resumption.isAccepted || !isInDoubt) throw error
+    if (!(error instanceof CliError) || resumption.isAccepted) throw error
+    if (error.details.status === 400 && follower.state.stop?.kind === 'waiting') {
+      const command = formatSessionCommand(context, 'confirm', parts.params.session)
+      throw error.with({ consequence: `tool uses wait for an answer: ${command} --pending` })
+    }
+    if (audit.task?.is !== 'posting' || audit.task.hash !== hash) throw error
     throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
   }
 }

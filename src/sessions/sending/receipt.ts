@@ -88,7 +88,7 @@ export async function printReceipt(context: Context, events: SessionEvent[], ids
 }
 
 const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
-  new CliError('response', `the event was accepted (${status}), but its receipt ${why}`, {
+  new CliError('response', `the event was accepted (${status}), but the response to it ${why}`, {
     consequence: 'do not send it again',
   })
 

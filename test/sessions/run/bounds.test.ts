@@ -534,6 +534,7 @@ describe('events run that reaches a limit', () => {
     expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     const { error } = JSON.parse(stopped.err)
     expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
+    expect(error.message).toMatch(/, and --max-cost is [^;]*; s waits for an answer: toolu_\w+: a \{\}/)
     // A new message would not reply to the waiting tool uses. The next run starts with the same limits.
     const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
     expect(error).toMatchObject({

@@ -65,6 +65,37 @@ test("events run without --audit warns before it sends the session's last task a
   expect(service.tasks).toBe(4)
 })
 
+test('events run names the command that answers if the service refuses a task while tool uses wait', async () => {
+  const timers = createIdleClock()
+  const { exchange } = createAgentService({ rounds: [[bash('t1')]], timers })
+  const world = { cwd: temporaryFolder(), timers, stdinKind: 'none' as const }
+  const argv = ['events', 'run', '-s', 's1', 'go']
+  expect((await run(argv, { ...world, exchange })).code).toBe(12)
+  const refusing: Exchange = (request, onSent) =>
+    request.method === 'POST' ? answering('{}', { status: 400 })(request) : exchange(request, onSent)
+  const { code, err } = await run([...argv, 'on'], { ...world, exchange: refusing })
+  expect(code).toBe(4)
+  expect(err).toContain('\n  tool uses wait for an answer: parley events confirm -s s1 --pending\n')
+})
+
+test('events run reports a cut response to its task as such', async () => {
+  const exchange: Exchange = async (request) => {
+    const isStream = request.url.endsWith('/stream')
+    const headers = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
+    if (request.method !== 'POST') return answering(isStream ? '' : '{"data":[]}', { headers })(request)
+    async function* body() {
+      yield Buffer.from('{"data":[')
+      throw new CliError('response', 'the connection was reset')
+    }
+    return { status: 200, statusText: '', headers, body: body(), close() {} }
+  }
+  const { code, err } = await run(['events', 'run', '-s', 's1', 'go', '--no-stdin'], { exchange })
+  expect(code).toBe(8)
+  expect(err).toMatch(
+    /^parley: the event was accepted \(200\), but the response to it is incomplete: the connection was reset\n {2}the task was accepted\n/,
+  )
+})
+
 test.each([
   ['y\n', 0, 2],
   ['n\n', 15, 1],

@@ -46,7 +46,7 @@ test.each<[body: string, type: string | undefined, out: string, note: string]>([
   expect(ended).toMatchObject({ code: 0, out, err: note })
 })
 
-const accepted = 'the event was accepted (202), but its receipt'
+const accepted = 'the event was accepted (202), but the response to it'
 const other = 'the response (202) is not a receipt: it'
 
 test.each<[response: Response, message: string, body?: unknown]>([
