@@ -139,11 +139,13 @@ faultsOnce('F: answer files', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F08: leaves no file after a failure without text',
+    name: 'F08: saves the received body of a failure without text as FILE.part',
     argv: [...chat, '-o', 'a.txt'],
     script: answering(response('{"content":[{"ty')),
     code: 8,
     reqs: 1,
+    files: ['cwd/a.txt.part'],
+    check: ({ ending }) => expect(ending.files.get('cwd/a.txt.part')).toBe('{"content":[{"ty'),
   },
 ])
 

@@ -114,6 +114,7 @@ faultsOnce('R: large responses', [
     argv: [...chat, '-o', 'answer.txt'],
     code: 8,
     reqs: 1,
+    files: ['cwd/answer.txt.part'],
     err: ['longer than 512 MiB'],
   },
   {

@@ -76,8 +76,8 @@ function listAllowedRetries(
     case 15:
       return [argv.includes('follow') || argv.includes('--batch') ? 'later' : 'never']
     default:
-      // An error in the session's stream does not undo the accepted event.
-      return [mayHaveArrived && err.includes('the stream of events ended') ? 'look-first' : 'never']
+      // Neither an error with status 200 nor one in the session's stream proves that no event was accepted.
+      return [mayHaveArrived && /"status":200|the stream of events ended/.test(err) ? 'look-first' : 'never']
   }
 }
 
