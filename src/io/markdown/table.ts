@@ -110,7 +110,9 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
   const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
   if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
   return rows.flatMap((row, index) => {
-    const lines = row.flatMap((cell, column) => {
+    // The first row names each column, also those in which it has no cell.
+    const cells = index === 0 ? [...row, ...names.slice(row.length).map(() => [])] : row
+    const lines = cells.flatMap((cell, column) => {
       const { [column]: name = [] } = names
       // Repeating a very long name would multiply the text.
       const isNamed = name.length > 0 && (index === 0 || measureWidth(name) <= maxRepeatedColumns)

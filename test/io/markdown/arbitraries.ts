@@ -38,5 +38,9 @@ export const anything = fc.oneof(
 export const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '')
 /** Marks without the language of a code block, which parley does not print. */
 export const unnamed = marks.filter((mark) => !mark.includes('js'))
+/**
+ * Returns whether layout keeps the order of letters: no code block has a language, no link repeats its address,
+ * and no table without room becomes a list of its cells.
+ */
 export const isPlain = (text: string) =>
-  !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text)
+  !/(```|~~~)[^\n]*[\p{L}\p{N}]/u.test(text) && !/\[([^\]\n]*)\]\(\1\)/.test(text) && !text.includes('|-|-|')

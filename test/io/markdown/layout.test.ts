@@ -171,6 +171,7 @@ describe('layout of tables', () => {
     ],
     ['|a|b|\n|-|-|\n|one two|averylongword|\n', 22, 'a: one two\nb: averylongword\n'],
     ['|a|`b c`|\n|-|-|\n', 3, 'a\nb c\n'],
+    ['|a|b|\n|-|-|\n|one|\n|two|\n', 4, 'a:\none\nb:\n\na:\ntwo\n'],
   ])('Markdown layout prints the table %j in %j columns', async (text, columns, shown) => {
     expect(await print(text, { columns })).toBe(shown)
   })
