@@ -7,7 +7,7 @@ import { temporaryFolder } from '../harness/run.ts'
 import { getLockPath } from '../sessions/run/agent-service.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
-const kills = Number(process.env.SOAK_DEMO_KILLS ?? 8)
+const kills = Number(process.env.SOAK_DEMO_KILLS ?? 3)
 
 /**
  * Program that kills its process before the nth change of a file, or halfway through that write, and counts

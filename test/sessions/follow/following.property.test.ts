@@ -20,7 +20,7 @@ import {
   sentId,
 } from './session-service.ts'
 
-const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(100).numRuns)
+const runs = Number(process.env.FOLLOW_RUNS ?? scaleRuns(50).numRuns)
 
 const plain: Limits = { lag: 0, late: 0, mute: false, keepsAlive: false }
 const worlds: [name: string, limits: Limits][] = [

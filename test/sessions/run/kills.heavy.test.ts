@@ -9,7 +9,7 @@ import type { Event } from './agent-service.ts'
 import { argv, countReplies, isDone, removeLocks, serve } from './served-agent.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
-const kills = Number(process.env.SOAK_KILLS ?? 6)
+const kills = Number(process.env.SOAK_KILLS ?? 3)
 
 test(
   `Y64: events run killed at ${kills} random moments sends nothing twice if it is repeated (needs sh)`,
@@ -72,7 +72,7 @@ async function getResumeCommand(flags: string[]): Promise<string[]> {
   return words.split('\0').slice(0, -1)
 }
 
-const points = Number(process.env.SOAK_POINTS ?? 100)
+const points = Number(process.env.SOAK_POINTS ?? 20)
 
 test(
   `Y64: events run killed at ${points} points sends nothing twice if its resume command runs (needs sh)`,
