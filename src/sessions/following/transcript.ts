@@ -66,8 +66,10 @@ export async function followAndPrint(
   const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
   let hasBegun = false
+  let hasNews = false
   try {
     for await (const items of follower.news(sent)) {
+      hasNews ||= items.length > 0
       await printEvents(items, state)
       // In a pipe the line is printed only if the session has no events yet.
       if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
@@ -82,6 +84,10 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
+    if (react && !hasNews && !isStdoutReserved) {
+      const command = formatSessionCommand(context, 'list', session)
+      context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
+    }
     if (state.lacksIdleEvent) context.messages.warn(`${afterLastRun}: its answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()

@@ -106,6 +106,16 @@ describe('events run --last', () => {
     expect({ code: printed.code, out: printed.out }).toEqual({ code: 8, out: '' })
   })
 
+  test('events run without a task names the list command if the turn ended before, unless --last prints the answer', async () => {
+    const history = [asks('one'), says('of one'), endTurn]
+    const plain = await runAll([], { history, rounds: [] })
+    expect({ code: plain.code, out: plain.out }).toEqual({ code: 0, out: '' })
+    expect(plain.err).toContain(
+      'nothing new has happened; to see the earlier events: parley events list -s s1\n',
+    )
+    expect((await runAll(['--last'], { history, rounds: [] })).err).not.toContain('nothing new')
+  })
+
   test('Y126: --last exits with 15 and a resume command if an interrupt ended the turn', async () => {
     const history = [asks('one'), says('half'), { type: 'user.interrupt' }, endTurn]
     for (const words of [['--last'], []]) {
