@@ -2,7 +2,7 @@ import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { findWritablePlace, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
-import { getSetting, type SettingName, settingNames } from './table.ts'
+import { getSetting, isSecret, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
   name: string
@@ -56,7 +56,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   if (name === demoName) return { ...demo, chosenBy }
   const values = findProfileValues(file, name)
   if (values === undefined && isRequested) throw unknownProfileError(file, name)
-  for (const setting of ['accessToken', 'apiKey']) secrets.add(String(values?.[setting] ?? ''))
+  for (const setting of settingNames.filter(isSecret)) secrets.add(String(values?.[setting] ?? ''))
   return {
     name,
     chosenBy,

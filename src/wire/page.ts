@@ -101,8 +101,8 @@ export function createPageHistory(list: string) {
 
 /**
  * Returns each element of a list as one line of source text. The list is the whole text or, with `field`, that
- * field of an object. Returns an empty list if the field is not a list. Throws a `SyntaxError` for a text that is nested too
- * deep, and detects no other error. Linear in the length of the text.
+ * field of an object. Returns an empty list if the field is not a list. Throws a `SyntaxError` for a text that
+ * is nested too deep, and detects no other error. Linear in the length of the text.
  */
 export function listElements(source: string, field?: string): string[] {
   const text = toOneLineJson(source)

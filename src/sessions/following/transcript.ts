@@ -84,6 +84,7 @@ export async function followAndPrint(
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
+    // A script could take the empty transcript of a resumed run for the agent's answer.
     if (react && !hasNews && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
