@@ -51,7 +51,11 @@ export async function checkProfile(context: Context, session?: string): Promise<
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
       const { status, attempts, sent, body } = failure.details
-      first ??= new CliError(failure.kind, `${name}: ${failure.message}`, { status, attempts, sent, body })
+      // On a terminal, the line of the result is next to the failure.
+      const message = context.output.isTerminal
+        ? `the ${name} failed the check`
+        : `${name}: ${failure.message}`
+      first ??= new CliError(failure.kind, message, { status, attempts, sent, body })
     }
     const clean = oneLine(context.secrets.redact(result), 2000)
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)

@@ -229,6 +229,29 @@ test('C29: config check tries both services, and the first failure decides the e
   await server.close()
 })
 
+test('config check prints no --profile if the environment has the token, because that flag ignores it', async () => {
+  const env = { PARLEY_CONFIG_DIR: temporaryFolder(), PARLEY_AGENTS_URL: '' }
+  const file = JSON.stringify({ current: 'work', profiles: { work: { family: 'beta' } } })
+  writeFileSync(join(env.PARLEY_CONFIG_DIR, 'config.json'), file, { mode: 0o600 })
+  const { out } = await run(check, { env, exchange: answering('{}'), stdin: '' })
+  expect(resultsOf(out).gateway).toBe(reachable(200))
+})
+
+test('config check prints a failure once on a terminal', async () => {
+  const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
+  const world = { env: { PARLEY_AGENTS_URL: '' }, exchange, tty: ['stdout', 'stderr'] as const }
+  const { code, out, err } = await run([...check, '--color', 'never'], {
+    ...world,
+    tty: [...world.tty],
+    columns: 300,
+  })
+  expect([code, out.match(/answered 401/g), err]).toEqual([
+    3,
+    ['answered 401'],
+    'parley: the gateway failed the check\n',
+  ])
+})
+
 test('C29: config check names an unknown host and the command that shows its source', async () => {
   const cwd = temporaryFolder()
   const env = { PARLEY_CONFIG_DIR: cwd, PARLEY_BASE_URL: '', PARLEY_AGENTS_URL: '' }

@@ -3,7 +3,7 @@ import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { defaultName, demoName, type Profile, readProfile } from './profiles.ts'
+import { demoName, type Profile, readProfile } from './profiles.ts'
 import { getSchema, type Settings } from './schemas.ts'
 import { getSetting, getVariable, type SettingName, settingNames } from './table.ts'
 
@@ -152,11 +152,13 @@ export function findSecretOrigin(
   return origins[plain] ?? origins[command]
 }
 
-/** Returns the flag that makes a printed command use the same profile. */
+/**
+ * Returns the flag that makes a printed command use the same profile. Without `--profile`, addresses and
+ * secrets of the environment apply, so the printed command omits the flag, too.
+ */
 export const formatProfileFlag = ({
   profile: { name, isNamed },
-}: Pick<ResolvedSettings, 'profile'>): string =>
-  isNamed || name !== defaultName ? ` --profile ${shellQuote(name)}` : ''
+}: Pick<ResolvedSettings, 'profile'>): string => (isNamed ? ` --profile ${shellQuote(name)}` : '')
 
 /** Describes the source of a refused secret and the command that replaces it. */
 export function describeSecretSource(settings: ResolvedSettings, service: Endpoint['service']): string {
