@@ -148,7 +148,7 @@ const withThirdParties = declareThirdParties({
   ]),
 })
 
-/** Returns a test for modules that are one of these files of `src`. */
+/** Returns a function that tests whether a module is one of these files of `src`. */
 const isOneOf = (files: string) => {
   const ends = files.split(' ').map((file) => `/src/${file}.ts`)
   return (id: string) => ends.some((end) => id.replaceAll('\\', '/').endsWith(end))

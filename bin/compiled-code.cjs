@@ -15,9 +15,9 @@ const maxFileBytes = 8 * 2 ** 20
  * V8 compiles most functions when they are called.
  */
 module.exports = function openCompiledCode() {
-  const place = findCodeFolder()
-  if (!place) return undefined
-  const { prefix, maker } = place
+  const cache = findCodeFolder()
+  if (!cache) return undefined
+  const { prefix, compiler } = cache
   const loaded = new Map()
 
   function load(name) {
@@ -25,7 +25,7 @@ module.exports = function openCompiledCode() {
     if (known) return known.module.exports
     const [path, file] = [join(program, name), `${prefix}-${name}`]
     const source = fs.readFileSync(path)
-    const origin = Buffer.concat([source, maker])
+    const origin = Buffer.concat([source, compiler])
     const cachedData = readCode(file, origin)
     const script = new Script(wrap(source), { filename: path, lineOffset: -1, cachedData })
     const isNew = !cachedData || script.cachedDataRejected
@@ -62,7 +62,7 @@ module.exports = function openCompiledCode() {
 
 const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
 
-/** Returns an identification of the compiler. Code from another build of the same Node version may crash. */
+/** Describes the build of Node. Code that another build compiled may crash, even one of the same version. */
 function describeCompiler() {
   const { size, mtimeMs } = fs.statSync(process.execPath)
   const { version, arch, versions } = process
@@ -70,9 +70,9 @@ function describeCompiler() {
 }
 
 /**
- * Reads compiled code. V8 does not check whether code is damaged or belongs to another source. So the file
- * contains two copies of the code, and the source. Comparing the copies is faster than loading a module that
- * computes a checksum.
+ * Reads compiled code. V8 does not detect code that is damaged or was compiled from another source. So the
+ * file contains the code twice, and then its source and compiler (`origin`). Comparing two copies is faster
+ * than loading a module that computes a checksum.
  */
 function readCode(file, origin) {
   try {
@@ -109,8 +109,8 @@ function hasRoom(folder) {
 
 function writeCode(file, script, origin) {
   fs.rmSync(file, { force: true, recursive: true })
-  // Creates a new file, so that nothing is written through a link. Opens it first, because code that cannot
-  // be written need not be produced.
+  // The flag `wx` creates a new file, so parley never writes through a link. The file is opened first,
+  // because producing code that cannot be written would waste time.
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
@@ -130,32 +130,32 @@ function writeCode(file, script, origin) {
  * NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
  */
 function findCodeFolder() {
-  const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCaches()
+  const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCachesFolder()
   if (!caches || !isAbsolute(caches)) return undefined
   const folder = join(caches, 'parley')
   try {
     if (!isSafeFolder(folder, caches)) return undefined
     // The name contains the version of Node, because each version compiles its own code.
     const owner = `${program.replace(/[^\w.]+/g, '-').slice(-150)}-${process.version}-${process.arch}`
-    return { prefix: join(folder, owner), maker: describeCompiler() }
+    return { prefix: join(folder, owner), compiler: describeCompiler() }
   } catch {
     return undefined
   }
 }
 
-function findCaches() {
+function findCachesFolder() {
   if (isWindows) return env.LOCALAPPDATA
   if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
 /**
- * Returns whether only the user can write to the folder, because parley runs its files without a check.
- * Creates a missing folder.
+ * Returns whether only the user can write to the folder, because parley executes the code in it. Creates a
+ * missing folder.
  */
 function isSafeFolder(folder, caches) {
   const isThere = statLink(caches) !== undefined
-  if (!isInHome(isThere ? caches : dirname(caches))) return false
+  if (!ownsPathAndTarget(isThere ? caches : dirname(caches))) return false
   const stat = statLink(folder)
   if (!stat) {
     // Creates each folder separately, because a recursive mkdir never ends in places such as /proc.
@@ -169,10 +169,10 @@ function isSafeFolder(folder, caches) {
 }
 
 /**
- * Returns whether the user owns a path and the target of its links. Root must not change anything in another
- * user's home, or behind a link from there.
+ * Returns whether the user owns a path and, if the path is a link, its target. A parley that root runs must
+ * not change another user's home, or a folder to which a link there points.
  */
-const isInHome = (path) =>
+const ownsPathAndTarget = (path) =>
   isWindows || [fs.lstatSync(path), fs.statSync(path)].every(({ uid }) => uid === process.getuid())
 
 const statLink = (path) => fs.lstatSync(path, { throwIfNoEntry: false })

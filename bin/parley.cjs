@@ -12,8 +12,8 @@ if (version[0] < oldest[0] || (version[0] === oldest[0] && version[1] < oldest[1
   process.exitCode = 2
 } else {
   // These outputs are static: loading the cache would take longer than it saves.
-  const isBare = ['-V', '--version', 'completion'].indexOf(process.argv[2]) >= 0
-  const compiledCode = isBare ? undefined : require('./compiled-code.cjs')()
+  const isStatic = ['-V', '--version', 'completion'].indexOf(process.argv[2]) >= 0
+  const compiledCode = isStatic ? undefined : require('./compiled-code.cjs')()
   const program = compiledCode ? compiledCode.load('main.cjs') : require('../dist/main.cjs')
   program.main(process.argv.slice(2), program.createProcessHost()).then((exitCode) => {
     process.exitCode = exitCode

@@ -20,26 +20,26 @@ import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
 import { createResponseError } from './wire/problem/problem.ts'
 
-/** Maximum silence of a service, in seconds. */
-const maxSilenceSeconds = 30
+/** Maximum timeout of a request of the check, unless `--timeout` sets one. */
+const maxTimeoutSeconds = 30
 
 /**
- * Tries both services of the profile without cost and prints one line for each. Throws the first failure, or a
- * `CliError` of kind `credentials` if no address is set.
+ * Sends a free request to each service of the profile and prints one line per service. Afterwards throws the
+ * first failure. Throws a `CliError` of kind `credentials` if no address is set.
  */
 export async function checkProfile(context: Context, session?: string): Promise<void> {
   const settings = await readSettings(context)
   const { values, origins } = settings
   if (values.baseUrl === undefined && values.agentsUrl === undefined) {
-    const ways = `'parley config init${formatProfileFlag(settings)}' asks for an address, or try '--profile demo'`
+    const advice = `'parley config init${formatProfileFlag(settings)}' asks for an address, or try '--profile demo'`
     const what = 'neither the gateway nor the session service has an address'
-    throw new CliError('credentials', `${what}: ${ways}`)
+    throw new CliError('credentials', `${what}: ${advice}`)
   }
   // The time that a person took for the answers of `config init` must not reduce the time for the check.
   context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
   // A `--timeout` flag is used as given. Any other timeout is limited, because it is meant for long answers.
-  const isOwn = origins.timeout?.source === 'flag'
-  const timeout = isOwn ? values.timeout : Math.min(values.timeout || Infinity, maxSilenceSeconds)
+  const isFromFlag = origins.timeout?.source === 'flag'
+  const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createLineWrapper(context.host.stdout)
   let first: CliError | undefined
@@ -61,14 +61,14 @@ export async function checkProfile(context: Context, session?: string): Promise<
     await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
   }
   await check('gateway', 'baseUrl', async () => {
-    const status = await tryModel(settings, caller)
+    const status = await checkToken(settings, caller)
     const chat = `parley chat${formatProfileFlag(settings)} 'Say hello'`
     return `reachable: the token was not refused (${status}); to ask the model: ${chat}`
   })
   await check('session service', 'agentsUrl', async () => {
     const named = session || context.host.env.PARLEY_SESSION
     try {
-      await tryList(context, settings, caller, named)
+      await checkKey(context, settings, caller, named)
       return 'ok: the key was accepted'
     } catch (error) {
       return describeRefusal(error, named)
@@ -78,12 +78,12 @@ export async function checkProfile(context: Context, session?: string): Promise<
 }
 
 /**
- * Requests the model's path, which costs nothing, and returns the status. Throws a `CliError` if the gateway
- * refuses the token, or if the answer does not prove that the gateway checked the token: redirects, web pages and 5xx
- * often come from a server in front of the gateway. Any other 4xx counts as an accepted token, because a
- * gateway may not implement this path.
+ * Sends a GET request for the model, which costs nothing. Returns the status of the response. Throws a
+ * `CliError` if the gateway refuses the token. Also throws for a redirect, a web page or a 5xx, because a
+ * server in front of the gateway may have sent it without checking the token. Any other 4xx counts as an
+ * accepted token, because a gateway may not implement this path.
  */
-async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<number> {
+async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise<number> {
   const params = { family: values.family, model: chooseModel(undefined, values) }
   try {
     return await caller.call(endpoints.readModel, { params }, async ({ status, headers }) => {
@@ -102,10 +102,10 @@ async function tryModel({ values }: ResolvedSettings, caller: Caller): Promise<n
 }
 
 /**
- * Lists one event of the session, or one session if `session` is `undefined`. Throws a `CliError`, also if
- * the answer is not a list.
+ * Requests one event of the session, or one session if `session` is `undefined`. Throws a `CliError` if the
+ * request fails or the answer is not a list.
  */
-async function tryList(
+async function checkKey(
   context: Context,
   settings: ResolvedSettings,
   caller: Caller,
@@ -123,27 +123,28 @@ async function tryList(
 }
 
 /**
- * Returns the result of the check for a failure that does not mean a refused key. Throws any other failure.
+ * Returns the result line if the failure does not mean that the service refused the key. Otherwise throws the
+ * failure.
  */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
-  // A web server without this service answers an unknown path with a page, not with JSON.
+  // The session service answers an unknown session with JSON. A web server at a wrong address sends a page.
   if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
   if (session || (status !== 404 && status !== 405)) throw error
-  return `not tried: the service does not list sessions (${status}): -s or PARLEY_SESSION names one`
+  return `not tried: the service does not list sessions (${status}): name a session with -s or PARLEY_SESSION`
 }
 
-/** Describes a failure and how to fix it. */
+/** Formats a failure and its fix as one line. */
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
   const { serviceMessage, problems = [], status, consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
   const isRefused = status !== undefined && (kind === 'credentials' || kind === 'refused')
   if (isRefused && consequence !== undefined) return `${words}; ${consequence}`
-  const way = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and names that were used`
-  return kind === 'not-sent' || kind === 'refused' ? `${words}; ${way}` : words
+  const hint = `'parley config list${formatProfileFlag(settings)} --effective' shows the address and names that were used`
+  return kind === 'not-sent' || kind === 'refused' ? `${words}; ${hint}` : words
 }
 
-/** Offers to check the profile. */
+/** Asks the user whether to check the profile. */
 export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
   if (await askYesNo(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
 }

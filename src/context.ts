@@ -16,7 +16,7 @@ export interface ProcessInfo {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
   platform: NodeJS.Platform
-  /** The user's id, if files have owners. */
+  /** The user's id. `undefined` on Windows. */
   uid?: number
 }
 
@@ -28,32 +28,33 @@ export interface Host extends ProcessInfo {
   stdin: Stdin
   stdout: StdStream
   stderr: StdStream
-  /** Replaces the network. */
+  /** Sends requests instead of the network. */
   exchange?: Exchange
   /** Throws a usage error if Node could not decode the arguments. */
   checkArguments?(argv: string[]): void
   timers: Timers
   /**
-   * Calls `clean` when a signal arrives, with the exit status that a shell will see, such as 130. Prints the
-   * result on stderr and lets the signal end the process.
+   * When a signal arrives, calls `clean` with the exit status that a shell will see, such as 130. Then prints
+   * the text that `clean` returned on stderr, and lets the signal end the process.
    */
   onSignal?(clean: (exit: number) => string): void
   /** At the first SIGINT, calls `act` instead of ending the process. A later SIGINT ends the process. */
   interceptInterrupt?(act: () => void): Interrupt
   /**
-   * Sets the exit code to 1 and calls `report` if the event loop becomes empty, until the returned function
-   * is called.
+   * Sets the exit code to 1, and calls `report` if the event loop becomes empty. Calling the returned
+   * function cancels both.
    */
   detectEarlyExit?(report: () => void): () => void
   /**
-   * Ends the process after this time, even if stdout and stderr are not drained. `Infinity` has no effect.
+   * Ends the process after this time, even if output on stdout or stderr is unwritten. `Infinity` has no
+   * effect.
    */
   exitAfter?(milliseconds: number): void
   /** Calls `report` for an uncaught error, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
    * Runs a shell command in the foreground of the terminal. Returns its exit code, or `undefined` if a signal
-   * ended the command. While the command runs, a member of `cleanups` ends it.
+   * ended the command. While the command runs, `cleanups` has a function that ends the command.
    */
   runPager?(
     command: Pick<Command, 'text' | 'env' | 'input'>,
@@ -97,17 +98,17 @@ interface MessageFlags {
   pager?: boolean
 }
 
-/** Flags of every request command, from the command line. */
+/** Values of the flags that every request command accepts. */
 export interface SharedFlags extends RequestFlags, MessageFlags {
   /** All flags of the command line, including the command's own, in the order written. */
   given: readonly TypedFlag[]
   profile?: string
   stdin?: boolean
-  /** For commands that send text: if stdin is read, it must not be empty. */
+  /** If the command reads stdin, it throws a usage error for an empty stdin. */
   failOnEmpty?: boolean
 }
 
-/** Data that all parts of a run share and extend. */
+/** State of a run. `main` creates it, and all parts of the run share it. */
 export interface RunContext {
   /** Infinite until the settings are read. */
   deadline: Deadline
@@ -121,7 +122,7 @@ export interface RunContext {
   endings: Endings
 }
 
-/** Everything that a command gets. */
+/** Arguments of a command: the host, the flags, input and output, and the state of the run. */
 export interface Context extends RunContext {
   host: Host
   flags: SharedFlags
@@ -138,9 +139,9 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
-/** Result of a command that has a last step after its output and the report are written. */
+/** Result of a command that must act after parley has written the report. */
 export interface CommandEnd {
   failure?: CliError | undefined
-  /** Runs synchronously, unless the report could not be written. */
+  /** Synchronous. Not called if writing the report failed. */
   lastStep?: (() => void) | undefined
 }

@@ -11,7 +11,10 @@ export class Deadline {
   readonly #outer: Deadline | undefined
   readonly #watches = new Set<() => void>()
   #ownMs: number
-  /** A timer may fire early. From then on the deadline has passed, whatever the clock shows. */
+  /**
+   * The timer has fired. A timer may fire before the clock shows the deadline; then the deadline counts as
+   * passed.
+   */
   #hasFired = false
 
   constructor(
@@ -25,7 +28,7 @@ export class Deadline {
     this.limitText = limitText
   }
 
-  /** Monotonic milliseconds; Infinity for none. */
+  /** Monotonic time in milliseconds. `Infinity` if there is no deadline. */
   get atMs(): number {
     return Math.min(this.#ownMs, this.#outer?.atMs ?? Infinity)
   }

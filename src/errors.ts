@@ -129,9 +129,9 @@ function describeBug(error: unknown): string {
 }
 
 /**
- * Converts any error to a `CliError`, and returns a `CliError` unchanged. A lack of file descriptors, which
- * any code may meet, is a failure of kind `file`. Every other error is a bug. `state` describes the run. It
- * comes last in the text, because it may end with a command to copy.
+ * Converts any error to a `CliError`, and returns a `CliError` unchanged. EMFILE and ENFILE, which any code
+ * may cause, become a failure of kind `file`. Every other error is a bug. `state` describes the run. It comes
+ * last in the text, because it may end with a command to copy.
  */
 export function asFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
@@ -177,7 +177,7 @@ export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boo
   return isStop ? new CliError('stopped', message, { ...details, retry: 'later' }) : error
 }
 
-/** Number of problems after which a check may stop. */
+/** A check may stop after it has found this number of problems. */
 export const maxCountedProblems = 1000
 
 /** Creates a usage error with all problems of an input. Each problem starts with its location. */
@@ -214,8 +214,8 @@ const fileErrorTexts: Record<string, string> = {
   EEXIST: 'it already exists',
   ENOSPC: 'no space left on the disk',
   EDQUOT: 'the quota of the disk is used up',
-  EFBIG: 'it would be larger than a file may be (ulimit -f says how large that is)',
+  EFBIG: 'the file would exceed the size limit (ulimit -f shows the limit)',
   ENAMETOOLONG: 'the name is too long',
   EPIPE: 'its reader has closed it',
-  EMFILE: 'too many files and connections are open (ulimit -n says how many may be)',
+  EMFILE: 'too many files and connections are open (ulimit -n shows the limit)',
 }

@@ -87,15 +87,15 @@ function currentFolder(): string {
  */
 function checkArguments(argv: string[]): void {
   const suspects = argv.filter((word) => word.includes('\ufffd'))
-  if (suspects.length > 0 && !areUtf8())
+  if (suspects.length > 0 && !areArgumentsUtf8())
     throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
 /**
- * Returns whether the bytes of all arguments are known to be UTF-8. If they are, the user typed U+FFFD
- * itself. Only Linux shows the bytes.
+ * Returns whether the bytes of all arguments are known to be UTF-8. In that case the user typed U+FFFD
+ * itself. Only Linux provides the bytes, in `/proc`.
  */
-function areUtf8(): boolean {
+function areArgumentsUtf8(): boolean {
   try {
     return isUtf8(readFileSync('/proc/self/cmdline'))
   } catch {

@@ -15,7 +15,7 @@ import { Summary } from './summary.ts'
 
 export { createProcessHost } from './host.ts'
 
-/** Time to write the last output after the deadline. */
+/** Time after the deadline in which parley still writes its last output. */
 const finalWriteGraceMs = 1000
 
 /** Runs parley with arguments and a host. Returns the exit code, and never throws. */
@@ -48,8 +48,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (isJson) return describeSignal(exit, words, kept)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
-  host.onCrash?.((error) => failInWork((state) => asFailure(error, state)))
-  const hasEnded = host.detectEarlyExit?.(() => void failInWork(createEarlyExitFailure))
+  host.onCrash?.((error) => saveAndFail((state) => asFailure(error, state)))
+  const hasEnded = host.detectEarlyExit?.(() => void saveAndFail(createEarlyExitFailure))
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
@@ -71,7 +71,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await failInWork((state) => asFailure(error, state))
+    return await saveAndFail((state) => asFailure(error, state))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
@@ -101,7 +101,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
    * Saves the data of the work in progress. Ends the run with the failure that `create` returns for the state
    * of the work.
    */
-  async function failInWork(create: (state: string | undefined) => CliError): Promise<number> {
+  async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending
     const { consequence, kept } = endings.interrupt()
     const failure = create(consequence)
@@ -115,7 +115,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // The failure may come from printing instead of a call, so the states of the calls are added.
+    // A failure to print has no `sent` of its own, so the states of the run's calls are added.
     const { sent = endings.sent, mayDuplicate = endings.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure
@@ -151,8 +151,8 @@ function catchMessage(work: () => void): string | undefined {
 const getMessage = (error: unknown) => (error as Error).message
 
 /**
- * Throws the host's error for damaged arguments. No report is written then, because its name may be damaged,
- * too.
+ * Throws the host's usage error if an argument is not UTF-8. Disables the report, because the value of
+ * `--report` may be wrong, too.
  */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
@@ -164,7 +164,8 @@ function checkArguments(argv: string[], host: Host, report: Report): void {
 }
 
 /**
- * Returns output that needs no command tree. Loading the command tree would take longer than everything else.
+ * Returns the output of `--version` or `completion`, which needs no command tree. Loading the tree takes
+ * longer than the rest of such a run.
  */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv

@@ -14,7 +14,7 @@ import { isObject, tryParseJson } from './wire/json/parse.ts'
 /** The end of a run. */
 export interface RunEnd {
   exit: number
-  /** The end of a run by a signal. */
+  /** Set if a signal ended the run. */
   signal?: { message: string; kept: SavedFiles }
   failure?: CliError
 }
@@ -64,7 +64,7 @@ function requireReplaceable(target: string, name: string): void {
   const problem = (why: string) => new CliError('file', `--report ${name}: ${why}`)
   if (!found.isFile()) throw problem('it is not a regular file')
   if (found.size > 0 && !isReport(target, found.size))
-    throw problem('it is neither empty nor a report, and is not replaced')
+    throw problem('it is neither empty nor a report, so parley does not replace it')
 }
 
 /** A report lists at most 1,000 files, so a larger file is not a report. */
@@ -104,20 +104,20 @@ function describeRun(
     version,
     command: command ?? null,
     exit,
-    kind: signal ? 'signal' : (failure?.kind ?? kindOf(exit)),
+    kind: signal ? 'signal' : (failure?.kind ?? findKind(exit)),
     retry: signal ? endings.retry : failure ? retry : null,
     deadline,
     message: signal ? oneLine(signal.message, 2000) : failure ? formatFailureMessage(failure) : null,
     status: failure?.details.status ?? null,
     sent,
-    id: shown(id),
-    model: shown(model),
-    stopReason: shown(stopReason),
+    id: toShortLine(id),
+    model: toShortLine(model),
+    stopReason: toShortLine(stopReason),
     usage: pickUsage(run?.tokens ?? usage),
     seconds,
     attempts,
-    requestId: shown(requestId),
-    session: shown(session),
+    requestId: toShortLine(requestId),
+    session: toShortLine(session),
     files: files ? [...files, ...[(signal ?? failure?.details)?.kept ?? []].flat()] : null,
     cost: formatCost(run),
     sessionUsage: whole?.tokens ? pickUsage(whole.tokens) : null,
@@ -141,7 +141,7 @@ const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | n
 const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 
-const shown = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
+const toShortLine = (text: string | undefined) => (text === undefined ? null : oneLine(text, 200))
 
-const kindOf = (exit: number): string | null =>
+const findKind = (exit: number): string | null =>
   Object.entries<number>(exitCodes).find(([, code]) => code === exit)?.[0] ?? null

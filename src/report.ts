@@ -1,7 +1,7 @@
 import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
 import type { ReportSource, RunEnd } from './report-file.ts'
 
-/** The report of a run, if requested. */
+/** The file of `--report`, if the flag is given. */
 export class Report {
   readonly #source: ReportSource
   #name: string | undefined
@@ -26,12 +26,12 @@ export class Report {
     this.#write = prepareReport(name, this.#source)
   }
 
-  /** Disables a report that is not open yet. */
+  /** Makes a later `open` or `write` do nothing. No effect after `open`. */
   disable(): void {
     this.#name = undefined
   }
 
-  /** Writes the report once, opening it first if the run ended early. Throws a `CliError`. */
+  /** Writes the report once. Opens the report first if the run failed before `open`. Throws a `CliError`. */
   async write(end: RunEnd): Promise<void> {
     await this.open()
     this.writeSync(end)

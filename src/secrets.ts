@@ -102,8 +102,8 @@ export class Secrets {
   }
 
   /**
-   * Returns a failure for display. Shortens the texts and the body of the failure. An answer keeps its
-   * full length if no file contains it. Removes the response, which only `--raw` and `api` print.
+   * Returns a failure for display, with secrets redacted and with shortened texts and body. An answer that is
+   * saved in no file is not shortened. Removes the response, which only `--raw` and `api` print.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
@@ -116,7 +116,7 @@ export class Secrets {
   }
 }
 
-/** Length of the blocks in which a text is read, in UTF-16 units. */
+/** `redact` reads a text in blocks of this length, in UTF-16 units. */
 const blockLength = 256 * 1024
 
 /** Maximum length of one escaped UTF-16 unit of a secret, for example as JSON within JSON. */
@@ -146,8 +146,8 @@ interface ShownPlace extends SecretPlace {
 }
 
 /**
- * Patterns of user info in a URL, and of query values with the name of a secret. Redacted text keeps the
- * first group.
+ * Matches user info in a URL, and query values such as `api_key=…`. The first group, which is not secret,
+ * stays in the redacted text.
  */
 const addressSecrets = [
   /([/\\]{2})[^\s/\\?#]*(?=@)/g,
@@ -177,7 +177,7 @@ class Secret {
   }
 }
 
-/** A text as given, or with its escapes resolved. */
+/** A text to search: the original, or the original with its escapes resolved. */
 interface SearchText {
   text: string
   /** Offset of each character, and of the end, in the original text. */
@@ -210,8 +210,8 @@ function resolveEscapes(original: string): SearchText {
 }
 
 /**
- * Finds a word, and extends each match by the adjacent characters that match `widened`. Returns places in the
- * original text.
+ * Finds all occurrences of a word. Extends each occurrence by the adjacent characters that match `widened`.
+ * Returns offsets in the original text.
  */
 function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretPlace[] {
   const places: SecretPlace[] = []
@@ -226,8 +226,8 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
 }
 
 /**
- * Finds the start of a word directly before an ellipsis. The text may have been shortened within a secret,
- * and half a secret is secret, too.
+ * Finds the start of a secret directly before an ellipsis. A text may have been cut inside a secret, and half
+ * a secret must be redacted, too.
  */
 function findCutWord(word: string, text: string): SecretPlace[] {
   const begin = word.slice(0, minSecretLength)
@@ -276,8 +276,8 @@ function isCredential(value: string): boolean {
 }
 
 /**
- * Returns the secrets in headers in the forms that a service may repeat: a credential without its scheme, a
- * cookie without its name.
+ * Returns the secrets in headers, in the forms that a service may quote: a credential also without its
+ * scheme, a cookie without its name.
  */
 export function findSecrets(headers: Record<string, string>): string[] {
   return Object.entries(headers)

@@ -37,11 +37,11 @@ export function removeSignalHandlers(): void {
 
 /** Calls `act` instead of ending the process at the first SIGINT. */
 export function interceptInterrupt(act: () => void): Interrupt {
-  const others = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
+  const earlierListeners = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
   // Node drops a pending signal if it has no listener, so one listener is always registered.
   const restoreListeners = () => {
     const isTaken = process.listeners('SIGINT').some((listener) => listener !== takeFirst)
-    if (!isTaken) for (const listener of others) process.on('SIGINT', listener)
+    if (!isTaken) for (const listener of earlierListeners) process.on('SIGINT', listener)
     process.off('SIGINT', takeFirst)
   }
   const takeFirst = () => {
@@ -49,12 +49,13 @@ export function interceptInterrupt(act: () => void): Interrupt {
     act()
   }
   process.on('SIGINT', takeFirst)
-  for (const listener of others) process.off('SIGINT', listener)
+  for (const listener of earlierListeners) process.off('SIGINT', listener)
   return {
     release: restoreListeners,
     raise() {
       interrupt()
-      // A pending signal does not keep the process alive until Node handles it, but a timer does.
+      // The process must stay alive until Node has handled the signal. A pending signal does not keep it
+      // alive, but a timer does.
       setInterval(() => {}, 1000)
       return new Promise(() => {})
     },

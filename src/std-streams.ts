@@ -13,7 +13,7 @@ import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { removeSignalHandlers } from './signals.ts'
 
-/** Creates stdout or stderr. `openStream` is called on first use. */
+/** Creates stdout or stderr. Calls `openStream` when a caller first needs the stream. */
 export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
@@ -40,9 +40,9 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     },
     open,
     writeSync(bytes) {
-      // The caller writes to the stream if this returns 0. A Windows console decodes bytes by its code page,
-      // so only the stream can write text there. A signal ends process 1 of a container only if the process
-      // handles the signal. So process 1 keeps its signal handlers, and its writes do not block.
+      // If this returns 0, the caller writes to the stream. A Windows console decodes bytes by its code page,
+      // so only the stream can write text there. Process 1 of a container ends at a signal only if it has a
+      // handler. So process 1 keeps its signal handlers and writes to the non-blocking stream.
       if (stream || process.pid === 1 || (process.platform === 'win32' && this.isTerminal)) return 0
       // The last write of a run may block, so from now on a signal ends the process at once.
       removeSignalHandlers()
@@ -61,8 +61,8 @@ function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
 }
 
 /**
- * Makes the stream of a file write whole chunks. If a full disk takes only a part of a chunk, Node counts the
- * whole chunk as written.
+ * Makes the stream of a file write whole chunks or fail. Node counts a chunk as written even if a full disk
+ * accepted only a part of it.
  */
 function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
@@ -82,8 +82,8 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   try {
     while (written < bytes.length) written += writeSync(descriptor, bytes.subarray(written))
   } catch (error) {
-    // Another process may have made the shared pipe non-blocking. The caller writes the rest through the
-    // stream.
+    // Another process may have made the shared pipe non-blocking. The caller writes the other bytes through
+    // the stream.
     if (!hasCode(error, 'EAGAIN')) throw error
   }
   return written

@@ -8,8 +8,7 @@ export interface UsageFigures {
 }
 
 /**
- * Numbers of tool uses by outcome. `run` counts the tool uses that parley executed. They count as allowed,
- * too.
+ * Numbers of tool uses by outcome. `run` counts the tool uses that parley executed; `allowed` includes them.
  */
 interface ToolUseCounts {
   allowed: number
@@ -20,7 +19,7 @@ interface ToolUseCounts {
   open: number
 }
 
-/** Counters of failures that do not fail the run, and of open workflow runs. */
+/** Counters for the field `warnings` of a report: failures that do not fail the run, and open workflow runs. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -30,10 +29,11 @@ type WarningCounts = {
     | 'openWorkflowRuns']?: () => number
 }
 
-/** Facts of a session's run. */
+/** Facts about the session of a run. */
 interface SessionFigures {
+  /** Usage of the session during this run. */
   run?: UsageFigures
-  /** Usage of the whole session, including the run. */
+  /** Usage of the session since its creation. */
   session?: UsageFigures
   /** Counts the tool uses of the run by outcome. */
   toolUses?(): ToolUseCounts
@@ -88,10 +88,10 @@ interface AnswerFacts {
 /** Adds the facts of an answer. */
 export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
   // A batch reports only sums, so the facts of a single answer are omitted.
-  const isOneOfMany = summary.counts !== undefined
-  summary.model = isOneOfMany ? undefined : (model ?? summary.model)
-  summary.id = isOneOfMany ? undefined : id
-  summary.stopReason = isOneOfMany ? undefined : stopReason
+  const isBatch = summary.counts !== undefined
+  summary.model = isBatch ? undefined : (model ?? summary.model)
+  summary.id = isBatch ? undefined : id
+  summary.stopReason = isBatch ? undefined : stopReason
   addToSums(summary.usage, usage)
 }
 

@@ -1,4 +1,4 @@
-/** Clocks and randomness, which tests replace. */
+/** Clocks, timers and random numbers. Tests replace them. */
 export interface Timers {
   /** Monotonic milliseconds. Deadlines, pauses and durations use this clock. */
   now(): number
@@ -9,7 +9,7 @@ export interface Timers {
   wallTime(): number
   /** Resolves after this time, or when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
-  /** Returns a number from 0 up to 1, to spread waits. */
+  /** Returns a number from 0 to 1. Retries use it to vary their waits. */
   random(): number
 }
 

@@ -1,11 +1,10 @@
 import { Argument, InvalidArgumentError, Option } from 'commander'
 
 /**
- * A flag whose value is a file name. `use` says whether the run reads, writes, or reads and then writes the
- * file.
+ * A flag whose value is a file name. `updates` means that the run first reads the file and then writes it.
  */
 export class FileFlag extends Option {
-  readonly use: 'reads' | 'writes' | 'keeps'
+  readonly use: 'reads' | 'writes' | 'updates'
 
   constructor(flags: string, description: string, use: FileFlag['use'] = 'reads') {
     super(flags, description)
@@ -13,7 +12,7 @@ export class FileFlag extends Option {
   }
 }
 
-/** Conditions of flags by name: one of `needs` must be present, and none of `bars`. */
+/** Conditions for flags, by flag: with the flag, one flag of `needs` must be given, and no flag of `bars`. */
 export type FlagCompanions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
 
 /**
@@ -32,7 +31,7 @@ export class SettingArgument extends Argument {
   }
 }
 
-/** An argument that is a file to read, or `-`. */
+/** An argument that names a file to read, or is `-`. */
 export class FileArgument extends Argument {}
 
 /** Flag of the commands that add a pipe's text to other input. */
@@ -44,7 +43,7 @@ export const appendValue = (value: string, earlier: string[] | false | undefined
   value,
 ]
 
-/** Parses a whole-number option of parley, not a field of the request. */
+/** Parses a whole number that parley itself uses. Fields of the request use `toJsonInteger`. */
 export function parseWholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw invalid('not a whole number')
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
@@ -63,14 +62,14 @@ export function parseAmount(value: string): string {
   return value
 }
 
-/** Returns a number on the command line as JSON source text, for a field of the body. */
+/** Converts a number on the command line to JSON source text, for a field of the body. */
 export function toJsonNumber(value: string): string {
   const json = value.replace(/^(-?)\./, '$10.').replace(/^(-?\d+)\.(?!\d)/, '$1')
   if (!isNumber.test(json)) throw invalid('not a number')
   return json
 }
 
-/** Returns a whole number of any length as JSON source text, for a field of the body. */
+/** Converts a whole number of any length to JSON source text, for a field of the body. */
 export function toJsonInteger(value: string): string {
   if (!isInteger.test(value)) throw invalid('not a whole number, such as 0 or 800')
   return value

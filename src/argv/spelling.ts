@@ -1,6 +1,9 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/** A longer word is rarely a misspelling, and comparing it takes long, so it gets no suggestion. */
+/**
+ * Maximum length of a word with a suggestion. Comparing a longer word takes long, and it is rarely a
+ * misspelling.
+ */
 const maxWordLength = 100
 
 /** Returns a suggestion as the end of a message, ` (did you mean x?)`, or an empty text. */

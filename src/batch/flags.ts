@@ -26,7 +26,7 @@ interface MaxFailed {
 /** Creates the flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
-  new FileFlag('--results <file>', 'append results to a file instead of printing them', 'keeps'),
+  new FileFlag('--results <file>', 'append results to a file instead of printing them', 'updates'),
   new Option('--resume', 'continue an earlier run with these --results'),
   new Option(
     '--share <i/n>',

@@ -55,8 +55,8 @@ function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Pack
     const read = readPackage(folder)
     const found = packages.get(read.title) ?? read
     packages.set(read.title, found)
-    const [part, holder] = inside.get(path.replace(/^.*\/node_modules\//, '')) ?? []
-    if (part && holder) found.inside.set(part, printMit(holder))
+    const [project, holder] = inside.get(path.replace(/^.*\/node_modules\//, '')) ?? []
+    if (project && holder) found.inside.set(project, printMit(holder))
   }
   return [...packages.values()].toSorted((a, b) => (a.title < b.title ? -1 : 1))
 }
@@ -65,7 +65,7 @@ function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Pack
 const runtime = '\0rolldown/runtime.js'
 const rolldown = createRequire(import.meta.url).resolve('rolldown/package.json')
 
-/** Returns the path of a module's id with forward slashes. */
+/** Returns the file path in a module's id, with forward slashes. */
 const toPath = (id: string) => id.replace('\0', '').replace(/\?.*$/, '').replaceAll('\\', '/')
 
 function readPackage(folder: string): Package {
@@ -86,7 +86,7 @@ const findFaults = ({ title, license, texts }: Package, { allowed }: LicenceFact
 function printLicences(packages: Package[]): string {
   const sections = packages.flatMap(({ title, license, texts, inside }) => [
     `${title} (${license})\n\n${texts.join('\n')}`,
-    ...[...inside].map(([part, text]) => `${part} (MIT), in ${title}\n\n${text}`),
+    ...[...inside].map(([project, text]) => `${project} (MIT), in ${title}\n\n${text}`),
   ])
   const rule = `\n${'-'.repeat(80)}\n\n`
   return ['The files in this folder hold code of these packages.\n', ...sections].join(rule)

@@ -19,7 +19,7 @@ export default {
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),
     new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
-    new FileFlag('--thread <file>', 'keep the conversation, its model and --system, in a file', 'keeps'),
+    new FileFlag('--thread <file>', 'keep the conversation, its model and --system, in a file', 'updates'),
     new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
     new Option('--schema-retries <n>', 'ask again up to N times if the answer does not match').argParser(
       parseWholeNumber,

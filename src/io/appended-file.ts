@@ -29,14 +29,14 @@ interface AppendedFileOptions {
   path: string
   /** Name in messages. */
   name: string
-  /** Text of the failure if the file exists. If omitted, the run appends to an existing file. */
+  /** Failure message if the file exists. If omitted, the run appends to an existing file. */
   refusal?: string | undefined
 }
 
 /**
- * A regular file to which a run appends, such as results or an audit. The next run reads it to avoid
- * repeating work, so a run stops if its file was removed, replaced or shortened. Methods throw a `CliError`
- * of kind `file`.
+ * A regular file to which a run appends, such as results or an audit. The next run reads the file to skip
+ * finished work, so a run stops if another program removed, replaced or shortened its file. Methods throw a
+ * `CliError` of kind `file`.
  */
 export class AppendedFile {
   readonly #path: string

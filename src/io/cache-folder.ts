@@ -15,7 +15,7 @@ interface CacheEnvironment {
  * reason if the folder cannot be used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
-  const caches = findCaches(surroundings)
+  const caches = findCachesFolder(surroundings)
   if (!caches || !isAbsolute(caches)) {
     const variable = surroundings.platform === 'win32' ? 'LOCALAPPDATA' : 'HOME, or XDG_CACHE_HOME'
     throw new Error(`no cache folder: ${variable} does not name one`)
@@ -29,29 +29,29 @@ export function openCacheFolder(surroundings: CacheEnvironment): string {
   return folder
 }
 
-function findCaches({ env, platform }: CacheEnvironment): string | undefined {
+function findCachesFolder({ env, platform }: CacheEnvironment): string | undefined {
   if (platform === 'win32') return env.LOCALAPPDATA
   if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
 function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void {
-  const isOwn = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
+  const isOwnedByUser = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // A run as root must change nothing in another user's home, nor in a folder to which a link there leads.
+  // A parley that root runs must not change another user's home, or a folder to which a link there points.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
-  if (![lstatSync(ancestor), statSync(ancestor)].every(isOwn))
+  if (![lstatSync(ancestor), statSync(ancestor)].every(isOwnedByUser))
     throw new Error('its parent folder belongs to another user')
-  // The option `recursive` is not used, because Node would retry forever in places such as /proc.
+  // The option `recursive` is not used, because Node would retry forever in a folder such as /proc.
   for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)
   if (!stat.isDirectory()) throw new Error('it is not a folder')
-  if (!isOwn(stat)) throw new Error('it belongs to another user')
+  if (!isOwnedByUser(stat)) throw new Error('it belongs to another user')
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Creates a folder with mode 0700. Another process may create it at the same time. */
+/** Creates a folder with mode 0700. Does nothing if the folder exists. */
 export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)

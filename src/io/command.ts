@@ -11,7 +11,10 @@ export interface Command {
   env: Readonly<Record<string, string | undefined>>
   /** Content of stdin. If omitted, stdin is empty. */
   input?: string
-  /** The command gets its own process group, which ends with the command. Such a group has no terminal. */
+  /**
+   * Starts the command in a new process group, so that parley can kill all its processes. Such a group cannot
+   * use the terminal.
+   */
   isGroupLeader: boolean
   /** parley ends the command when this deadline passes. */
   deadline: Deadline
@@ -20,7 +23,7 @@ export interface Command {
 export interface CommandOptions {
   /** Reading `cwd` throws if the current folder was removed. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
-  /** Functions that run when parley ends. While the command runs, one of them kills the command. */
+  /** Functions that run when parley ends. While the command runs, the set has a function that kills it. */
   cleanups: ShortLivedSet<() => void>
 }
 
@@ -38,7 +41,7 @@ const maxStdoutBytes = 2 ** 20
 
 const maxStderrBytes = 8192
 
-/** Runs a command. Ends it if it takes too long or prints too much. */
+/** Runs a command. Kills the command at its deadline, or if it prints more than `maxStdoutBytes`. */
 export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: Command,
   { host, cleanups }: CommandOptions,
@@ -53,14 +56,14 @@ export async function runCommand(
   const child = spawn(text, { ...options, stdio: [stdin, 'pipe', 'pipe'] })
   const stop = () => end(child, options.detached, host)
   cleanups.add(stop)
-  const isOver = new AbortController()
-  const forget = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
-    isOver.abort(limitText),
+  const ending = new AbortController()
+  const cancelDeadline = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
+    ending.abort(limitText),
   )
   // The command may end before it has read its input, so a failed write is no error.
   child.stdin?.on('error', () => {}).end(input)
-  return collectOutput(child, isOver, stop).finally(() => {
-    forget()
+  return collectOutput(child, ending, stop).finally(() => {
+    cancelDeadline()
     cleanups.delete(stop)
   })
 }
@@ -82,13 +85,13 @@ export function runOnTerminal(
   const stop = () => void child.kill()
   cleanups.add(stop)
   return new Promise<number | undefined>((resolve) => {
-    child.once('error', () => resolve(noShell))
+    child.once('error', () => resolve(commandNotFound))
     child.once('exit', (code) => resolve(code ?? undefined))
   }).finally(() => cleanups.delete(stop))
 }
 
 /** Exit code of a shell for a command that does not exist. */
-const noShell = 127
+const commandNotFound = 127
 
 function currentFolder(host: CommandOptions['host']): string | undefined {
   try {
@@ -100,7 +103,7 @@ function currentFolder(host: CommandOptions['host']): string | undefined {
 
 function collectOutput(
   child: ChildProcess,
-  isOver: AbortController,
+  ending: AbortController,
   stop: () => void,
 ): Promise<CommandResult> {
   const printed: Buffer[] = []
@@ -109,17 +112,16 @@ function collectOutput(
   return new Promise((resolve) => {
     const end = (problem?: string, exitCode?: number) =>
       resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
-    isOver.signal.addEventListener('abort', () => {
+    ending.signal.addEventListener('abort', () => {
       stop()
-      // A process that left the group may still hold these streams open, so parley closes its own ends of
-      // them.
+      // A process outside of the group may keep the streams open, so parley closes its own ends of them.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       child.unref()
-      end(isOver.signal.reason)
+      end(ending.signal.reason)
     })
     child.stdout?.on('data', (bytes: Buffer) => {
       size += bytes.length
-      if (size > maxStdoutBytes) isOver.abort('printed more than 1 MiB')
+      if (size > maxStdoutBytes) ending.abort('printed more than 1 MiB')
       else printed.push(bytes)
     })
     child.stderr?.on('data', (bytes: Buffer) => {
@@ -137,25 +139,25 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
   return code === 0 ? undefined : `failed with exit code ${code}`
 }
 
-/** Ends a process and the members of its group. Synchronous. */
+/** Ends a process and the processes of its group. Synchronous, because signal handlers call it. */
 function end(child: ChildProcess, isLeader: boolean, { platform, env }: CommandOptions['host']): void {
   if (child.pid === undefined) return
   const isEnded = platform === 'win32' ? endTree(child.pid, env) : isLeader && endGroup(child.pid)
   if (!isEnded) child.kill()
 }
 
-/** Sends TERM, and KILL soon after. Returns false if there is no shell. */
+/** Sends TERM to a process group, and KILL 100 ms later. Returns false if `sh` cannot be run. */
 function endGroup(pid: number): boolean {
   const script = 'kill -s TERM -- "$1"; sleep 0.1; kill -s KILL -- "$1"'
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
-/** Maximum time of taskkill, because a signal must end the run within half a second. */
+/** Time limit of taskkill. After a signal, parley must end within half a second. */
 const maxEndMs = 400
 
 /** On Windows, `kill` would not end the child processes, so taskkill ends the whole tree. */
 function endTree(pid: number, env: Command['env']): boolean {
-  // Windows searches the current folder first, so taskkill has its whole path.
+  // Windows searches the current folder first, so parley runs taskkill by its full path.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']
   return spawnSync(taskkill, words, { stdio: 'ignore', timeout: maxEndMs }).status === 0

@@ -19,7 +19,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
   if (resume) lines.push(...formatResumeCommand(resume).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
-    // A label precedes remote text, so nobody can take that text for parley's.
+    // A label precedes a service's text, so a reader cannot mistake it for parley's own text.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
   addRemote('the service says:', serviceMessage && oneLine(serviceMessage))
@@ -69,7 +69,7 @@ export function formatFailureMessage({ message, details }: Pick<CliError, 'messa
   return pending && consequence ? `${text}; ${oneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
 }
 
-/** Returns a failure as data for programs. An answer that is saved in no file is not shortened. */
+/** Returns a failure as a JSON object. An answer that is saved in no file is not shortened. */
 export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details

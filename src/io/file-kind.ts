@@ -14,8 +14,8 @@ export async function detectMimeType(bytes: Uint8Array): Promise<string | undefi
 }
 
 /**
- * Returns whether the bytes begin a PDF file. A PDF file may contain only text, so its signature is checked
- * before the text.
+ * Returns whether the bytes begin a PDF file. A PDF file may be valid UTF-8, so callers check this before
+ * they decode text.
  */
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'

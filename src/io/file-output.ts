@@ -8,7 +8,7 @@ import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
-  /** Result of saving, as the end of a sentence: `is kept as …`. */
+  /** Result of saving, as the end of a sentence: `is saved as …`. */
   outcome: string
   /** Name of the file, if the part could be saved. */
   name?: string
@@ -31,7 +31,7 @@ export interface FileOutput extends Output {
   savePart(held?: Uint8Array | string): SavedPart | undefined
   /** Removes the temporary file. Does not throw. */
   discard(): void
-  /** Text of a note that names the complete file. */
+  /** Note for stderr that names the complete file. `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined
 }
 
@@ -41,9 +41,9 @@ interface FileOutputOptions {
 }
 
 /**
- * Prepares to write a file. Only `commit` changes the file. Devices, pipes and open descriptors are written
- * directly, until the deadline. A user's own file keeps its mode. Throws a `CliError` of kind `file` if the
- * file cannot be written.
+ * Prepares to write a file. Only `commit` changes a regular file. parley writes directly to devices, pipes
+ * and open descriptors, until the deadline. A file that the user owns keeps its mode. Throws a `CliError` of
+ * kind `file` if the file cannot be written.
  */
 export async function openFileOutput(
   name: string,
@@ -121,9 +121,9 @@ async function openPipe(path: string, name: string): Promise<Writable> {
 }
 
 /**
- * Opens a device or the file of a descriptor. A descriptor of this process is used directly. A second
- * descriptor would have another offset, so parley and the other writers of the file would overwrite each
- * other's text.
+ * Opens a device, or the file of an open descriptor such as `/dev/stdout`. Uses a descriptor of this process
+ * directly. A second descriptor would have another offset, so parley and other writers of the file would
+ * overwrite each other's text.
  */
 function openDevice(path: string): Writable {
   const fd = findOwnDescriptor(path)
@@ -131,13 +131,13 @@ function openDevice(path: string): Writable {
 }
 
 function createDirectSink(stream: Writable, name: string, deadline: Deadline): Sink {
-  let isBegun = false
+  let hasWritten = false
   let failure: Error | undefined
   stream.on('error', (error) => {
     failure ??= error
   })
   const finish = (begin: (done: (error?: Error | null) => void) => void) => {
-    isBegun = true
+    hasWritten = true
     const work = new Promise<void>((resolve, reject) =>
       begin((error) => (error ? reject(failure ?? error) : resolve())),
     )
@@ -146,19 +146,19 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   return {
     write: (chunk) => finish((done) => stream.write(chunk, done)),
     commit: () => finish((done) => stream.end(done)),
-    savePart: () => (isBegun && !stream.writableFinished ? { outcome: 'is not saved' } : undefined),
+    savePart: () => (hasWritten && !stream.writableFinished ? { outcome: 'is not saved' } : undefined),
     discard: () => void stream.destroy(),
   }
 }
 
-/** Saves an answer when a run ends early. Synchronous; does not throw. */
+/** Saves the received part of an answer if a run ends early. Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
 /**
- * Returns functions that save the received parts of answers if the work on the answers fails or is
+ * Returns functions of an `Ending`. They save the received parts of answers if the work fails or is
  * interrupted.
  */
-export const savePart = (...savers: (PartSaver | undefined)[]) => ({
+export const saveOnFailure = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>
     savers
       .flatMap((saver) => saver?.savePart() ?? [])

@@ -11,7 +11,7 @@ import { absolutePath } from './paths.ts'
 import { shellQuote } from './shell-quote.ts'
 import { decodeUtf8, isBlank, isUtf16, tooLongError, tryDecodeUtf8 } from './utf8.ts'
 
-/** Standard input. Kind `none` means that it is closed, or a device such as /dev/null. */
+/** Standard input. The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
   /** Real path of a regular file. */
@@ -43,7 +43,7 @@ export interface InputOptions {
   note(line: string): void
 }
 
-/** A file for a request. The text of stdin has no name. */
+/** Content of a file for a request. Text from stdin has no name. */
 export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
 
 /** File types that a service accepts in addition to text. */
@@ -53,7 +53,7 @@ export interface FileKinds {
   description: string
 }
 
-interface TextReading {
+interface ReadOptions {
   /** Name of the file in messages. */
   shown?: string
   /** File types that `-f` accepts instead of text. */
@@ -83,19 +83,19 @@ export class Input {
     return this.#options.flags.stdin !== false
   }
 
-  /** `-H @-` reads stdin later than all other inputs, so they must not read it. */
+  /** `-H @-` reads stdin. Headers are read after all other inputs, so the other inputs must not read stdin. */
   get #isForHeader(): boolean {
     return this.#options.flags.header?.includes('@-') ?? false
   }
 
-  /** Waits for a person's answer until the deadline. */
+  /** Waits for a person's answer. Throws a `CliError` with `action` if the deadline passes first. */
   withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
     return this.#options.deadline.race(work, () =>
       deadlineBeforeSending(`the deadline passed while ${action}`),
     )
   }
 
-  /** Reads stdin in chunks. `reader` is the name of the reading flag or input in messages. */
+  /** Reads stdin in chunks. `reader` is the name of the flag or input that reads stdin, for messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers } = this.#options.host
@@ -121,23 +121,23 @@ export class Input {
   }
 
   /**
-   * Reads a file, or stdin for `-`. Throws a usage error if stdin was read before. The error names both
-   * readers.
+   * Reads a file, or stdin for `-`. Throws a usage error if another flag or input has read stdin before. The
+   * error names both.
    */
-  readBytes(path: string, reader: string, { shown, onIdle }: TextReading = {}): Promise<Uint8Array> {
+  readBytes(path: string, reader: string, { shown, onIdle }: ReadOptions = {}): Promise<Uint8Array> {
     return path === '-' ? this.#readStdin(reader, onIdle) : this.readFile(path, shown)
   }
 
   /** Reads a file as text, or stdin for `-`. */
-  async readText(path: string, reader: string, reading: TextReading = {}): Promise<string> {
+  async readText(path: string, reader: string, reading: ReadOptions = {}): Promise<string> {
     const { shown = path, kinds } = reading
     const bytes = await this.readBytes(path, reader, reading)
     return decodeUtf8(bytes, path === '-' ? 'stdin' : shown, kinds && `-f - adds ${kinds.description}`)
   }
 
   /**
-   * Reads a file of `-f`, or stdin for `-`. Returns text, or base64 with the type that the bytes show. Throws a
-   * usage error for other types.
+   * Reads a file of `-f`, or stdin for `-`. Returns UTF-8 text, or base64 with the MIME type that the bytes
+   * show. Throws a usage error if the service does not accept the type.
    */
   async readContent(path: string, { mimeTypes, description }: FileKinds): Promise<GivenFile> {
     const bytes = await this.readBytes(path, '-f -')
@@ -185,8 +185,8 @@ export class Input {
   }
 
   /**
-   * Called if another input is used instead of stdin. Throws a usage error if `--fail-on-empty` requires the
-   * text of stdin.
+   * The caller uses the input `given` instead of stdin. Throws a usage error if `--fail-on-empty` requires
+   * that stdin is read.
    */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
@@ -194,8 +194,8 @@ export class Input {
   }
 
   /**
-   * Throws a usage error, or prints a note, if a word is probably meant as the name of a file. parley sends
-   * words as text.
+   * Checks for file names among the words, which parley would send as text. Prints a note for `@NAME`. Throws
+   * a usage error for a bare file name next to `-f`.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options
@@ -221,7 +221,7 @@ export class Input {
     }
   }
 
-  /** Joins words to one text. The word `-` is replaced by the text of stdin. */
+  /** Joins the words of a prompt or message. The text of stdin replaces the word `-`. */
   async joinWords(words: string[], reader: string): Promise<string> {
     this.#checkFileNames(words)
     const texts: string[] = []
@@ -232,7 +232,10 @@ export class Input {
     return texts.join(' ')
   }
 
-  /** Returns the value of a flag that accepts `@FILE`, `@-` and `@@`. */
+  /**
+   * Returns the value of a flag: the text itself, the file of `@FILE`, stdin for `@-`, or `@TEXT` for
+   * `@@TEXT`.
+   */
   async readFlagValue(value: string, flag: string): Promise<string> {
     if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
     return this.readText(value.slice(1), `${flag} @-`, { shown: value })
@@ -280,7 +283,7 @@ export class Input {
   }
 }
 
-/** Yields the chunks of a stream. Calls `onIdle` if the first takes longer than 2 s. */
+/** Yields the chunks of a stream. Calls `onIdle` if the first chunk takes longer than 2 s. */
 async function* withWaitingNote(
   pieces: AsyncIterable<Uint8Array>,
   timers: Timers,

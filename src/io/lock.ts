@@ -20,7 +20,7 @@ interface LockOptions {
   /** Kind of the failure if the lock cannot be taken. */
   kind: FailureKind
   consequence: string
-  /** `later` if the wait ends at the run's deadline, because the same command may get the lock later. */
+  /** `later` if the wait ends at the run's deadline. The same command may get the lock later. */
   retry?: 'later'
   /** Called once, after the wait took two seconds. */
   onWait?(): void
@@ -33,7 +33,7 @@ interface RunLockOptions {
   messages: { note(line: string): void }
 }
 
-/** Interval in which a holder updates the time of its lock. */
+/** Interval at which the holder updates the modification time of its lock. */
 const heartbeatMs = 1000
 
 /** An exclusive lock on a file. The lock is an empty file next to the locked file. */
@@ -93,14 +93,14 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }
 
-/** Time without a change after which a lock counts as the lock of a killed process. */
+/** A lock that did not change for this time counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000
 
 /**
- * Maximum time between two checks that counts as time without a change. If the process was suspended between
- * the checks, it has not observed the lock.
+ * Maximum time between two checks that counts as time without a change. A longer time means that this process
+ * was suspended and could not observe the lock.
  */
 const maxCountedStepMs = 500
 
@@ -148,8 +148,8 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
 }
 
 /**
- * Creates and opens the lock's file. Returns `undefined` if the file exists. On Windows, a refused name may
- * belong to a removed file, so it is an error only after a while.
+ * Creates and opens the lock's file. Returns `undefined` if the file exists. On Windows, EPERM may mean that
+ * a removed file still has this name, so EPERM is an error only after `waitingNoteDelayMs`.
  */
 function tryCreate(path: string, waited: number): number | undefined {
   try {
@@ -162,8 +162,8 @@ function tryCreate(path: string, waited: number): number | undefined {
 }
 
 /**
- * Removes the lock of a killed process. If several processes wait, only one of them can rename the lock. If
- * another process has already replaced the lock with its own, that lock gets its name back.
+ * Removes the lock of a killed process: renames it, checks it, and deletes it. If several processes wait,
+ * only one of them can rename the lock. If the renamed lock belongs to a new holder, it gets its name back.
  */
 function removeStaleLock(path: string, fingerprint: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
@@ -178,7 +178,9 @@ function removeStaleLock(path: string, fingerprint: string): void {
   else renameSync(aside, path)
 }
 
-/** Returns a value that every heartbeat of the holder changes, and that a rename keeps. */
+/**
+ * Returns a value that changes with every heartbeat of the holder, and stays the same if the lock is renamed.
+ */
 const getFingerprint = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
 /**

@@ -8,8 +8,8 @@ export interface Messages {
   /** Prints an escaped line with parley's name, unless `--quiet`. */
   note(line: string): void
   /**
-   * Like `note`, for lines that matter to the result or to safety. They are printed with `--quiet`, too, and
-   * with `--errors json` as a JSON line.
+   * Prints a line about a defect of the result or about safety, even with `--quiet`. With `--errors json`,
+   * the line is JSON.
    */
   warn(line: string): void
   /** Prints a line that needs no escaping, unless `--quiet`. */
@@ -27,7 +27,10 @@ interface MessageOptions {
   redact(text: string, maxLength?: number): string
 }
 
-/** Maximum length of a message before blanks are removed, in UTF-16 units. A printed message is shorter. */
+/**
+ * Maximum length of a message before blanks are removed, in UTF-16 units. parley prints at most 2,000
+ * characters.
+ */
 const maxMessageLength = 64 * 1024
 
 export async function createMessages({ host, flags, redact }: MessageOptions): Promise<Messages> {
@@ -51,7 +54,8 @@ export async function createMessages({ host, flags, redact }: MessageOptions): P
       else printMessage(line)
     },
     printLine,
-    // The dash keeps a CI system from reading a service's text at the start of a line as a command.
+    // The footer contains text from the service. A CI system reads some texts at the start of a line as
+    // commands, so the footer begins with a dash.
     printFooter: (text) => printLine(style.dim(wrap(redact(`— ${text}`)))),
     wrap,
     style,

@@ -52,7 +52,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     if (failure) throw asFailure(failure)
   }
 
-  async function written(): Promise<void> {
+  async function waitUntilWritten(): Promise<void> {
     if (!deadline) return last
     return deadline.race(last, () => {
       failure ??= createWriteTimeoutError('stdout')
@@ -79,19 +79,19 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
           resolve()
         })
       })
-      if (!hasRoom) await written()
+      if (!hasRoom) await waitUntilWritten()
       check()
     },
     async flush() {
-      await written()
+      await waitUntilWritten()
       check()
     },
   }
 }
 
 /**
- * Writes to an output until a write fails. It stores the failure instead of throwing it, so the rest of a
- * paid answer is still read. It throws only `OutputClosed`.
+ * Runs writes until one fails. Stores the failure instead of throwing it, so that parley still reads the rest
+ * of a paid answer. Throws only `OutputClosed`.
  */
 export class OutputAttempts {
   failure: Error | undefined
@@ -114,7 +114,7 @@ export class OutputAttempts {
 }
 
 /**
- * Returns an output that drops its text after the reader of stdout has closed it, so that the work continues.
+ * Returns an output that drops its text after the reader has closed stdout, so that the command continues.
  */
 export function ignoreClosedReader(output: Output): Output {
   let isOver = false
@@ -139,8 +139,7 @@ export function requireOpen(stdout: StdStream, details: { consequence?: string }
 
 /** Writes a short text such as help. Throws like an `Output`. */
 export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
-  // A blocking write would delay the handling of a signal that has already arrived, so signals are handled
-  // first.
+  // A signal may have arrived, and a blocking write would delay its handler. So Node handles signals first.
   await new Promise(setImmediate)
   requireOpen(stdout)
   const bytes = Buffer.from(text)

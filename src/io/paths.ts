@@ -11,8 +11,7 @@ export const absolutePath = (host: { readonly cwd: string }, name: string): stri
 
 /**
  * Resolves the links of an existing path. Returns any other path unchanged. The native call returns each name
- * in the upper or lower case of the file system. So two names of one file become equal on file systems that
- * ignore case.
+ * in its stored case. So two spellings of one file become equal on file systems that ignore case.
  */
 function realPath(path: string): string {
   try {
@@ -26,8 +25,8 @@ function realPath(path: string): string {
 const maxLinks = 40
 
 /**
- * Returns a path and, if it is a link, all paths of the chain of links that starts there. The last path may
- * not exist.
+ * Returns a path and, if it is a link, every path of the chain of links that starts there. The last path may
+ * be missing.
  */
 export function followLinks(path: string): string[] {
   const places = [path]
@@ -64,9 +63,9 @@ export function findOwnDescriptor(path: string): number | undefined {
 }
 
 /**
- * Returns the target for a file of this name. A link is an error, unless it leads to a device, a pipe or an
- * open descriptor, which parley writes directly (`isDirect`). Throws a `CliError` of kind `file` if the file
- * cannot be created or, with `replaces`, replaced.
+ * Finds the output file with this name. `isDirect` is true for a device, a pipe or an open descriptor, to
+ * which parley writes directly. A link to any other file is an error. Throws a `CliError` of kind `file` if
+ * the file cannot be created or, with `replaces`, replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
@@ -110,14 +109,13 @@ export function findReplaceProblem(
   // In a shared folder such as /tmp, anybody can create a file, and only its owner or the folder's owner can
   // replace it.
   const folder = statSync(dirname(path))
-  const isOthers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
-  return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
+  const isOtherUsers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
+  return isOtherUsers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
 
 /**
- * Returns the mode for a file that replaces this one. A user's own file keeps its mode without set-uid,
- * set-gid and sticky bits. Returns `undefined` for other files, and on systems without file owners: the new
- * file then gets the default mode.
+ * Returns the mode for a file that replaces this one: the same mode without set-uid, set-gid and sticky bits.
+ * Returns `undefined`, which means the default mode, if the user does not own the file, and on Windows.
  */
 export function findModeToKeep(path: string, uid: number | undefined): number | undefined {
   const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })

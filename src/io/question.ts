@@ -12,7 +12,7 @@ export interface Prompter {
    * input ends (Ctrl-D).
    */
   prompt(question: string, options?: QuestionOptions): Promise<string>
-  /** Withdraws an open question and prompts no more. Later output begins on a new line. */
+  /** Withdraws an open question. Later calls of `prompt` reject. Later output begins on a new line. */
   close(): void
 }
 
@@ -41,7 +41,10 @@ export class InputEnded extends CliError {
 export interface PrompterOptions {
   stdin: Stdin
   stderr: StdStream
-  /** While a question is open, one of these functions restores the terminal. */
+  /**
+   * Functions that run when parley ends. While a question is open, the set has a function that restores the
+   * terminal.
+   */
   cleanups: ShortLivedSet<() => unknown>
   env: Readonly<Record<string, string | undefined>>
 }
@@ -49,7 +52,7 @@ export interface PrompterOptions {
 /** Bracketed paste: the terminal marks the start and the end of pasted text. */
 const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 
-/** Runs work that prompts a person. When the work ends, withdraws a question that is still open. */
+/** Calls `work` with a prompter, and closes the prompter afterwards. */
 export function withPrompter<T>(
   options: PrompterOptions,
   work: (prompter: Prompter) => Promise<T>,
@@ -58,7 +61,7 @@ export function withPrompter<T>(
   return work(prompter).finally(prompter.close)
 }
 
-/** Returns whether the answer is yes. Enter means `byDefault`. The end of the input means no. */
+/** Asks a yes-or-no question. Enter means `byDefault`. The end of the input (Ctrl-D) means no. */
 export async function askYesNo(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'
@@ -111,8 +114,8 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
       setEdited(true)
       return await new Promise<string>((resolve, reject) => {
         const end = () => reject(new InputEnded())
-        // Node accepts an unfinished line as an answer at the end of the input. This listener runs before
-        // Node's listener and drops the line.
+        // At the end of the input, Node takes an unfinished line as the answer. This listener runs before
+        // Node's listener and rejects the prompt.
         input.once('end', end)
         withdrawal.addEventListener('abort', () => {
           reject(withdrawal.reason)
@@ -179,7 +182,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
   return { prompt, close: () => closing.abort(new InputEnded()) }
 }
 
-/** After this pause, all keys typed earlier have arrived. */
+/** After a pause of this length, all keys that were typed earlier have arrived. */
 const typingPauseMs = 50
 
 /**

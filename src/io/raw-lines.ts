@@ -12,27 +12,27 @@ const newline = 0x0a
 
 /**
  * Splits bytes into lines, chunk by chunk. The caller must read all lines of a chunk before the next chunk.
- * Lines are split lazily, because a batch works on one chunk for a long time. A list of the lines would move
+ * Lines are split lazily: a batch works on one chunk for a long time, in which a list of the lines would move
  * to V8's old generation. Lines over `maxLineBytes` bytes are dropped.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,
   maxLineBytes: number,
 ): AsyncGenerator<Iterable<RawLine>, void, undefined> {
-  let kept: Uint8Array[] = []
+  let pieces: Uint8Array[] = []
   let size = 0
   let end = 0
 
-  function keep(piece: Uint8Array): void {
+  function append(piece: Uint8Array): void {
     size += piece.length
     end += piece.length
-    if (size <= maxLineBytes) kept.push(piece)
+    if (size <= maxLineBytes) pieces.push(piece)
   }
 
   function cut(isWhole: boolean): RawLine {
-    const bytes = size > maxLineBytes ? undefined : kept.length === 1 ? kept[0] : Buffer.concat(kept)
+    const bytes = size > maxLineBytes ? undefined : pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
     if (isWhole) end++
-    kept = []
+    pieces = []
     size = 0
     return { bytes, end, isWhole }
   }
@@ -40,11 +40,11 @@ export async function* splitLines(
   function* cutChunk(chunk: Uint8Array): Generator<RawLine> {
     let start = 0
     for (let stop = chunk.indexOf(newline); stop >= 0; stop = chunk.indexOf(newline, start)) {
-      keep(chunk.subarray(start, stop))
+      append(chunk.subarray(start, stop))
       yield cut(true)
       start = stop + 1
     }
-    if (start < chunk.length) keep(chunk.subarray(start))
+    if (start < chunk.length) append(chunk.subarray(start))
   }
 
   for await (const chunk of chunks) yield cutChunk(chunk)

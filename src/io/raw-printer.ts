@@ -2,8 +2,8 @@ import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
 /**
- * Length up to which short texts are joined, in UTF-16 units. Each write costs more than producing a short
- * text.
+ * Texts are joined up to this length, in UTF-16 units, because writing a short text costs more than producing
+ * it.
  */
 const maxJoinedLength = 64 * 1024
 
@@ -51,7 +51,7 @@ export function createRawPrinter(output: Output) {
   }
 }
 
-/** Prints a whole body. Resolves when the output can take more. */
+/** Prints a whole response body. Resolves when the output can take more. */
 export async function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)

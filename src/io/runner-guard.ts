@@ -3,8 +3,8 @@ import { breakRunnerCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
- * Disables the workflow commands of GitHub's runner: `::` at the start of a line, and `##[` anywhere. With
- * `isAtStart`, the text begins a line.
+ * Changes a text so that GitHub's runner finds no workflow command in it: `::` at the start of a line, or
+ * `##[` anywhere. `isAtStart` means that the text begins a line.
  */
 export function guardTextFromRunner(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
@@ -12,8 +12,8 @@ export function guardTextFromRunner(text: string, isAtStart = true): string {
 }
 
 /**
- * Wraps a stream so that a CI runner takes no line as a command (GitHub: `::error::`). The wrapped stream is
- * not a terminal, because a log cannot redraw lines.
+ * Wraps a stream so that a CI runner executes no line as a command, such as GitHub's `::error::`. The wrapped
+ * stream is not a terminal, because a log cannot redraw lines.
  */
 export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined

@@ -1,5 +1,6 @@
 const safeWord = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 
+/** Quotes a word for any shell. Invisible characters stay unchanged. */
 export const quoteSimple = (text: string): string =>
   safeWord.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 
@@ -7,9 +8,8 @@ export const quoteSimple = (text: string): string =>
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+|(?! )\s| {2,}/gu
 
 /**
- * Quotes a word so that a shell reads it back byte for byte. Characters that match `hidden` become escapes.
- * By default, these are all characters that are invisible on a line. bash and zsh support these escapes,
- * other shells may not.
+ * Quotes a word so that a shell reads it back byte for byte. Characters that match `hidden` become escapes,
+ * by default all invisible characters. bash and zsh support these escapes, other shells may not.
  */
 export function shellQuote(text: string, hidden: RegExp = invisible): string {
   if (text.search(hidden) < 0) return quoteSimple(text)

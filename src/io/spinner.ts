@@ -13,9 +13,9 @@ interface SpinnerStage {
 const spinnerDelayMs = 300
 
 /**
- * Shows on a terminal what parley waits for and for how long. Starts after 300 ms, so quick calls do not load
- * ora. Returns a function that removes the spinner, and registers it as a cleanup. The function returns
- * whether the spinner was shown: then the cursor is at the start of a line.
+ * Shows the text `what` and the elapsed seconds on a terminal. Starts after 300 ms, so quick calls do not
+ * load ora. Returns a function that removes the spinner, and adds it to `cleanups`. The function returns
+ * whether the spinner was visible: then the cursor is at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: string): () => boolean {
   const { stderr, timers, env } = host
@@ -53,7 +53,7 @@ export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: strin
   return stop
 }
 
-/** A spinner that the next output to stdout replaces. */
+/** A spinner that disappears before the next output to stdout. */
 export type PendingSpinner = ReturnType<typeof createPendingSpinner>
 
 export function createPendingSpinner(stage: SpinnerStage) {

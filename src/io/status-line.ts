@@ -16,7 +16,7 @@ export class StatusLine {
     this.#write(cleared + text)
   }
 
-  /** Calls `write`. Its text appears above the status line. */
+  /** Calls `write`. Text that `write` prints appears above the status line. */
   above<T>(write: () => T): T {
     if (this.#shown !== '') this.#write(this.#clear())
     try {
@@ -26,7 +26,7 @@ export class StatusLine {
     }
   }
 
-  /** Returns whether a line was shown. Then the cursor is at the start of a line. */
+  /** Removes the status line. Returns whether it was visible: then the cursor is at the start of a line. */
   readonly remove = (): boolean => {
     const wasShown = this.#shown !== ''
     if (wasShown) this.#write(this.#clear())
@@ -35,8 +35,8 @@ export class StatusLine {
   }
 
   /**
-   * Returns the escape sequence that clears the status line. If the terminal became narrower, the line takes
-   * several rows.
+   * Returns the escape sequence that clears the status line, which takes several rows if the terminal became
+   * narrower.
    */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1

@@ -24,8 +24,8 @@ export function wantsColour(
 }
 
 /** Returns the styles. Loads chalk only if colours are on. */
-export async function createStyle(...wish: Parameters<typeof wantsColour>): Promise<Style> {
-  if (!wantsColour(...wish)) return plain
+export async function createStyle(...choice: Parameters<typeof wantsColour>): Promise<Style> {
+  if (!wantsColour(...choice)) return plain
   const { Chalk } = await import('chalk')
   return new Chalk({ level: 1 })
 }

@@ -19,7 +19,7 @@ import type { ShortLivedSet } from '../short-lived-set.ts'
 import { findModeToKeep } from './paths.ts'
 
 // Node 26 throws if a `FileHandle` is garbage-collected while it is open, which may happen after a broken
-// answer. So this class uses a descriptor.
+// answer. So this file uses descriptors.
 const writeTo = promisify(writeFile)
 
 /** A file with a random name next to its target. Methods throw the errors of the file system. */
@@ -88,7 +88,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Removes the temporary name. Does not throw; a file that cannot be removed stays. */
+  /** Removes the temporary name, if it still exists. Does not throw; a file that cannot be removed stays. */
   readonly remove = (): void => {
     for (const step of [() => this.#close(), () => rmSync(this.#path, { force: true })]) {
       try {
@@ -141,7 +141,10 @@ interface LargeFile {
   bytes: Uint8Array
   replaces: boolean
   uid: number | undefined
-  /** Functions that run when parley ends. While the file is incomplete, one of them removes it. */
+  /**
+   * Functions that run when parley ends. While the file is incomplete, the set has a function that removes
+   * it.
+   */
   cleanups: ShortLivedSet<() => void>
 }
 

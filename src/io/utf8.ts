@@ -4,7 +4,7 @@ import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
  * Decodes text and drops its byte order mark. Throws a usage error if the text is too long or not UTF-8. The
- * error names the first invalid line. `advice` explains how to give other content.
+ * error names the first invalid line. `advice` is a hint for input that is not text.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw tooLongError(name)

@@ -6,7 +6,7 @@ export const measureColumns = (text: string): number => stringWidth(text, { coun
 
 const characters = new Intl.Segmenter()
 
-/** Returns remote text as a single line of at most `width` columns. No character is cut in half. */
+/** Returns remote text as a single line of at most `width` columns. Keeps combined characters whole. */
 export function clip(text: string, width: number): string {
   const maxLength = width * 4
   const line = oneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')

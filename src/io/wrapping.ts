@@ -4,18 +4,19 @@ import type { StdStream } from './output.ts'
 const minColumns = 20
 
 /**
- * Matches a command, in quotes or up to the end of the message. A command stays on one line, because a person
- * copies it.
+ * Matches a parley command, in quotes or up to the end of the message. Wrapping must not break a command,
+ * because people copy it.
  */
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 
-/** Placeholder for a blank in a command. */
+/** Stands for a blank of a command while the message is wrapped. */
 const keptBlank = '\ue000'
 
 /**
  * Returns a function that wraps a message to the terminal's width. In a pipe the message stays unchanged.
- * Continuation lines are indented by two columns more than the first line, so nobody takes them for another
- * message. If the message begins in column `start`, its continuation lines begin in that column, too.
+ * Continuation lines are indented by two columns more than the first line, so a reader cannot mistake them
+ * for a new message. If the message begins in column `start`, its continuation lines begin in that column,
+ * too.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

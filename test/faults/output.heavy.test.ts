@@ -153,7 +153,7 @@ faultsOnce('O: output', [
     code: 11,
     reqs: 1,
     err: [
-      'answer: it would be larger than a file may be (ulimit -f says how large that is); the received data could not be',
+      'answer: the file would exceed the size limit (ulimit -f shows the limit); the received data could not be',
     ],
   },
   {

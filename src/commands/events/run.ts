@@ -19,7 +19,7 @@ export default {
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
     new Option('--after <id>', 'continue after this event of the session; printed to resume a task'),
     new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),
-    new FileFlag('--audit <file>', 'record decisions; rerun the same command to resume', 'keeps'),
+    new FileFlag('--audit <file>', 'record decisions; rerun the same command to resume', 'updates'),
     new Option('--tool <name=command>', 'execute a tool with a shell command, repeatable').argParser(
       appendValue,
     ),

@@ -34,7 +34,7 @@ export class TextFlow {
     for (const segment of this.#cutter.take(text, false)) this.#print(segment)
   }
 
-  /** Prints the rest of the paragraph. Marks that were not closed are printed as text. */
+  /** Prints the rest of the paragraph. Delimiters that were not closed, such as `**`, are printed as text. */
   end(): void {
     for (const segment of this.#cutter.take('', true)) this.#print(segment)
     if (this.#lastText !== undefined) this.#endRow()
@@ -91,5 +91,5 @@ export class TextFlow {
   }
 }
 
-/** Characters that may begin inline Markdown, or an address. */
+/** Matches a character that may begin inline Markdown or a URL. */
 const special = /[\\`*_~[\]<>&!:@]|www\./

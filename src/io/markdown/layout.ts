@@ -4,7 +4,7 @@ import { readLines, trimEnd } from './inline.ts'
 import { countIndent, type FencedCode } from './source.ts'
 import { layOutTable } from './table.ts'
 
-/** Space in which a block is laid out. */
+/** Width and nesting of the place in which a block is laid out. */
 export interface LayoutSpace {
   /** Infinity in a pipe. */
   columns: number
@@ -72,7 +72,7 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
   return layOutVerbatim(token.raw)
 }
 
-/** Puts a prefix before a line, such as the bar of a quote. */
+/** Adds a prefix to a line, such as the bar of a quote. */
 const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>
   line.length > 0 ? [...lead, ...line] : trimEnd(lead)
 

@@ -25,10 +25,10 @@ export interface LineStart {
 interface LineContext {
   /** The line's end has arrived. */
   isWhole: boolean
-  /** The line may continue a paragraph. */
+  /** A paragraph is open, and the line may continue it. */
   hasText: boolean
   isInList: boolean
-  /** A line with at least this indentation is code, or text of the paragraph before it. */
+  /** A line with at least this indentation is code or, if a paragraph is open, text of the paragraph. */
   codeIndent: number
 }
 
@@ -89,7 +89,7 @@ interface Item {
   rest: string
 }
 
-/** Returns the list marker at the start of a text, or `open` if the text may still become one. */
+/** Returns the list marker at the start of a text. Returns `open` if more text may complete a marker. */
 function readMarker(text: string): Item | 'open' | undefined {
   if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
     return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }
@@ -128,8 +128,8 @@ function readKind(text: string, isOpen: boolean, continuesText: boolean): LineKi
 }
 
 /**
- * Matches a line that has only one short word so far. A pipe may follow, so the line may be a row of a table.
- * Lines of Chinese and Japanese text are one long word.
+ * Matches a line that has only one short word so far. A pipe may follow, which would make the line a row of a
+ * table. Excludes Chinese and Japanese, which have no blanks between words: such a line is printed at once.
  */
 const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
 const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
@@ -141,6 +141,6 @@ const htmlBlock =
 const htmlLine = /^<\/?(?!br[\s/>])[a-z][^<>:@]{0,200}>\s*$/i
 const mayBeHtml = /^<(?:\/?(?:[a-z][^<>:@]{0,200}(?:>\s*)?)?)?$/i
 
-/** Returns whether the start of a line may be the start of the row below a table's header. */
+/** Returns whether a line may be, or may become, the delimiter row below a table's header. */
 export const mayBeDelimiterRow = (line: string): boolean =>
   line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

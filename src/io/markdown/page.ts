@@ -4,14 +4,15 @@ import { trimEnd } from './inline.ts'
 
 export const blanks = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
 
-/** Laid-out text that grows at its end. Printed text is never moved or repeated. */
+/** Collects laid-out text and writes it to the output. Written text is never changed. */
 export class Page {
   readonly #output: Output
   readonly #isColoured: boolean
-  /** Laid-out text that was not written yet. */
+  /** Laid-out text that is not written yet. */
   #text = ''
   /**
-   * Blank lines were read. One blank line is printed before the next block, unless that block is the first.
+   * The source had blank lines. One blank line is printed before the next block, unless that block is the
+   * first.
    */
   #needsBlankLine = false
   #isEmpty = true
@@ -41,7 +42,7 @@ export class Page {
     }
   }
 
-  /** Continues the last row. */
+  /** Appends to the last row. */
   append(spans: StyledLine): void {
     if (!this.#isInRow && this.#needsBlankLine && !this.#isEmpty) this.#text += '\n'
     this.#needsBlankLine = false
@@ -62,7 +63,10 @@ export class Page {
     if (text !== '') await this.#output.write(text)
   }
 
-  /** Writes at once. Returns whether the cursor of a terminal is now at the start of a line. */
+  /**
+   * Writes without waiting. Returns true if it wrote to a terminal: then the cursor is at the start of a
+   * line.
+   */
   writeNow(): boolean {
     const isBroken = this.#text !== '' && this.#output.isTerminal
     this.write().catch(() => {})

@@ -41,14 +41,14 @@ interface HeldBlock {
   text: string
   /** Indentation of the block's first line. */
   indent: number
-  /** The table's header was printed as text, because it began without a pipe. */
+  /** The table's header is already printed, as text: it has no pipe at its start. */
   isHeaderPrinted?: boolean
 }
 
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
- * complete. The output depends only on the text, not on the pieces in which it arrives. An underline makes no
- * heading, because the text above it is already printed.
+ * complete. The output depends only on the text, not on the pieces in which it arrives. A row of `=` or `-`
+ * below a paragraph does not make the paragraph a heading, because the paragraph is already printed.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
@@ -209,8 +209,8 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 
   /**
-   * Adds the line to a held block. A block over the maximum length is printed verbatim. A table over its maximum
-   * length is printed, and a table with the same header follows.
+   * Adds the line to a held block. A block over the maximum length is printed verbatim. A table over its
+   * maximum length is printed, and a table with the same header follows.
    */
   #hold(held: HeldBlock): void {
     const indent = Math.min(countIndent(this.#line), this.#sourceIndent)
@@ -330,7 +330,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 }
 
-/** Matches an indentation beyond the length that has a meaning. */
+/** Matches an indentation that is longer than any parsed block. */
 const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
 
 /** Returns whether a line of text may be the header of a table. */

@@ -1,6 +1,9 @@
 import { ideograph } from '../spans.ts'
 
-/** Maximum distance of a mark from its counterpart, in characters. A mark without a counterpart is text. */
+/**
+ * Maximum distance of an opening delimiter from its closing one, in characters. Beyond it, the delimiter is
+ * text.
+ */
 const maxOpenLength = 200
 const maxAddressLength = 2000
 /**
@@ -9,19 +12,19 @@ const maxAddressLength = 2000
  */
 const maxSegmentLength = 4000
 
-/** A mark that later text may close. */
-interface OpenMark {
+/** An opening delimiter, such as `**` or `[`, that later text may close. */
+interface OpenDelimiter {
   char: string
   /** Offset from the start of the paragraph. */
   start: number
-  /** Number of the mark's characters that are not closed. */
+  /** Number of the delimiter's characters that are not closed. */
   count: number
 }
 
 /**
- * Cuts the text of a paragraph, which arrives in pieces, into segments that no later text can change. A
- * segment ends at a word outside of any open mark. The segments depend only on the text, not on its pieces.
- * Every character is read once, except for the characters after an unclosed code mark.
+ * Cuts the text of a paragraph, which arrives in pieces, into segments whose layout no later text can change.
+ * A segment ends between words, outside of any open delimiter. The segments depend only on the text, not on
+ * its pieces. Every character is read once, except for the characters after an unclosed backtick.
  */
 export class SegmentCutter {
   #text = ''
@@ -29,7 +32,7 @@ export class SegmentCutter {
   #base = 0
   /** Offset of the next character to read. */
   #at = 0
-  #marks: OpenMark[] = []
+  #opened: OpenDelimiter[] = []
   /** Possible ends of segments, as offsets. */
   #cuts: number[] = []
   #isInAddress = false
@@ -40,10 +43,10 @@ export class SegmentCutter {
     this.#text += added
     this.#isEnd = isEnd
     const segments: string[] = []
-    // A segment is cut off as soon as it is complete. Its characters then have no effect on later ones.
+    // A complete segment is cut off at once, so its characters cannot affect later segments.
     while (this.#at - this.#base < this.#text.length && this.#readNext()) this.#cutOff(segments)
     if (isEnd) {
-      this.#marks = []
+      this.#opened = []
       this.#addCut(this.#at)
       this.#cutOff(segments)
     }
@@ -51,7 +54,7 @@ export class SegmentCutter {
   }
 
   #cutOff(segments: string[]): void {
-    const limit = this.#marks[0]?.start ?? this.#at
+    const limit = this.#opened[0]?.start ?? this.#at
     while ((this.#cuts[0] ?? Number.POSITIVE_INFINITY) <= limit) {
       const length = (this.#cuts.shift() as number) - this.#base
       segments.push(this.#text.slice(0, length))
@@ -64,16 +67,15 @@ export class SegmentCutter {
   #readNext(): boolean {
     const index = this.#at - this.#base
     const char = this.#text[index] as string
-    while (this.#marks[0] && this.#at - this.#marks[0].start > maxOpenLength) this.#marks.shift()
+    while (this.#opened[0] && this.#at - this.#opened[0].start > maxOpenLength) this.#opened.shift()
     if (blank.test(char)) return this.#readBlank(index, char)
     const previous = this.#text[index - 1] ?? ' '
     const isWordStart = blank.test(previous)
     if (!isWordStart && startsWithIdeograph(this.#text, index)) this.#addCut(this.#at)
     if (this.#at - (this.#cuts.at(-1) ?? this.#base) >= maxSegmentLength && !lowSurrogate.test(char))
       this.#addCut(this.#at)
-    // An address may contain the characters of marks. If a mark before the address is open, they may close
-    // it.
-    if (char === '/' && this.#marks.length === 0 && index > 1 && this.#text.startsWith(':/', index - 2))
+    // Inside a URL, the characters of delimiters are text, unless a delimiter before the URL is open.
+    if (char === '/' && this.#opened.length === 0 && index > 1 && this.#text.startsWith(':/', index - 2))
       this.#isInAddress = true
     if (this.#isInAddress && char !== '<') return this.#move(1)
     this.#isInAddress = false
@@ -85,7 +87,7 @@ export class SegmentCutter {
       case '<':
         return this.#readTag(index)
       case '[':
-        this.#marks.push({ char, start: this.#at, count: 1 })
+        this.#opened.push({ char, start: this.#at, count: 1 })
         return this.#move(1)
       case ']':
         return this.#readLinkEnd(index)
@@ -109,7 +111,7 @@ export class SegmentCutter {
   #readBlank(index: number, char: string): boolean {
     this.#isInAddress = false
     if (index > 0 && !blank.test(this.#text[index - 1] as string)) this.#addCut(this.#at)
-    // The newline is a segment's end, so a finished row does not wait for the next one.
+    // A segment also ends after the newline, so a finished row does not wait for the next row.
     if (char === '\n') this.#addCut(this.#at + 1)
     return this.#move(1)
   }
@@ -140,7 +142,7 @@ export class SegmentCutter {
     return (this.#text.length >= limit || this.#isEnd) && this.#move(open)
   }
 
-  /** Returns the length of a run, or `undefined` if more of it may arrive. */
+  /** Returns the length of a run of one character, or `undefined` if more of the run may arrive. */
   #measureRun(index: number, char: string): number | undefined {
     let end = index
     while (this.#text[end] === char && end - index < maxOpenLength) end++
@@ -158,7 +160,7 @@ export class SegmentCutter {
   }
 
   #readLinkEnd(index: number): boolean {
-    const open = this.#marks.findLastIndex(({ char }) => char === '[')
+    const open = this.#opened.findLastIndex(({ char }) => char === '[')
     if (open < 0) return this.#move(1)
     const next = this.#text[index + 1]
     if (next === undefined && !this.#isEnd) return false
@@ -172,14 +174,17 @@ export class SegmentCutter {
       const canClose = rest.length < maxAddressLength && !this.#isEnd && !noAddress.test(rest)
       if (canClose) return false
     }
-    this.#marks.splice(open, 1)
+    this.#opened.splice(open, 1)
     return this.#move(1)
   }
 
-  /** Removes a mark and all later ones. A segment cannot end inside of the closed part. */
+  /**
+   * Removes a closed delimiter and all later ones. A segment cannot end between the delimiter and its
+   * counterpart.
+   */
   #close(open: number): void {
-    const [mark] = this.#marks.splice(open)
-    this.#removeCutsAfter((mark as OpenMark).start)
+    const [mark] = this.#opened.splice(open)
+    this.#removeCutsAfter((mark as OpenDelimiter).start)
   }
 
   #removeCutsAfter(start: number): void {
@@ -200,19 +205,19 @@ export class SegmentCutter {
     if (char === '~' && length !== 2) return this.#move(length)
     let rest = length
     while (canClose && rest > 0) {
-      const open = this.#marks.findLastIndex((mark) => mark.char === char)
-      const mark = this.#marks[open]
+      const open = this.#opened.findLastIndex((mark) => mark.char === char)
+      const mark = this.#opened[open]
       if (!mark) break
       const closed = Math.min(rest, mark.count)
       rest -= closed
       mark.count -= closed
       if (mark.count === 0) this.#close(open)
       else {
-        this.#marks.splice(open + 1)
+        this.#opened.splice(open + 1)
         this.#removeCutsAfter(mark.start)
       }
     }
-    if (canOpen && rest > 0) this.#marks.push({ char, start: this.#at, count: rest })
+    if (canOpen && rest > 0) this.#opened.push({ char, start: this.#at, count: rest })
     return this.#move(length)
   }
 }

@@ -34,7 +34,7 @@ const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTok
 /** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
-/** Parses blocks with their inline content. */
+/** Parses blocks and their inline content. */
 export function readTokens(text: string): MarkedToken[] {
   try {
     if (!tooDeep.test(text)) return createLexer().lex(text) as MarkedToken[]
@@ -44,7 +44,7 @@ export function readTokens(text: string): MarkedToken[] {
   return [{ type: 'html', raw: text, text, block: true, pre: false }]
 }
 
-/** Parses text inside of a block. */
+/** Parses the inline content of a block. */
 export function readInlineTokens(text: string): Token[] {
   try {
     return createLexer().inlineTokens(text)

@@ -49,9 +49,8 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
 }
 
 /**
- * Returns the texts of a row's cells. In GFM a pipe in a code span ends a cell, too, but models do not escape
- * such pipes. So if splitting at the pipes outside of code results in `count` cells, the pipes in code are
- * text.
+ * Returns the texts of a row's cells. By GFM, a pipe in a code span ends a cell, too, but models often forget
+ * to escape it. If splitting at the pipes outside of code gives `count` cells, the pipes in code are text.
  */
 function splitRow(line: string, count: number): string[] {
   const cells = splitCells(line)
@@ -68,8 +67,8 @@ function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
 }
 
 /**
- * Returns the width of each column: its widest line if there is room, otherwise at least its longest word.
- * Returns `undefined` if there is no room for the words.
+ * Returns the width of each column. A column is as wide as its widest line or, if the table is too wide, at
+ * least as wide as its longest word. Returns `undefined` if even the words do not fit.
  */
 function findWidths(
   rows: readonly StyledLine[][][],
@@ -92,7 +91,7 @@ function findWidths(
   return limited()
 }
 
-/** Returns the width of the widest piece in each column. */
+/** Returns the width of each column's widest piece. `cut` cuts a line into pieces. */
 function measureCells(
   rows: readonly StyledLine[][][],
   cut: (line: StyledLine) => readonly StyledLine[],
