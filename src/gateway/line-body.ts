@@ -84,7 +84,7 @@ export async function createLineSender(
   // With `--raw`, nothing is printed here, because the results contain the responses.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
-  const withFreshSecret = createSecretRenewal(caller.forgetSecrets)
+  const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
   const warnLine = createLineWarning(outer)
   const { family, retries } = settings.values
   const { retryUnknown = false } = outer.flags

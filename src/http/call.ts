@@ -33,44 +33,44 @@ export interface ReadableResponse extends HttpResponse {
   /** Number of attempts, including the last one. */
   attempts: number
   /**
-   * Records that the request was carried out. No later failure changes that. `result` is printed if the run
-   * is interrupted.
+   * Records that the request was carried out. A later failure does not change this state. If the run is
+   * interrupted later, parley prints `result`.
    */
   accept(result?: string): void
   /**
-   * Ends the call because reading the response, or writing its data, failed. Returns the failure with the
+   * Ends the call after a failure to read the response or to write its data. Returns the failure with the
    * details of the call.
    */
-  complete<E>(error: E): E | CliError
+  fail<E>(error: E): E | CliError
 }
 
-/** Makes the calls of a run, also several at once. Each failure has the details of its own call. */
+/** Sends the requests of a run, also several at once. Each failure has the details of its own request. */
 export type Caller = ReturnType<typeof createCaller>
 
 /**
- * Creates the caller of a run. `isOneOfMany` is true for the requests of a batch: connections stay open, and
- * the batch itself decides about retries.
+ * Creates the caller of a run. With `isBatch`, connections stay open, and the caller does not retry: the
+ * batch retries its lines itself.
  */
-export function createCaller(context: Context, settings: ResolvedSettings, isOneOfMany = false) {
+export function createCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
   const { host, flags, summary, endings } = context
   const credentials = createCredentials(context, settings)
-  const retries = isOneOfMany ? 0 : settings.values.retries
+  const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
   /**
-   * Last session that was recorded for TAB completion. A run requests many lists of one session, and records
-   * the session once.
+   * Last session that was recorded for TAB completion. A run may send many requests to one session, which is
+   * recorded once.
    */
   let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
   function openExchange(): Promise<Exchange> {
-    choosing ??= chooseExchange(context, settings, isOneOfMany)
+    choosing ??= chooseExchange(context, settings, isBatch)
     return choosing
   }
 
-  // The headers are read once for all requests, because `@-` reads stdin.
+  // The headers are read once for all requests, because `-H @-` reads stdin.
   let headers: Promise<RunHeaders> | undefined
   async function build(endpoint: Endpoint, parts: RequestParts): Promise<Request> {
     headers ??= readHeaders(context)
@@ -78,8 +78,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
   }
 
   /**
-   * Sends a request and returns the response. With `read`, each attempt also reads the body. If the body is
-   * cut, parley then repeats the request.
+   * Sends a request and returns the response. With `read`, each attempt also reads the body, so parley also
+   * retries a request whose response was cut.
    */
   async function open(
     endpoint: Endpoint,
@@ -87,25 +87,25 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     read?: (response: ReadableResponse) => Promise<void>,
   ): Promise<ReadableResponse> {
     // Requests of a batch may name several models, so the summary has no model.
-    summary.model = isOneOfMany ? undefined : parts.params.model
+    summary.model = isBatch ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
     const exchange = await openExchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
-    const call = endings.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isOneOfMany)
+    const call = endings.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
     /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
       const outcome = call.getOutcome()
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // A result of a batch includes whether its own call may have been duplicated, and omits the response.
-        ...(isOneOfMany ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
+        // The result of a batch line needs `mayDuplicate` of its own call, and never the response.
+        ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),
-        // The failure may already have a consequence, which is more exact than the consequence of the state.
+        // A consequence that the failure already has is more exact than the consequence of the delivery state.
         consequence:
           consequence ?? findSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })
@@ -116,8 +116,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       summary.attempts++
       call.attempt()
-      // A batch cancels its requests itself after the deadline, so they get no deadline.
-      const limited = isOneOfMany ? signed : { ...signed, deadline }
+      // A batch cancels its requests itself after the deadline, so its requests get no deadline.
+      const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)
       const head = await readFailureHeaders(response.headers, host.timers.wallTime())
@@ -132,27 +132,27 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
           response.close()
           call.end()
         },
-        complete(error) {
+        fail(error) {
           call.end()
-          return error instanceof CliError ? explain(completeReadFailure(error, facts)) : error
+          return error instanceof CliError ? explain(addResponseDetails(error, facts)) : error
         },
       }
       await read?.(answer).catch((error) => {
-        throw error instanceof CliError ? completeReadFailure(error, facts) : error
+        throw error instanceof CliError ? addResponseDetails(error, facts) : error
       })
       summary.requestId = head.requestId
       return answer
     }
     const sending = retry(deadline, rules, attempt)
-    const isSilent = isSingle || parts.hasOutput || isOneOfMany
-    if (!isSilent) stopSpinner ??= showSpinner(context, 'waiting for the answer')
+    const hasNoSpinner = isSingle || parts.hasOutput || isBatch
+    if (!hasNoSpinner) stopSpinner ??= showSpinner(context, 'waiting for the answer')
     return sending
       .catch((error: unknown) => {
         call.end()
         throw error instanceof CliError ? explain(error) : error
       })
       .finally(() => {
-        if (isSilent) return
+        if (hasNoSpinner) return
         // The first concurrent call that ends removes the spinner, because output follows.
         stopSpinner?.()
         stopSpinner = undefined
@@ -161,13 +161,11 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
 
   return {
     open,
+    /** Drops the secrets that commands printed, which may have expired. Returns whether there were any. */
+    dropPrintedSecrets: credentials.dropPrinted,
     /**
-     * Drops the secrets that commands printed, because they may have expired. Returns whether there were any.
-     */
-    forgetSecrets: credentials.forget,
-    /**
-     * Builds a request, including its secret, but does not send it. Throws the same errors as `call` for an
-     * invalid request or credential.
+     * Builds a request, including its secret, without sending it. Throws like `call` for an invalid request
+     * or credential.
      */
     prepare: async (endpoint: Endpoint, parts: RequestParts) =>
       credentials.addTo(await build(endpoint, parts)),
@@ -175,7 +173,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
-      await previewRequest(context, settings, { request: await build(endpoint, parts), isOneOfMany })
+      await previewRequest(context, settings, { request: await build(endpoint, parts), isBatch })
       return true
     },
     /**
@@ -206,13 +204,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isOne
         }
         return value as T
       } catch (error) {
-        throw response.complete(error)
+        throw response.fail(error)
       }
     },
   }
 }
 
-/** Facts of a response with status 2xx. A failure to read the response has them, too. */
+/** Details of a 2xx response. A failure to read the response includes them. */
 interface ResponseFacts {
   status: number
   head: FailureHeaders
@@ -220,7 +218,10 @@ interface ResponseFacts {
   attempts: number
 }
 
-/** Creates the retry rules of one call. If the call fails, it reports the attempt that got furthest. */
+/**
+ * Creates the retry rules of one call. If the last attempt sent nothing, the failure also describes the
+ * attempt that got furthest.
+ */
 function createCallRules(
   { host, messages }: Context,
   call: Call,
@@ -261,14 +262,14 @@ function createCallRules(
 }
 
 /**
- * Returns the failure of an earlier attempt that sent the request. Its message also contains the later
- * failure.
+ * Returns the failure of an earlier attempt that sent the request, with the message of the later failure
+ * before its own.
  */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
 /** Adds the details of the response to a failure of reading the response, or of writing the received data. */
-function completeReadFailure(failure: CliError, { status, attempts, head }: ResponseFacts): CliError {
+function addResponseDetails(failure: CliError, { status, attempts, head }: ResponseFacts): CliError {
   const { errorIn, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
   const message = errorIn === 'body' ? `the service answered ${status} with an error` : failure.message

@@ -16,7 +16,7 @@ export interface ConnectOptions {
 
 /**
  * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses user name
- * and password. `signal` cancels the attempt. `meanwhile` is called while parley waits for the network.
+ * and password. `signal` cancels the attempt. Calls `meanwhile` while the network is busy, to load code.
  */
 export async function openConnection(
   url: URL,
@@ -24,9 +24,9 @@ export async function openConnection(
   { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
-  const way = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
-  const over = new AbortController()
-  const giveUp = (why: string) => over.abort(new CliError('not-sent', `${way}: ${why}`))
+  const target = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
+  const ending = new AbortController()
+  const giveUp = (why: string) => ending.abort(new CliError('not-sent', `${target}: ${why}`))
   const onAbort = () => giveUp('given up')
   const timer =
     timeout > 0
@@ -34,14 +34,14 @@ export async function openConnection(
       : undefined
   signal.addEventListener('abort', onAbort)
   try {
-    const socket = await openRoute(url, { proxy, ca, signal: over.signal, meanwhile })
-    over.signal.throwIfAborted()
+    const socket = await openRoute(url, { proxy, ca, signal: ending.signal, meanwhile })
+    ending.signal.throwIfAborted()
     socket.setNoDelay(true)
     return makePausable(socket)
   } catch (error) {
-    // If the attempt was aborted before, its reason is thrown instead of this error.
-    over.abort(error)
-    throw over.signal.reason
+    // If the attempt was aborted before, `abort` has no effect, and the reason of the first abort is thrown.
+    ending.abort(error)
+    throw ending.signal.reason
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)
@@ -51,12 +51,15 @@ export async function openConnection(
 interface Route {
   proxy: HttpProxy | undefined
   ca: string | undefined
-  /** Stops a name lookup and destroys every socket of the attempt. */
+  /** Aborting it stops the name lookup and destroys every socket of the attempt. */
   signal: AbortSignal
   meanwhile(): void
 }
 
-/** Throws a `CliError`. */
+/**
+ * Opens a connection to the server or, through a proxy, a tunnel to it. Adds TLS for https. Throws a
+ * `CliError`.
+ */
 async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
@@ -64,7 +67,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** Host that a failure names. */
+  /** The host that a failure message names: first the proxy, then the server. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
@@ -78,8 +81,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
       servername: isIP(name) ? undefined : name,
     })
     destroyOn(signal, secured)
-    // The reader of the connection finds later errors itself. An `error` event without a listener would end
-    // the process.
+    // `findSocketError` reports later errors. An `error` event without a listener would end the process.
     secured.on('error', () => {})
     await waitForSocket(secured, 'secureConnect')
     return secured
@@ -90,7 +92,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     // An IP address needs no lookup, and the code of the lookup takes time to load.
     const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
     const dialing = dial(addresses, getPort(first), signal)
-    // Other work starts only after the connection attempt, because it would delay the attempt.
+    // Other work would delay the connection attempt, so it starts after the attempt.
     setImmediate(() => {
       meanwhile()
       // Reading all certificates takes as long as connecting, so both run in parallel. If reading fails,
@@ -119,11 +121,11 @@ const getHost = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** Time after which parley also tries the next address. */
+/** If an address does not answer within this time, parley also tries the next address. */
 const nextAddressDelayMs = 250
 
 /**
- * Tries several addresses, each a moment after the one before, and returns the first connection. Throws
+ * Tries the addresses one after another (`nextAddressDelayMs`) and returns the first connection. Throws
  * Node's error, or an `AggregateError` if several addresses fail.
  */
 function dial(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
@@ -177,7 +179,7 @@ async function findAddresses(name: string, signal: AbortSignal): Promise<string[
   })
 }
 
-/** Loads Node's TLS module, which takes time, so only https loads it. */
+/** Loads Node's TLS module. Loading takes time, so only https connections load it. */
 const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>
@@ -216,7 +218,7 @@ function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | u
 }
 
 const unknownAuthority = 'its certificate comes from an unknown authority: --cacert FILE trusts it'
-const noTls = 'the server does not use TLS (is the address http:// ?)'
+const noTls = 'the server does not use TLS (should the address begin with http://?)'
 const oldTls = 'the server supports only versions of TLS that are too old'
 
 const transient = new Map([
@@ -225,7 +227,7 @@ const transient = new Map([
   ['ETIMEDOUT', 'the connection timed out'],
   ['EHOSTUNREACH', 'no route to the host'],
   ['ENETUNREACH', 'the network is unreachable'],
-  ['EMFILE', 'too many files and connections are open (ulimit -n says how many may be)'],
+  ['EMFILE', 'too many files and connections are open (ulimit -n shows the limit)'],
   ['ENFILE', 'too many files and connections are open on this machine'],
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])

@@ -6,11 +6,11 @@ import type { PausableSocket } from './socket.ts'
 /** A connection to a server, and undici's client that uses it. */
 export interface Connection extends PausableSocket {
   client: Client
-  /** The connection has served a request, so the server may be about to close it. */
+  /** The connection has served a request. The server may close such a connection at any time. */
   isUsed: boolean
   /**
-   * Number of failures to connect before this connection was opened. After a further failure the connection
-   * is not reused.
+   * Value of `failures` when this connection was opened. After a further failure, the connection is not
+   * reused.
    */
   failuresBefore?: number
 }
@@ -19,13 +19,13 @@ export type Connections = ReturnType<typeof createConnections>
 
 /**
  * Provides connections. Without `closers`, each request gets a new connection. With `closers`, connections
- * stay open for later requests to the same server, and the set contains a function that closes each idle
- * connection.
+ * stay open for later requests to the same server. For each idle connection, `closers` gets a function that
+ * closes it.
  */
 export function createConnections(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
 
-  /** Number of failures to open a connection. */
+  /** Number of connections that could not be opened. */
   let failures = 0
 
   function closeIdle(): void {
@@ -40,11 +40,11 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
     /** Returns an idle or a new connection. Throws like `openConnection`. `signal` cancels the attempt. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
       if (!closers) return connect(url, options, signal)
-      // Lets Node handle the end of connections that the server has closed meanwhile.
+      // The server may have closed idle connections. Node handles these events before the next line runs.
       await new Promise(setImmediate)
       const candidates = idle.get(url.origin) ?? []
-      for (let kept = candidates.shift(); kept; kept = candidates.shift()) {
-        const { connection, drop } = kept
+      for (let entry = candidates.shift(); entry; entry = candidates.shift()) {
+        const { connection, drop } = entry
         closers.delete(drop)
         if (!isClosing(connection)) return connection
         closeConnection(connection)
@@ -53,14 +53,14 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
       try {
         return { ...(await connect(url, options, signal)), failuresBefore }
       } catch (error) {
-        // The failure may be a lack of descriptors. Closing idle connections frees descriptors for requests
-        // and image files.
+        // The process may have no free descriptors. Closing idle connections frees some for requests and
+        // image files.
         failures++
         closeIdle()
         throw error
       }
     },
-    /** Keeps a connection whose response is complete for a later request. */
+    /** Makes a connection available for later requests, or closes it. Its response must be complete. */
     release(url: URL, connection: Connection): void {
       if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)
@@ -73,7 +73,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop.
       setImmediate(() => {
-        // The end of the run has closed the connection.
+        // The connection was closed at the end of the run.
         if (!closers.has(drop)) return
         const candidates = idle.get(url.origin) ?? []
         idle.set(url.origin, candidates)

@@ -19,7 +19,7 @@ type Service = Endpoint['service']
 
 /** Provides the secrets of a run's requests. */
 export function createCredentials(context: Context, settings: ResolvedSettings) {
-  /** Secrets that commands printed, by service, so that no command runs twice. */
+  /** Secrets that commands have printed, by service. They are stored, so no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
   /** Services whose address and secret were checked. */
@@ -38,7 +38,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
 
   return {
     /** Drops the secrets that commands printed. Returns whether there were any. */
-    forget() {
+    dropPrinted() {
       const hasAny = printed.size > 0
       printed.clear()
       return hasAny
@@ -79,12 +79,12 @@ function requireUsable(
   const secret = findSecretOrigin(settings, service)
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
-    const way = `set ${getVariable(plain)} too, or choose a profile with --profile`
-    throw unusable(`the secret of ${secret.name} does not go to the address in ${origin.name}: ${way}`)
+    const hint = `set ${getVariable(plain)} too, or choose a profile with --profile`
+    throw unusable(`the secret of ${secret.name} is not sent to the address in ${origin.name}: ${hint}`)
   }
   if (origin?.source === 'flag')
     messages.note(
-      `the secret of ${secret.name} goes to ${new URL(address).host}, the address in ${origin.name}`,
+      `the secret of ${secret.name} is sent to ${new URL(address).host}, the address in ${origin.name}`,
     )
 }
 
@@ -105,20 +105,20 @@ const unusable = (message: string) => new CliError('credentials', message)
 function missing(service: Service, names: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
   const what = names.map((name) => (name === addressSettings[service] ? 'no address' : secret)).join(' and ')
-  const ways = [
+  const hints = [
     `'parley config init${formatProfileFlag(resolved)}' asks for the missing settings`,
     ...(resolved.profile.isNamed ? [] : [`set ${names.map(getVariable).join(' and ')}`]),
     "try '--profile demo'",
   ]
-  return unusable(`${what} for ${serviceNames[service]}: ${ways.join(', or ')}`)
+  return unusable(`${what} for ${serviceNames[service]}: ${hints.join(', or ')}`)
 }
 
 /**
  * Returns a function that repeats a call once if its secret has expired. After a 401, the command of the
- * secret runs again, once for all calls that used the old secret. If the secret never worked, the command does
- * not run again.
+ * secret runs again, once for all calls that used the old secret. The command does not run again if no call
+ * with the old secret has succeeded.
  */
-export function createSecretRenewal(forgetSecrets: () => boolean) {
+export function createSecretRenewal(dropPrintedSecrets: () => boolean) {
   let secret = { hasWorked: false }
 
   return async function attempt<T>(call: () => Promise<T>, isSecond = false): Promise<T> {
@@ -130,7 +130,7 @@ export function createSecretRenewal(forgetSecrets: () => boolean) {
     } catch (error) {
       if (isSecond || !(error instanceof CliError) || error.details.status !== 401) throw error
       if (used === secret) {
-        if (!used.hasWorked || !forgetSecrets()) throw error
+        if (!used.hasWorked || !dropPrintedSecrets()) throw error
         secret = { hasWorked: false }
       }
       return attempt(call, true)

@@ -7,16 +7,16 @@ import { createResponseError } from '../wire/problem/problem.ts'
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
-/** Values of `Content-Encoding` that mean no coding. Some servers send a character set by mistake. */
+/** Values of `Content-Encoding` without an effect. Some servers send a character set by mistake. */
 const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /** Maximum number of codings of one body. */
 const maxCodings = 5
 
 /**
- * Decodes the `Content-Encoding` of a body, which some servers apply although parley requests none, and
- * limits the body to `maxBytes`. If the coding is unknown or broken, or the body is too long, only reading
- * the body fails: the status is still valid.
+ * Decodes the `Content-Encoding` of a body, and limits the body to `maxBytes`. Some servers compress although
+ * parley requests no compression. If the coding is unknown or invalid, or the body is too long, reading the
+ * body fails. The status stays valid.
  */
 export function decodeBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
@@ -45,26 +45,29 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
     throw unreadable(`its encoding, ${codings.join(', ')}, is unknown`)
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
-    // Some proxies repeat the word `gzip` without encoding the body twice.
+    // Some proxies send `gzip, gzip` although they encode the body only once.
     const isRepeated = coding === 'gzip' && codings[index + 1] === coding
     return decompress(body, (first) =>
-      isRepeated && first !== firstOfGzip ? undefined : decoders.get(coding)?.(zlib, first),
+      isRepeated && first !== gzipFirstByte ? undefined : decoders.get(coding)?.(zlib, first),
     )
   }, response.body)
 }
 
-/** Creates the decoder of each coding. `first` is the first byte of the body. */
+/** Functions that create the decoder of each coding. `first` is the first byte of the body. */
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['gzip', (zlib) => zlib.createGunzip()],
   ['x-gzip', (zlib) => zlib.createGunzip()],
-  // Many servers omit the zlib header, whose first byte names the method.
+  // Many servers omit the zlib header. The low bits of its first byte are always 8.
   ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])
 
-const firstOfGzip = 0x1f
+const gzipFirstByte = 0x1f
 
-/** Decodes one coding. `choose` gets the first byte, and returns `undefined` to pass the body through. */
+/**
+ * Decodes one coding. `choose` returns the decoder for a first byte, or `undefined` if the body is not
+ * encoded.
+ */
 async function* decompress(
   body: Body,
   choose: (first: number) => Transform | undefined,

@@ -9,17 +9,18 @@ import { lock } from '../io/lock.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Time after its last use until a demo session is deleted, in milliseconds. */
+/** A demo session is deleted after nobody has used it for this time. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
 /** Version of the file format. */
 const version = 5
 
-/** A process holds the lock briefly, so the wait is short. */
-const waiting = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
+/** Every process releases the lock quickly, so a longer wait means that something is wrong. */
+const lockOptions = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
 
 /**
- * Opens the demo's sessions in the user's cache folder. If they cannot be saved there, prints a note once.
+ * Opens the demo's sessions, which are stored in the user's cache folder. If they cannot be stored, prints a
+ * note once.
  */
 export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
   let isReported = false
@@ -34,9 +35,9 @@ export function openDemoSessions({ host, messages, cleanups }: Context): Session
     isReported = true
   }
 
-  function giveUp(error: unknown): void {
+  function noteUnsaved(error: unknown): void {
     if (error instanceof CliError) throw error
-    noteOnce(`the demo's sessions end with this process: ${describeFileError(error)}`)
+    noteOnce(`the demo's sessions are lost when this process ends: ${describeFileError(error)}`)
   }
 
   return {
@@ -52,14 +53,14 @@ export function openDemoSessions({ host, messages, cleanups }: Context): Session
           return whole.sessions.filter(isFresh)
         noteOnce(`${file}: it is damaged, or of another version; the demo starts with new sessions`)
       } catch (error) {
-        giveUp(error)
+        noteUnsaved(error)
       }
       return []
     },
     async change(change) {
       const held = await Promise.resolve()
-        .then(() => lock(findFile(), waiting))
-        .catch(giveUp)
+        .then(() => lock(findFile(), lockOptions))
+        .catch(noteUnsaved)
       if (!held) return void change()
       cleanups.add(held.release)
       try {
@@ -69,7 +70,7 @@ export function openDemoSessions({ host, messages, cleanups }: Context): Session
         writeFileAtomically(findFile(), text, { mode: 0o600 })
         known = text
       } catch (error) {
-        giveUp(error)
+        noteUnsaved(error)
       } finally {
         cleanups.delete(held.release)
         held.release()

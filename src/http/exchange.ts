@@ -8,10 +8,13 @@ import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
-  /** Maximum silence of the service in milliseconds; 0 for no limit. */
+  /** Maximum time without data from the service, in milliseconds; 0 for no limit. */
   timeout: number
   connections: Connections
-  /** Functions that close each open connection, called at the end of the run. */
+  /**
+   * Functions that parley calls at the end of the run. For each request in progress, the set has a function
+   * that closes its connection.
+   */
   closers: ShortLivedSet<() => void>
 }
 
@@ -64,8 +67,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#url = new URL(request.url)
     const { timeout } = options
     this.#limits = createTimeLimits({ timeout, deadline: request.deadline }, (why, passed) => {
-      const isOfUser = passed !== undefined && passed.limitText === undefined
-      this.#fail(this.#failure(why).with({ deadline: isOfUser || undefined }))
+      const isUserDeadline = passed !== undefined && passed.limitText === undefined
+      this.#fail(this.#failure(why).with({ deadline: isUserDeadline || undefined }))
     })
   }
 
@@ -75,9 +78,9 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // undici must receive data on an idle connection unchanged, because such data is not a response. So
-    // parley expects a response only from now on.
-    this.#connection?.expectAnswer()
+    // Data on an idle connection is not a response, so undici must receive such data unchanged. From now on,
+    // the next data is a response.
+    this.#connection?.expectResponse()
     this.#reached = 'sent'
     this.#callbacks.onSent?.()
     this.#limits.start()
@@ -89,7 +92,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#options.answeredOrigins.add(this.#url.origin)
     this.#limits.refresh()
     const close = () => this.#finish()
-    this.#callbacks.resolve({ status, statusText, headers: flatten(headers), body: this.#body, close })
+    this.#callbacks.resolve({ status, statusText, headers: flattenHeaders(headers), body: this.#body, close })
   }
 
   onResponseData(_: unknown, chunk: Uint8Array): void {
@@ -106,7 +109,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    // The server closed a reused connection before anything was sent, so parley uses another connection.
+    // The server closed a reused connection before parley sent anything, so parley uses another connection.
     if (this.#reached === 'not-sent' && this.#connection?.isUsed) this.#send()
     else this.#fail(error)
   }
@@ -130,7 +133,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#limits.end()
     const connection = this.#connection
     if (isWhole) {
-      // The connection is no longer exclusive: it may serve another request.
+      // Another request may use the connection from now on, so this attempt drops it.
       this.#connection = undefined
       if (connection) connections.release(this.#url, connection)
     } else {
@@ -142,8 +145,8 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   #fail = (error: Error): void => {
     const known = error instanceof CliError ? error : this.#explain(error)
-    // When the connection closes, undici reports another error for the same request. So the body gets this
-    // error before `#finish` closes the connection.
+    // When `#finish` closes the connection, undici reports a second error for the same request. So the body
+    // gets the first error before.
     if (this.#reached === 'answered') this.#body.close(known)
     else this.#callbacks.reject(known)
     this.#finish()
@@ -154,8 +157,8 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Creates the failure for the state that the request reached. The error code does not show the state: a
-   * reset may happen in every state.
+   * Creates the failure for the state that the request reached. The error code does not show the state,
+   * because a connection may be reset in every state.
    */
   #failure(what: string): CliError {
     const { host } = this.#url
@@ -168,9 +171,9 @@ class Attempt implements Dispatcher.DispatchHandler {
   #explain(reported: Error): CliError {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
-    if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${hint}`)
-    // undici's parser fails if a response is cut. If a reset caused the cut, the error of the connection may
-    // come too late.
+    if (isTlsAlert(error.data)) return this.#failure(`the server expects TLS ${tlsHint}`)
+    // undici's parser fails if a response is cut. If a reset caused the cut, the connection may report its
+    // error too late.
     if (name === 'HTTPParserError' && message.includes('EOF'))
       return this.#failure('the connection was closed')
     const violation =
@@ -183,7 +186,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       const hasNoAnswer = this.#connection?.socket.bytesRead === this.#bytesBefore
       const { protocol, origin } = this.#url
       const mayBeTls = protocol === 'http:' && !this.#options.answeredOrigins.has(origin)
-      const why = hasNoAnswer ? ` without an answer${mayBeTls ? ` ${hint}` : ''}` : ''
+      const why = hasNoAnswer ? ` without an answer${mayBeTls ? ` ${tlsHint}` : ''}` : ''
       return this.#failure(`the connection was closed${why}`)
     }
     if (code === 'ECONNRESET' || code === 'EPIPE') return this.#failure('the connection was reset')
@@ -194,7 +197,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 type Headers = Record<string, string | string[] | undefined>
 
 /** Joins repeated headers and trims each value; undici keeps trailing blanks. */
-function flatten(headers: Headers): Record<string, string> {
+function flattenHeaders(headers: Headers): Record<string, string> {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
     headers[name] = (typeof value === 'string' ? value : (value?.join(', ') ?? '')).trim()
@@ -228,7 +231,7 @@ function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Ar
   }
 }
 
-const hint = '(is the address https:// ?)'
+const tlsHint = '(should the address begin with https://?)'
 
 /** Returns whether the data of a parser error begins with a TLS alert. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
@@ -251,11 +254,11 @@ const resumeAtBytes = 64 * 1024
 
 /**
  * Buffers a body between the socket, which must not wait, and the reader, which may be slow. The queue is its
- * own iterator, because a generator would keep each response in memory (V8's heap, in src/README.md).
+ * own iterator, because a generator would keep each response in memory (src/README.md, V8's heap).
  */
 class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
   readonly #pause: (isPaused: boolean) => void
-  readonly #leave: () => void
+  readonly #onAbandon: () => void
   #arrived: Uint8Array[] = []
   /** The chunks to read next, in reverse order: removing the first element of an array moves all others. */
   #taken: Uint8Array[] = []
@@ -265,12 +268,12 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   #wake = () => {}
 
   /**
-   * Calls `pause` with true if too many bytes are unread, and with false after the reader has caught up.
-   * Calls `leave` if the reader stops before the end.
+   * Calls `pause` with true if too many bytes are unread, and with false when the reader has read most of
+   * them. Calls `onAbandon` if the reader stops before the end of the body.
    */
-  constructor(pause: (isPaused: boolean) => void, leave: () => void) {
+  constructor(pause: (isPaused: boolean) => void, onAbandon: () => void) {
     this.#pause = pause
-    this.#leave = leave
+    this.#onAbandon = onAbandon
   }
 
   push(chunk: Uint8Array): void {
@@ -306,7 +309,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   }
 
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    if (!this.#closed) this.#leave()
+    if (!this.#closed) this.#onAbandon()
     return { done: true, value: undefined }
   }
 

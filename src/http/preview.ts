@@ -18,7 +18,7 @@ import type { Request } from './request.ts'
 export async function previewRequest(
   { flags, output, messages, secrets }: Context,
   settings: ResolvedSettings,
-  { request, isOneOfMany }: { request: Request; isOneOfMany: boolean },
+  { request, isBatch }: { request: Request; isBatch: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
   // A user may have given a secret as another value by mistake, such as a model. So all output is redacted.
@@ -29,25 +29,25 @@ export async function previewRequest(
     refusePlainHttp(settings, request.endpoint.service)
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [getVariable(setting)] : []
     const variables = [...own, ...secretNames(request.headers).map(variableFor)]
-    if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running it`)
+    if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
     const shown = { ...request, url: secrets.redact(request.url) }
     await output.write(toCurl(shown, getVariable(setting ?? 'accessToken'), isTerminal))
   } else {
-    const json = toDryRun(request, secrets, isOneOfMany)
+    const json = toDryRun(request, secrets, isBatch)
     await output.write(isTerminal ? showJson(json) : json)
   }
   await output.flush()
 }
 
 /**
- * Escapes JSON for a terminal. A carriage return is white space in JSON. On a terminal the text after it
- * would overwrite the line.
+ * Escapes JSON for a terminal. Carriage returns, which are white space in JSON, become line breaks, because
+ * on a terminal the text after them would overwrite the line.
  */
 const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 /**
- * Formats the request as JSON text, on one or several lines, with secrets redacted. The body keeps its source
- * text.
+ * Formats the request as JSON text with secrets redacted, on one line if `isLine` is true. The body keeps its
+ * source text.
  */
 function toDryRun(
   { method, url, headers, body, credential }: Request,
@@ -70,13 +70,16 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** Maximum size of a body as an argument. Some systems limit the length of an argument. */
+/**
+ * Maximum size of a body that is printed as an argument of curl. Some systems limit the length of an
+ * argument.
+ */
 const maxArgumentBytes = 100 * 1024
 
 /**
- * Formats the request as a shell command. Secrets come from the environment through curl's stdin, so they are
- * never process arguments. A long body is written by the shell's printf, which has no limit. For a terminal,
- * control characters become escapes, which bash and zsh read.
+ * Formats the request as a shell command. curl reads secrets from its stdin, so they are never process
+ * arguments. The shell's printf writes a long body, because printf has no limit. For a terminal, control
+ * characters become escapes, which bash and zsh support.
  */
 function toCurl(request: Request, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, removedHeaders } = request
@@ -107,7 +110,7 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
   return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
 }
 
-/** Throws a usage error for bytes that no shell word can contain. */
+/** Decodes a body. Throws a usage error for bytes that a shell command cannot contain. */
 function asText(body: Uint8Array): string {
   if (!isUtf8(body) || body.includes(0)) throw usageError('--curl: the body is not text; --dry-run shows it')
   return Buffer.from(body).toString()

@@ -15,8 +15,9 @@ export interface HttpProxy {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the proxy for a URL from the environment. A loopback address has no proxy. Throws a `CliError` of
- * kind `credentials` for an invalid proxy. Its message names the variable, never the password.
+ * Returns the proxy that the environment names for a URL. A loopback address has no proxy. Throws a
+ * `CliError` of kind `credentials` for an invalid proxy. The message names the variable and never the
+ * password.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   if (isLoopback(url.hostname)) return undefined
@@ -27,8 +28,8 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
 }
 
 /**
- * `HOST:PORT`, which curl accepts for an HTTP proxy. A host without a port is invalid, because any word would
- * match.
+ * Matches `HOST:PORT`, which curl accepts for an HTTP proxy. The port is required, because any word could be
+ * a host.
  */
 const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
@@ -36,7 +37,7 @@ function parseProxy(given: string, variable: string): HttpProxy {
   const text = bareProxy.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
   // `URL` ends the host at the first `/`, `?` or `#`, even in a password. Without this check, parley would
-  // take the start of the password for the host and print it.
+  // use the start of the password as the host, and print it.
   const isCut = address.includes('@')
   const problem = isCut
     ? "must have '/', '?' and '#' percent-encoded in its user name and password"
@@ -97,7 +98,7 @@ function isInBlock(host: string, address: string, length?: string): boolean {
   }
 }
 
-/** Returns a host name for comparison: without brackets and a trailing dot. */
+/** Removes brackets and a trailing dot from a host name. */
 const normalizeHost = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
 /** Maximum size of the headers of a proxy's response. */
@@ -105,8 +106,8 @@ const maxHeadBytes = 16 * 1024
 
 /**
  * Requests a tunnel to `target` (host and port). Throws a `CliError` of kind `credentials` if the proxy
- * refuses user name and password, and of kind `not-sent` for any other refusal. If the socket is destroyed,
- * throws the error of its destruction.
+ * refuses user name and password, and of kind `not-sent` for any other failure. If the socket is destroyed,
+ * throws the error with which it was destroyed.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []

@@ -14,7 +14,7 @@ import { headerValueForm, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { refusesSecret } from './retry.ts'
 
-/** The parts that differ between requests of a run. */
+/** Parts of a request that differ between the requests of a run. */
 export interface RequestParts {
   /** Values of the placeholders in the endpoint's path. */
   params: Record<string, string>
@@ -25,13 +25,13 @@ export interface RequestParts {
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string
-  /** Output was printed before. A spinner would erase a line that has begun, so none is shown. */
+  /** parley has already printed output. A spinner would erase an unfinished line, so no spinner is shown. */
   hasOutput?: boolean | undefined
   /** Deadline of this request, earlier than the deadline of the run. */
   deadline?: Deadline
-  /** Throws a `CliError` if another run has taken the lock of this run. Called before each attempt. */
+  /** Called before each attempt. Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  /** The request is sent at most once, and without a spinner: the caller has its own retry rules. */
+  /** parley sends the request at most once and shows no spinner, because the caller has its own retry rules. */
   isSingle?: boolean
 }
 
@@ -40,7 +40,7 @@ const addressPlaceholder = { gateway: '{base_url}', agents: '{agents_url}' }
 type Header = [name: string, value: string]
 
 /**
- * Headers that a run adds to all requests, by lower-case name. They replace parley's own headers. An empty
+ * Headers of `-H` and of the environment, by lower-case name. They replace parley's own headers. An empty
  * value only removes the header.
  */
 export type RunHeaders = ReadonlyMap<string, Header>
@@ -60,7 +60,7 @@ export function buildRequest(
 ) {
   const { service } = endpoint
   const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => encodePathSegment(name, params[name]))
-  // Only a dry run works without an address. It prints a placeholder.
+  // Only a preview (`--dry-run`, `--curl`) works without an address. It prints a placeholder.
   const address = values[addressSettings[service]]?.replace(/\/+$/, '') ?? addressPlaceholder[service]
   const isBearer = service === 'gateway' || values.agentsAuth === 'bearer'
   const credential = {
@@ -75,13 +75,13 @@ export function buildRequest(
     'User-Agent': `parley-cli/${version}`,
     ...headers,
   }
-  const kept = Object.entries(own).filter(([name]) => !given.has(name.toLowerCase()))
-  const others = [...given.values()]
+  const replaceable = Object.entries(own).filter(([name]) => !given.has(name.toLowerCase()))
+  const extra = [...given.values()]
   return {
     endpoint,
     method: endpoint.method,
     url: `${address}${path}${query ? `?${query}` : ''}`,
-    headers: Object.fromEntries([...kept, ...others.filter(([, value]) => value !== '')]),
+    headers: Object.fromEntries([...replaceable, ...extra.filter(([, value]) => value !== '')]),
     body,
     /**
      * The secret of the request, unless `-H` replaces or removes it. parley adds the secret when it sends the
@@ -89,7 +89,7 @@ export function buildRequest(
      */
     credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
     /** Names of headers that `-H` removes. */
-    removedHeaders: others.filter(([, value]) => value === '').map(([name]) => name),
+    removedHeaders: extra.filter(([, value]) => value === '').map(([name]) => name),
   }
 }
 
@@ -137,7 +137,7 @@ export function encodePathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** Headers that parley or undici sets for every request, or that undici refuses to send. */
+/** Matches headers that parley or undici sets for every request, or that undici refuses to send. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Parses the `NAME: VALUE` of `-H`, or `NAME:` with an empty value. Throws a usage error. */

@@ -28,9 +28,9 @@ export async function readFailureHeaders(
 const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
 /**
- * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms` as seconds; other values count as
- * absent. A date is compared with the response's `Date`, because the local clock may differ from the
- * service's. `now`, in milliseconds since the epoch, replaces a missing or malformed `Date`.
+ * Reads `Retry-After` (whole seconds or an HTTP date) or `Retry-After-Ms`. Returns seconds, or `undefined`
+ * for any other value. A date is compared with the response's `Date`, because the local clock may be wrong.
+ * `now`, in milliseconds since the epoch, replaces a missing or malformed `Date`.
  */
 export async function readRetryAfter(
   headers: HttpResponse['headers'],
@@ -78,7 +78,9 @@ export async function readErrorResponse(
   })
 }
 
-/** Returns the received part of the body. A cut body is no error here, because the status is known. */
+/**
+ * Returns the received part of the body. A cut body is not an error here, because the failure has the status.
+ */
 async function collectStart(response: HttpResponse): Promise<Uint8Array> {
   const start = collectBody(maxErrorBodyBytes)
   try {

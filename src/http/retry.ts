@@ -2,16 +2,16 @@ import type { Deadline } from '../deadline.ts'
 import type { DeliveryOutcome, DeliveryState, RepeatRule, RetryAdvice } from '../delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
 
-/** Decides whether and when parley makes another attempt at some work. */
+/** Decides whether and when parley makes another attempt. */
 export interface RetryRules {
   /**
    * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
    * number of attempts made.
    */
   decide(failure: CliError, attempts: number): number | CliError
-  /** Returns the failure to throw if the deadline passes before the next attempt. */
+  /** Returns the failure that `retry` throws if the deadline passes before the next attempt. */
   whenLate(failure: CliError): CliError
-  /** Called before each attempt after the first. Throws a `CliError` if no further attempt is allowed. */
+  /** Called before each further attempt. Throws a `CliError` if no further attempt is allowed. */
   beforeNext?(): void
 }
 
@@ -35,7 +35,7 @@ export async function retry<T>(
   }
 }
 
-/** Row of the retry table: the consequences of an HTTP status, or of a failure without a status. */
+/** Row of the retry table: how parley handles an HTTP status, or a failure without a status. */
 interface StatusRow {
   /** If omitted, the row applies to failures of its kind that have no status. */
   on?: On
@@ -49,22 +49,28 @@ interface StatusRow {
    * service may have started them. `reading`: requests that change nothing.
    */
   retryable?: 'all' | 'repeatable' | 'reading'
-  /** Consequence for the other calls of a run. By default they continue. */
-  others?: 'wait' | 'end'
+  /**
+   * What a batch does with its other calls: `wait` pauses them, `end` ends the batch. By default they
+   * continue.
+   */
+  otherCalls?: 'wait' | 'end'
 }
 
-/** Statuses of a row. `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
+/**
+ * Failures to which a row applies. `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that
+ * was cut.
+ */
 type On = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
 /** The first row that matches a failure applies. */
 const table: readonly StatusRow[] = [
-  { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', others: 'wait' },
+  { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'response', delivery: 'sent' },
   { on: 'broken off', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
-  { kind: 'credentials', delivery: 'not-sent', others: 'end' },
-  { on: [401, 403, 407], kind: 'credentials', delivery: 'refused', others: 'end' },
-  { on: [402], kind: 'payment', delivery: 'refused', others: 'end' },
+  { kind: 'credentials', delivery: 'not-sent', otherCalls: 'end' },
+  { on: [401, 403, 407], kind: 'credentials', delivery: 'refused', otherCalls: 'end' },
+  { on: [402], kind: 'payment', delivery: 'refused', otherCalls: 'end' },
   { on: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
   {
     on: '429 and limited 503',
@@ -72,7 +78,7 @@ const table: readonly StatusRow[] = [
     delivery: 'refused',
     isTransient: true,
     retryable: 'all',
-    others: 'wait',
+    otherCalls: 'wait',
   },
   { on: '3xx and 4xx', kind: 'refused', delivery: 'refused' },
   {
@@ -83,10 +89,10 @@ const table: readonly StatusRow[] = [
     retryable: 'repeatable',
   },
   { on: '5xx', kind: 'service', delivery: 'failed', isTransient: true },
-  { kind: 'file', delivery: 'answered', others: 'end' },
+  { kind: 'file', delivery: 'answered', otherCalls: 'end' },
 ]
 
-function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true): boolean {
+function matches({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true) {
   if (on === 'broken off') return isCutOff === true
   if (on === '429 and limited 503') return status === 429 || (status === 503 && hasRetryAfter)
   if (on === '3xx and 4xx') return status >= 300 && status < 500
@@ -97,28 +103,28 @@ function isOn({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRe
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
-  table.find((row) => isOn(row, { status }, hasRetryAfter))?.kind ?? 'response'
+  table.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
 function findRow({ kind, details }: CliError): StatusRow {
   const ofKind = table.filter((row) => row.kind === kind)
   // A failure without a request, such as a wrong flag, has no row.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
-  const found = ofKind.find((row) => isOn(row, details)) ?? other
+  const found = ofKind.find((row) => matches(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
   // An error in a 2xx does not prove that the service refused the request. A gateway may have sent the error,
-  // or the service may have acted, or billed, first.
+  // or the service may have carried out and billed the request before the error.
   return {
     ...found,
     delivery: 'answered',
     retryable: details.isCutOff ? found.retryable : undefined,
-    others: found.others === 'end' ? 'end' : undefined,
+    otherCalls: found.otherCalls === 'end' ? 'end' : undefined,
   }
 }
 
 /** Returns whether the same command may be run again after a failed call. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
-  // The cause is, for example, an unknown host or an untrusted certificate.
+  // Such a failure is, for example, an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
   // The service answered, and only a local file failed.
@@ -129,13 +135,13 @@ export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutc
 export const getDeliveryState = (failure: CliError): DeliveryState => findRow(failure).delivery
 
 /**
- * Returns the consequence of a failed call for the other calls of a run. `wait` also means that this call is
- * repeated.
+ * Returns what a batch does with its other calls after a failed call. `wait` also means that the batch
+ * repeats the failed call.
  */
 export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
-  // The service announced that it would refuse the same request again, so the call is not repeated.
+  // With `x-should-retry: false`, the service announces that it will refuse the same request again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'
-  return findRow(failure).others ?? 'continue'
+  return findRow(failure).otherCalls ?? 'continue'
 }
 
 export interface RetryPolicy {
@@ -163,8 +169,8 @@ export function canRetry(
 }
 
 /**
- * Returns whether a caller that waits for the service should wait after this failure. An unknown host counts
- * as transient here, because the network may be down.
+ * Returns whether a follower should wait and try again after this failure. An unknown host counts as
+ * transient here, because the network may be down.
  */
 export function isTransient(error: CliError): boolean {
   const { isPermanent } = error.details
@@ -184,7 +190,7 @@ export const computeBackoffMs = ({ first, longest }: typeof retryWaits, before: 
 
 const maxWaitMs = 60_000
 
-/** Returns the failure of a call whose next attempt would have to wait too long. */
+/** Returns the failure that ends a call if the wait before its next attempt is longer than 60 s. */
 export function refuseLongWait(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
   const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`

@@ -1,17 +1,16 @@
 import type { Socket } from 'node:net'
 
-/** A socket that can stop reading without a pause of undici's parser. */
+/** A socket whose reading can be paused without pausing undici's parser. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** Announces that the next bytes are the headers of one more response. */
-  expectAnswer(): void
+  /** Declares that the next received bytes are the headers of another response. */
+  expectResponse(): void
 }
 
 /**
- * Makes the reading of a socket pausable. If undici paused its own parser, the parser would fail an assertion
- * at the end of the connection. Instead, `read` of a paused socket returns nothing, and the kernel's buffer
- * fills up.
+ * Makes the reading of a socket pausable. undici's own pause would fail an assertion of its parser at the end
+ * of the connection. Instead, `read` of a paused socket returns nothing, and the kernel's buffer fills up.
  */
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
@@ -31,7 +30,7 @@ export function makePausable(socket: Socket): PausableSocket {
       isPaused = paused
       if (!paused) setImmediate(() => socket.emit('readable'))
     },
-    expectAnswer() {
+    expectResponse() {
       clean = createHeadCleaner()
     },
   }
@@ -43,26 +42,27 @@ const maxHeadBytes = 16 * 1024
 const start = 'HTTP/1.'
 
 /**
- * Returns a function that gets a response chunk by chunk and returns the bytes for undici, or `undefined` if
- * it needs more. It removes interim responses, because undici fails at a `100 Continue`, and duplicate
- * content lengths, because undici rejects them. Bytes that are not HTTP stay unchanged.
+ * Returns a function that gets a response chunk by chunk. It returns the bytes for undici, or `undefined`
+ * while the headers are incomplete. It removes interim responses, because undici fails at a `100 Continue`,
+ * and duplicate `Content-Length` headers, because undici rejects them. Bytes that are not HTTP stay
+ * unchanged.
  */
 function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
-  let kept: Buffer | undefined = Buffer.alloc(0)
+  let pending: Buffer | undefined = Buffer.alloc(0)
 
   return (chunk) => {
-    if (!kept) return chunk
-    let rest = kept.length > 0 ? Buffer.concat([kept, chunk]) : chunk
+    if (!pending) return chunk
+    let rest = pending.length > 0 ? Buffer.concat([pending, chunk]) : chunk
     while (isStart(rest)) {
       const end = rest.indexOf('\r\n\r\n')
       if (end < 0 && rest.length <= maxHeadBytes && !hasBareLineEnd(rest)) {
-        kept = rest
+        pending = rest
         return undefined
       }
       const head = rest.subarray(0, Math.max(end, 0)).toString('latin1')
       const isInterim = /^HTTP\/1\.\d 1(?!01)\d\d(?: |\r|$)/.test(head)
       if (!isInterim) {
-        kept = undefined
+        pending = undefined
         const cleanHead = withOneLength(head)
         return cleanHead === head
           ? rest
@@ -70,7 +70,7 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
       }
       rest = rest.subarray(end + 4)
     }
-    kept = undefined
+    pending = undefined
     return rest
   }
 }
@@ -79,8 +79,8 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
 /**
- * Returns whether a line ends without CR. undici rejects such headers, so they are passed on without a search
- * for their end.
+ * Returns whether a line ends without CR. undici rejects such headers, so there is no need to wait for their
+ * end.
  */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
@@ -88,8 +88,8 @@ const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('l
 function withOneLength(head: string): string {
   const lines = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
   const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
-  const [length, ...others] = new Set(lengths.map((each) => each.trim()))
-  if (lengths.length < 2 || others.length > 0) return head
+  const [length, ...otherLengths] = new Set(lengths.map((each) => each.trim()))
+  if (lengths.length < 2 || otherLengths.length > 0) return head
   return `${lines.reduce((rest, line) => rest.replace(line, ''), head)}\r\ncontent-length: ${length}`
 }
 
@@ -108,7 +108,7 @@ export function findSocketError(socket: Socket): Error | null {
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-/** Waits for an event of a socket. Throws the socket's error if it fails or closes before. */
+/** Waits for an event of a socket. Throws an error if the socket fails or closes before. */
 export async function waitForSocket(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {

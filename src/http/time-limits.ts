@@ -32,8 +32,8 @@ export function createTimeLimits(
   }
 
   /**
-   * A process that was suspended runs due timers before it reads the bytes that arrived meanwhile. So the
-   * timer waits for one more turn of the event loop.
+   * After a suspension of the process, Node runs due timers before it reads the bytes that arrived meanwhile.
+   * So this function waits for one more iteration of the event loop.
    */
   function expire(): void {
     const before = refreshes
@@ -43,7 +43,7 @@ export function createTimeLimits(
   }
 
   return {
-    /** Ends the exchange if the deadline has passed already. Returns whether it has. */
+    /** Returns whether the deadline has passed already. If so, ends the exchange. */
     check(): boolean {
       const passed = deadline?.passed
       if (passed) endLate(passed)
@@ -62,7 +62,7 @@ export function createTimeLimits(
       start()
     },
     end() {
-      // A slow reader may still drain the queue. No timer may keep the process running then.
+      // A slow reader may still read the buffered body. No timer may keep the process running after that.
       isOver = true
       clearTimeout(silence)
       cancelDeadline?.()

@@ -7,23 +7,23 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /**
- * Returns the exchange of this run: the network or, for the demo profile, the emulator. In a batch
- * (`isOneOfMany`), connections stay open for later requests.
+ * Returns the exchange of this run: the network or, for the demo profile, the emulator. With `isBatch`,
+ * connections stay open for later requests.
  */
 export async function chooseExchange(
   context: Context,
   settings: ResolvedSettings,
-  isOneOfMany: boolean,
+  isBatch: boolean,
 ): Promise<Exchange> {
   const { host, flags } = context
   const create = settings.profile.name === demoName ? createDemo : createNetwork
-  const exchange = host.exchange ?? (await create(context, settings, isOneOfMany))
+  const exchange = host.exchange ?? (await create(context, settings, isBatch))
   return flags.verbose ? withLog(exchange, context) : exchange
 }
 
 /**
  * Returns an exchange that logs requests and responses on stderr (`--verbose`), with secrets redacted. It logs
- * a request when the first byte leaves. If a proxy refuses the connection, nothing is sent or logged.
+ * a request when its first byte is sent. If a proxy refuses the connection, nothing is sent or logged.
  */
 function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
@@ -43,7 +43,7 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
       logRequest()
       onSent?.()
     })
-    // The emulator does not call the function above, so its requests are logged here.
+    // The emulator does not call `onSent`, so its requests are logged here.
     logRequest()
     const took = `after ${timers.now() - start} ms`
     log('<', `${response.status} ${response.statusText} (${took})`, response.headers)
@@ -63,7 +63,7 @@ async function createDemo(context: Context): Promise<Exchange> {
 async function createNetwork(
   context: Context,
   settings: ResolvedSettings,
-  isOneOfMany: boolean,
+  isBatch: boolean,
 ): Promise<Exchange> {
   const { host, cleanups, messages } = context
   const { values } = settings
@@ -71,10 +71,10 @@ async function createNetwork(
     import('./exchange.ts'),
     import('./connections.ts'),
   ])
-  if (isOneOfMany) await loadClient()
+  if (isBatch) await loadClient()
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     messages.warn(
-      'NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read everything',
+      'NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read all traffic',
     )
   }
   const connect = {
@@ -83,7 +83,7 @@ async function createNetwork(
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
-    connections: createConnections(connect, isOneOfMany ? cleanups : undefined),
+    connections: createConnections(connect, isBatch ? cleanups : undefined),
     timeout: values.timeout * 1000,
     closers: cleanups,
   })

@@ -14,8 +14,7 @@ export function createClient(url: URL, socket: Socket): Client {
       // the given connection is used.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // undici is not ready for a response when it calls this function, so the connection is passed in a
-      // microtask.
+      // When undici calls this function, it is not ready for a connection, so the callback runs in a microtask.
       queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },
     headersTimeout: 0,
@@ -29,13 +28,14 @@ export function createClient(url: URL, socket: Socket): Client {
  */
 export const { parseHttpDate } = date
 
-/** Default values of V8's `--wasm-tiering-budget` before V8 12, and since V8 12. */
+/** Default values of V8's `--wasm-tiering-budget`: before V8 12, and since V8 12. */
 const defaults = [1_800_000, 13_000_000]
 
 /**
- * Runs work that loads undici's WebAssembly parser, and keeps V8 from optimising the parser. During the
- * optimisation, about 60 ms, the process could not exit. The flag is reset at once, because V8 drops its
- * cache of built-in code while a flag differs. The tag of the cache shows which value is the default.
+ * Calls `work`, which loads undici's WebAssembly parser, and keeps V8 from optimising the parser. During the
+ * optimisation, about 60 ms, the process could not exit. The flag is reset at once, because V8 ignores its
+ * cache of built-in code while a flag differs from its default. The version tag of the cache shows which
+ * value is the default.
  */
 export function withoutOptimizedParser(work: () => void): void {
   const tag = cachedDataVersionTag()

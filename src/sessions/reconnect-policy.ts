@@ -25,7 +25,7 @@ const tooLate = () =>
 
 interface Access {
   context: { host: { timers: Timers }; messages: { note(line: string): void } }
-  caller: Pick<Caller, 'forgetSecrets'>
+  caller: Pick<Caller, 'dropPrintedSecrets'>
   parts: { deadline: Deadline }
 }
 
@@ -104,7 +104,7 @@ export class ReconnectPolicy implements RetryRules {
       return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
     }
     if (status !== 401 || this.#hasNewSecrets) return false
-    this.#hasNewSecrets = this.#access.caller.forgetSecrets()
+    this.#hasNewSecrets = this.#access.caller.dropPrintedSecrets()
     return this.#hasNewSecrets
   }
 }

@@ -15,7 +15,7 @@ import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
-/** Schema of the profile file. Fields from other versions of parley are kept. */
+/** Schema of the profile file. Unknown fields, from other versions of parley, stay in the file. */
 const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -25,7 +25,7 @@ const ProfileFile = z.lazily(() =>
 )
 export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
 
-/** Prints a warning about safety. */
+/** Prints a warning, even with `--quiet`. */
 export type Warn = (line: string) => void
 
 /** Returns the path of the profile file, or `undefined` if the environment names no folder for it. */
@@ -52,14 +52,15 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-/** Failure for a profile file that exists, but that the user may not read. */
+/** Failure for an existing profile file that the user may not read. */
 export class UnreadableProfiles extends CliError {}
 
 const unreadable = (path: string, why: string) => new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
  * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not
- * read the file, otherwise a `CliError`. The messages never contain text of the file, which may be a secret.
+ * read the file, and a `CliError` for any other problem. The messages never quote the file, which may contain
+ * secrets.
  */
 export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
   const path = findProfilePath(info)
@@ -77,22 +78,22 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
-/** Returns a file or folder on the path of the profile file to which another user can write. */
-export function findWritablePlace(info: ProcessInfo): string | undefined {
+/** Returns the profile file, its folder, or a link to the file, if another user can write to it. */
+export function findExposedPath(info: ProcessInfo): string | undefined {
   const path = findProfilePath(info)
   const { uid } = info
   if (path === undefined || uid === undefined) return undefined
   return followLinks(path)
-    .flatMap((place) => [place, dirname(place)])
-    .find((place) => isOpenToOthers(place, uid))
+    .flatMap((each) => [each, dirname(each)])
+    .find((each) => isWritableByOthers(each, uid))
 }
 
-function isOpenToOthers(place: string, uid: number): boolean {
+function isWritableByOthers(path: string, uid: number): boolean {
   let stat: Stats
   try {
-    stat = statSync(place)
+    stat = statSync(path)
   } catch {
-    // If the folder cannot be examined, its profile file cannot be read either, so no warning is needed.
+    // If a path cannot be examined, parley cannot read the profile file either, so no warning is needed.
     return false
   }
   if (stat.uid !== uid && stat.uid !== 0) return true
@@ -103,8 +104,8 @@ function isOpenToOthers(place: string, uid: number): boolean {
 }
 
 /**
- * Parses the profile file. Returns the parsed JSON instead of zod's copy, because the copy would lack a key
- * such as `__proto__`.
+ * Parses the profile file. Returns the parsed JSON instead of zod's copy, because the copy would not have a
+ * key `__proto__`.
  */
 function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   let text = ''
@@ -117,7 +118,7 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
     throw unusableProfileFile(path, `not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw unusableProfileFile(path, `${formatPath(issue.path) || 'the whole'}: ${issue.message}`)
+  if (issue) throw unusableProfileFile(path, `${formatPath(issue.path) || 'the file'}: ${issue.message}`)
   return content as ProfileFile
 }
 
@@ -125,8 +126,8 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
 export const othersPermissions = 0o077
 
 /**
- * Reads a file of secrets, and warns if others have access to it. Returns `undefined` if the file does not
- * exist. Throws a `CliError` for a file of another user, and for anything but a regular file.
+ * Reads a file of secrets, and prints a warning if others have access to the file. Returns `undefined` if the
+ * file does not exist. Throws a `CliError` if the file belongs to another user or is not a regular file.
  */
 function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)
@@ -135,8 +136,8 @@ function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Arr
     const stat = fstatSync(file)
     if (!stat.isFile())
       throw unusableProfileFile(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
-    const isOthers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
-    if (isOthers) throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
+    const isOtherUsers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
+    if (isOtherUsers) throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
     if (uid !== undefined && (stat.mode & othersPermissions) !== 0)
       warn(`${path}: others have access to it; 'chmod 600' removes the access`)
     return readFileSync(file)

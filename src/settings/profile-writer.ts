@@ -7,7 +7,7 @@ import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
   findLink,
-  findWritablePlace,
+  findExposedPath,
   othersPermissions,
   type ProfileFile,
   permissionAdvice,
@@ -21,19 +21,19 @@ import {
 /** Version of the file format. */
 const version = 1
 
-/** A process that holds the lock writes at once, so the wait is short. */
+/** Every process releases the lock quickly, so a longer wait means that something is wrong. */
 const lockOptions = {
   maxWaitMs: 60_000,
   kind: 'credentials',
   consequence: 'nothing was changed',
 } as const
 
-/** Returns the new file, or `undefined` to change nothing. */
+/** Returns the new content of the file, or `undefined` to change nothing. */
 type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
- * Changes the profile file: one writer at a time, atomically, readable by its owner only. Throws a `CliError`
- * of kind `credentials` if it cannot be written.
+ * Locks the profile file and replaces it atomically, with mode 0600. Throws a `CliError` of kind
+ * `credentials` if the file cannot be written.
  */
 export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
   const path = requireProfilePath(info)
@@ -47,8 +47,8 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
 }
 
 /**
- * Changes the file once. Returns false if another process removed the lock because it seemed abandoned.
- * Nothing between lock and release takes long, so a signal leaves neither a lock nor a temporary file.
+ * Tries to change the file. Returns false if another process has removed the lock, which seemed abandoned. No
+ * step between locking and releasing takes long, so a signal leaves neither a lock nor a temporary file.
  */
 async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: Change): Promise<boolean> {
   const held = await lock(path, lockOptions)
@@ -58,15 +58,15 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     if (file.version !== undefined && file.version !== version)
       throw unusableProfileFile(path, 'written by a newer parley')
     // Rewriting would make the user the owner of commands that somebody else added.
-    const place = JSON.stringify(file).includes('Command"') ? findWritablePlace(info) : undefined
-    if (place !== undefined) throw unusableProfileFile(place, `others can write it; ${permissionAdvice}`)
+    const exposedPath = JSON.stringify(file).includes('Command"') ? findExposedPath(info) : undefined
+    if (exposedPath !== undefined) throw unusableProfileFile(exposedPath, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)
     return true
   } catch (error) {
-    // If this process was suspended, another process may have taken the lock and removed the temporary file.
-    // The profile file is then unchanged.
+    // While this process was suspended, another process may have taken the lock and removed the temporary
+    // file. The profile file is then unchanged.
     if (hasCode(error, 'ENOENT') && !held.isHeld()) return false
     throw error
   } finally {
@@ -74,7 +74,7 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
   }
 }
 
-/** Removes the temporary files that killed writers left, because they contain secrets. */
+/** Removes temporary files of killed processes, because they contain secrets. */
 function removeLeftovers(path: string): void {
   const leftover = /\.tmp-\d{10}[0-9a-f]{6}$/
   const [folder, name] = [dirname(path), basename(path)]
@@ -103,13 +103,14 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   if (link) throw unusableProfileFile(link, 'it is a symbolic link: change the file that it points to')
   const stat = statIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
-    throw unusableProfileFile(path, `it belongs to another user (uid ${stat.uid}), and is not changed`)
+    throw unusableProfileFile(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
   }
   if (!stat) protectFolder(folder, info)
 }
 
 /**
- * Restricts the folder to its owner. A folder that the user chose may contain other files, so its mode stays.
+ * Restricts the folder to its owner. The folder of PARLEY_CONFIG_DIR may contain other files, so its mode
+ * stays.
  */
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
   const stat = statIfExists(folder)

@@ -1,7 +1,7 @@
 import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { findWritablePlace, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
+import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
 import { getSetting, isSecret, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
@@ -11,8 +11,11 @@ export interface Profile {
   isNamed: boolean
   /** Source of the choice, such as `--profile` or `config use`. */
   chosenBy: string
-  /** A file or folder that others can write and that contains this profile. None of its commands runs. */
-  writablePlace?: string | undefined
+  /**
+   * The profile file, its folder or a link to it, if others can write to it. Then no command of the profile
+   * runs.
+   */
+  exposedPath?: string | undefined
 }
 
 /** The built-in profile, which uses the emulator and cannot be changed. */
@@ -34,16 +37,16 @@ const demo = {
 }
 
 /**
- * Reads the profile that applies. The built-in profile needs no file, so a broken file does not affect it.
- * For a run, an unreadable file counts as missing, with a message, unless a profile was requested: a run also
- * takes values from flags and the environment, and in a container the home folder may belong to another user.
- * Redacts the profile's secrets in later messages.
+ * Reads the profile that applies. The built-in profile needs no file, so an invalid file does not affect it.
+ * With `isForRun`, an unreadable file counts as missing and parley prints a note, unless the user requested a
+ * profile. A run may have all its values from flags and the environment, and in a container the home folder
+ * may belong to another user. The profile's secrets are redacted in later messages.
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context
   const choice = { named: flags.profile, env: host.env }
   const requested = chooseProfileName({}, choice)
-  const writablePlace = requested.name === demoName ? undefined : findWritablePlace(host)
+  const exposedPath = requested.name === demoName ? undefined : findExposedPath(host)
   let file: ProfileFile = {}
   try {
     if (requested.name !== demoName) file = await readProfiles(host, messages.warn)
@@ -62,7 +65,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
     chosenBy,
     values: values ?? {},
     isNamed: choice.named !== undefined,
-    writablePlace,
+    exposedPath,
   }
 }
 
@@ -88,14 +91,17 @@ export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
 
 export function unknownProfileError(file: ProfileFile, name: string): CliError {
   const names = listProfileNames(file)
-  const known = `there is ${names.join(', ')}`
-  const way = `'parley config init --profile NAME' sets up another`
-  return new CliError('credentials', `unknown profile '${name}'${didYouMean(name, names)}: ${known}. ${way}`)
+  const known = `the profiles are ${names.join(', ')}`
+  const hint = `'parley config init --profile NAME' creates another`
+  return new CliError('credentials', `unknown profile '${name}'${didYouMean(name, names)}: ${known}. ${hint}`)
 }
 
 export type ProfileValues = Record<string, unknown>
 
-/** Returns the settings that a value for this one replaces. A secret and its command exclude each other. */
+/**
+ * Returns the settings that are removed when this setting gets a value. A secret and its command exclude each
+ * other.
+ */
 export const findReplacedSettings = (name: SettingName): string[] =>
   settingNames.filter(
     (other) => getSetting(other).printsSecret === name || getSetting(name).printsSecret === other,
@@ -108,7 +114,7 @@ export function addProfileValue(values: ProfileValues, name: SettingName, value:
   return { ...Object.fromEntries(kept), [name]: value }
 }
 
-/** Changes the profile file. The code that writes it is loaded only here. */
+/** Changes the profile file. Loads the code that writes the file only now. */
 export async function changeProfileFile(
   { host, messages }: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
@@ -118,8 +124,8 @@ export async function changeProfileFile(
 }
 
 /**
- * Changes the values of a profile, by default of the chosen one. The first value creates the profile. Returns
- * its name.
+ * Changes the values of the profile `named`, by default of the profile that applies. The first value creates
+ * the profile. Returns its name.
  */
 export async function changeProfile(
   context: Context,
@@ -138,7 +144,7 @@ export async function changeProfile(
   return name
 }
 
-/** Throws a usage error with advice for a name that no profile of the file can have. */
+/** Throws a usage error if the profile is built in or its name is invalid. */
 export function requireChangeableProfile({ name, chosenBy }: { name: string; chosenBy: string }): void {
   if (name === demoName) {
     const which = `the profile ${demoName}, chosen by ${chosenBy},`

@@ -50,8 +50,8 @@ export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettin
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
- * Finds the value of every setting. Throws a `CliError` that names the source of an invalid value, and the
- * value of a flag: any other value may be a secret that was mistaken for a setting.
+ * Finds the value of every setting. Throws a `CliError` for an invalid value. The message names the source of
+ * the value. It quotes the value only for a flag, because any other value may be a misplaced secret.
  */
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}
@@ -65,7 +65,7 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
   return { values: values as Settings, origins, profile: sources.profile }
 }
 
-/** Settings that are never read from the environment when `--profile` names a profile. */
+/** Settings that parley does not read from the environment if `--profile` names a profile. */
 const profileOnlySettings: readonly SettingName[] = [
   'baseUrl',
   'accessToken',
@@ -79,14 +79,14 @@ const profileOnlySettings: readonly SettingName[] = [
 /** Returns the value of each setting that has one. A secret and its command count as one setting. */
 export function chooseValues({ flags, profile, env }: SettingSources): Candidate[] {
   // The name is shown in messages, and a profile file may contain any name, so it is shortened.
-  const own = `profile '${oneLine(profile.name, 100)}'`
+  const profileSource = `profile '${oneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): Candidate => {
     const given = flags[setting]
     const variable = getVariable(setting)
     const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
     const [value, name = ''] = {
       flag: [given?.value, given?.flag],
-      profile: [profile.values[setting], own],
+      profile: [profile.values[setting], profileSource],
       environment: [(!isProfileOnly && env[variable]) || undefined, variable],
       default: [getSetting(setting).default, 'default'],
     }[source] as [unknown, string?]
@@ -112,15 +112,15 @@ export const findValueProblem = ({
 }: Pick<Candidate, 'setting' | 'value'>): string | undefined =>
   getSchema(setting).safeParse(value).error?.issues[0]?.message
 
-/** Names a value in a message. Omits a value that may contain a password. */
+/** Formats a name and its value for a message. Omits a value that may contain a password. */
 export const nameValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
 
-/** Parses a value. Throws a `CliError` that names the source of an invalid value, and the value of a flag. */
+/** Parses a value. Throws a `CliError` as described for `resolveSettings`. */
 function parseValue({ setting, value, origin: { source, name } }: Candidate): unknown {
   const parsed = getSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
-  const place = {
+  const location = {
     profile: `'${setting}' in ${name}`,
     flag: nameValue(name, String(value)),
     environment: name,
@@ -128,7 +128,7 @@ function parseValue({ setting, value, origin: { source, name } }: Candidate): un
   }[source]
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'
-  throw new CliError(kind, `${place} ${parsed.error.issues[0]?.message}`)
+  throw new CliError(kind, `${location} ${parsed.error.issues[0]?.message}`)
 }
 
 /** Names of the services in messages. */
@@ -160,15 +160,15 @@ export const formatProfileFlag = ({
   profile: { name, isNamed },
 }: Pick<ResolvedSettings, 'profile'>): string => (isNamed ? ` --profile ${shellQuote(name)}` : '')
 
-/** Describes the source of a refused secret and the command that replaces it. */
+/** Describes the source of a refused secret and how to replace it. */
 export function describeSecretSource(settings: ResolvedSettings, service: Endpoint['service']): string {
   const [plain, command] = secretSettings[service]
   const setting = settings.origins[plain] ? plain : command
   const origin = settings.origins[setting]
   const given = setting === command ? `${setting} COMMAND` : setting
-  const way =
+  const hint =
     origin?.source === 'profile'
       ? `, ${setting}: 'parley config set${formatProfileFlag(settings)} ${given}' replaces it`
       : ': change it there'
-  return `the refused secret is from ${origin?.name}${way}`
+  return `the refused secret is from ${origin?.name}${hint}`
 }

@@ -4,7 +4,7 @@ import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
 
-/** Flags and the environment give text; the profile file may have numbers and booleans too. */
+/** Converts text, from flags and the environment. Other values, from the profile file, stay unchanged. */
 const fromText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
@@ -17,7 +17,7 @@ const toSeconds = (text: string) => {
 const yes: unknown[] = ['true', 'yes', 'on', '1', 1]
 const no: unknown[] = ['false', 'no', 'off', '0', 0]
 
-/** Accepts words in upper or lower case. The profile file may also have the numbers 1 and 0. */
+/** Converts words such as `yes`, in upper or lower case. The profile file may also have the numbers 1 and 0. */
 function toBoolean(value: unknown) {
   const word = typeof value === 'string' ? value.trim().toLowerCase() : value
   return yes.includes(word) || (no.includes(word) ? false : value)
@@ -81,7 +81,7 @@ const address = z.lazily(() =>
   ),
 )
 
-/** Schemas of the types of settings. */
+/** Schemas by the type of a setting, which the table names. */
 const types = {
   address,
   secret,

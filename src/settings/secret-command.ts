@@ -14,19 +14,20 @@ const temporaryFailure = 75
 
 /**
  * Runs a command in the shell and returns the first line of its output as the secret. The command gets an
- * empty stdin and none of the environment's secrets. On a terminal it may prompt the person. Throws a
- * `CliError` with the command's stderr if it fails, or if another user could have written it.
+ * empty stdin, and an environment without parley's secrets. On a terminal the command may prompt the user.
+ * Throws a `CliError` with the command's stderr if the command fails. Also throws if another user could have
+ * written the command.
  */
 export async function runSecretCommand(
   context: Context,
-  { values, origins, profile: { writablePlace } }: ResolvedSettings,
+  { values, origins, profile: { exposedPath } }: ResolvedSettings,
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
   const { host, deadline } = context
   const { source, name: origin } = origins[setting] ?? {}
   const failed = (why: string) => new CliError('credentials', `${setting} (${origin}) ${why}`)
-  if (source === 'profile' && writablePlace !== undefined)
-    throw failed(`is not run: others can write ${writablePlace}; ${permissionAdvice}`)
+  if (source === 'profile' && exposedPath !== undefined)
+    throw failed(`is not run: others can write ${exposedPath}; ${permissionAdvice}`)
   const left = deadline.leftMs
   const maxMs = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
   const isCut = left < maxMs
@@ -35,8 +36,8 @@ export async function runSecretCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
-      // parley can end all processes of a group, but a new group cannot use the terminal. So the command gets
-      // a new group only without a terminal.
+      // parley can kill all processes of a group, but a new group cannot use the terminal. So the command
+      // gets a new group only if there is no terminal.
       isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
       // The deadline uses real time, because the command may prompt a person.
       deadline: new Deadline(realTimers, realTimers.now() + Math.min(left, maxMs), {

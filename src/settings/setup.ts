@@ -32,23 +32,23 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   write(messages.wrap(`${about} Enter keeps the value in brackets, or skips the question.`))
 
   const known = findProfileValues(file, name) ?? {}
-  const say = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
+  const print = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
   /** Prompts for a setting. Resolves with true if the setting now has a value. */
-  const ask = async (setting: keyof typeof explanations) => {
+  const promptFor = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[setting] ?? getDefault(setting, values)
-    const value = await promptForSetting(setting, { current, questioner, say })
+    const value = await promptForSetting(setting, { current, questioner, print })
     if (value !== undefined) answers.push([setting, value])
     return (value ?? current) !== undefined
   }
   await context.endings.during({ words: () => 'nothing was changed' }, async () => {
-    for (const { title, service, others } of services) {
+    for (const { title, service, otherSettings } of services) {
       write(`\n${title}`)
-      if (!(await ask(addressSettings[service]))) continue
+      if (!(await promptFor(addressSettings[service]))) continue
       const [secret, command] = secretSettings[service]
-      if (!(await ask(secret))) await ask(command)
-      for (const other of others) await ask(other)
+      if (!(await promptFor(secret))) await promptFor(command)
+      for (const other of otherSettings) await promptFor(other)
     }
   })
   const values = answers.reduce(withAnswer, known)
@@ -63,7 +63,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }
 
-/** Margin of every line except titles. */
+/** Left margin of every line except titles. */
 const margin = '  '
 
 type GivenValue = [name: SettingName, value: unknown]
@@ -74,16 +74,16 @@ const services = [
   {
     title: 'The model gateway, for chat and image:',
     service: 'gateway',
-    others: ['family', 'chatModel', 'imageModel'],
+    otherSettings: ['family', 'chatModel', 'imageModel'],
   },
   {
     title: 'The session service, for events:',
     service: 'agents',
-    others: ['agentsAuth', 'vendor', 'workspaceId'],
+    otherSettings: ['agentsAuth', 'vendor', 'workspaceId'],
   },
 ] as const
 
-/** Explanation of each question, with an example and whom to ask. */
+/** Explanation of each setting, with an example and the person who has the value. */
 const explanations = {
   baseUrl:
     "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
@@ -92,7 +92,7 @@ const explanations = {
   family:
     "The vendor's name in the gateway's URLs, as in …/alpha_cli/…, and in its models, as in alpha-2.5-pro.",
   chatModel: 'The model for chat, if -m names no other one.',
-  imageModel: 'The model for images. None is known by name: ask for it, or press Enter.',
+  imageModel: 'The model for images. There is no default: ask for a name, or press Enter.',
   agentsUrl:
     'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask whoever runs it for the address and a key. Without one, press Enter.',
   apiKey: 'Your key.',
@@ -106,10 +106,13 @@ const explanations = {
 const getDefault = (name: SettingName, { family = getSetting('family').default }: ProfileValues): unknown =>
   name === 'chatModel' ? `${family}-2.5-pro` : getSetting(name).default
 
-/** Prompts until the answer is valid. Returns `undefined` if there is none. */
+/**
+ * Prompts until the answer is valid. Returns `undefined` if the user keeps the current value or skips the
+ * question.
+ */
 async function promptForSetting(
   name: keyof typeof explanations,
-  { current, questioner, say }: { current: unknown; questioner: Prompter; say(line: string): void },
+  { current, questioner, print }: { current: unknown; questioner: Prompter; print(line: string): void },
 ): Promise<unknown> {
   const isHidden = isSecret(name)
   let offered = current
@@ -117,7 +120,7 @@ async function promptForSetting(
   // If the profile has no secret, the next question asks for a command that prints the secret.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
-  say(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
+  print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await questioner.prompt(
       `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
@@ -125,9 +128,9 @@ async function promptForSetting(
     )
     if (typed === '') return offered === current ? undefined : offered
     const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, typed)
-    if (problem !== undefined) say(`${name} ${problem}`)
+    if (problem !== undefined) print(`${name} ${problem}`)
     else {
-      if (hadQuotes) say(`The quotes around the value of ${name} were removed.`)
+      if (hadQuotes) print(`The quotes around the value of ${name} were removed.`)
       return value
     }
     offered = suggestion ?? offered

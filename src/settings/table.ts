@@ -1,15 +1,21 @@
 import { didYouMean } from '../argv/spelling.ts'
 import { usageError } from '../errors.ts'
 
-/** Description of a setting. */
+/** Properties of a setting. */
 interface Setting {
   about: string
-  /** A type of `schemas.ts`, or the allowed words. A `secret` is shown as `…last4` and has no flag. */
+  /**
+   * A type of `schemas.ts`, or the allowed values. For a `secret`, parley prints only the last four
+   * characters, and no flag exists.
+   */
   type: string | readonly string[]
   default?: unknown
-  /** A command that prints this secret. Has no flag. */
+  /** The setting is a command that prints this secret. Such a setting has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
-  /** Flag of some commands that sets this setting. Other settings have a flag of every request command. */
+  /**
+   * Flag for this setting, if only some commands have one. Other settings have a flag in every request
+   * command.
+   */
   commandFlag?: string
 }
 
@@ -143,7 +149,7 @@ export function maskValue(name: SettingName, value: unknown): string {
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 
-/** Formats a value as `config set` and the environment accept it. */
+/** Formats a value in a form that `config set` and the environment accept. */
 export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

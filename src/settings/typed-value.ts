@@ -11,9 +11,12 @@ interface TypedValue {
   hadQuotes?: boolean
 }
 
-/** Parses a typed value. Quotes around it usually come from a file of variables, and no value needs them. */
+/**
+ * Parses a typed value. Removes quotes around it: they usually come from a file of variables, and no value
+ * needs them.
+ */
 export function parseTypedValue(name: SettingName, typed: string): TypedValue {
-  // In a shell command, the quotes have a meaning.
+  // The quotes of a shell command have a meaning, so they stay.
   const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
   const parsed = getSchema(name).safeParse(inner ?? typed)
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
@@ -22,7 +25,7 @@ export function parseTypedValue(name: SettingName, typed: string): TypedValue {
   return { problem: 'must not contain the path of a request, which parley adds', suggestion }
 }
 
-/** Start of the paths that parley adds to an address. */
+/** Matches the path that parley adds to an address. */
 const addedPaths: { [K in SettingName]?: RegExp } = {
   baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
   agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,

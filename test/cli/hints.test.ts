@@ -115,7 +115,7 @@ test('the message for an unknown profile names the command that sets one up', as
   const { code, err } = await run(['chat', 'hi', '--profile', 'nope'])
   expect(code).toBe(3)
   expect(err).toBe(
-    "parley: unknown profile 'nope': there is demo. 'parley config init --profile NAME' sets up another\n",
+    "parley: unknown profile 'nope': the profiles are demo. 'parley config init --profile NAME' creates another\n",
   )
 })
 

@@ -316,7 +316,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     url: ({ port }) => `http://localhost:${port}`,
     listen: { tls: () => selfSigned },
     code: 10,
-    err: ['is the address https:// ?'],
+    err: ['should the address begin with https://?'],
   }),
   ...[chat, events].map(
     (argv): Row => ({

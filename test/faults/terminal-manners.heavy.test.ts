@@ -96,7 +96,7 @@ faultsOnce('V: output for a person', [
       code: 0,
       out: (out) => out.includes('curl --silent') && !out.includes('before running'),
       check: ({ ending }) =>
-        expect(ending.err).toBe(variables ? `parley: set ${variables} before running it\n` : ''),
+        expect(ending.err).toBe(variables ? `parley: set ${variables} before running the command\n` : ''),
     }),
   ),
   ...['{"broken', '\xff', '[]', '{"profiles":{"demo":5}}'].flatMap((content) =>

@@ -95,7 +95,7 @@ test('W33: demo sessions end with the process if they cannot be saved, and stder
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
   expect(ended.code).toBe(12)
-  expect(ended.err.match(/the demo's sessions end with this process: no cache folder/g)).toHaveLength(1)
+  expect(ended.err.match(/sessions are lost when this process ends: no cache folder/g)).toHaveLength(1)
   expect((await parley(['events', 'list', '-s', 's'], nowhere)).out).toBe('')
   writeFileSync(join(home, 'cache/parley'), 'a file')
   const blocked = await send('hello')

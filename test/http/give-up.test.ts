@@ -109,7 +109,7 @@ test('--timeout ends an upload that makes no progress', async () => {
 
 test('a connection that closes without an answer suggests https:// only before the first answer of the address', async () => {
   for (const [answers, suggestion] of [
-    [[], ' (is the address https:// ?)'],
+    [[], ' (should the address begin with https://?)'],
     [[response('', '500 Oops')], ''],
   ] as const) {
     const server = await serve((socket, _, count) => void socket.end(answers[count - 1] ?? ''))

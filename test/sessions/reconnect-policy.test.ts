@@ -29,7 +29,7 @@ function createPolicy(deadlineMs: number, { hasNewSecrets = false } = {}) {
   const deadline = new Deadline(timers, deadlineMs)
   const access = {
     context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
-    caller: { forgetSecrets: () => hasNewSecrets },
+    caller: { dropPrintedSecrets: () => hasNewSecrets },
     parts: { deadline },
   }
   const policy = new ReconnectPolicy(access)

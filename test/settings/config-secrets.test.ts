@@ -349,7 +349,7 @@ describe('destination of each secret', () => {
     const ended = await run(['chat', 'x'], { ...world, env })
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
     expect(ended.err).toContain(
-      "the secret of profile 'default' does not go to the address in PARLEY_BASE_URL",
+      "the secret of profile 'default' is not sent to the address in PARLEY_BASE_URL",
     )
     const command = profile({ accessTokenCommand: 'touch ran; echo t' })
     expect((await run(['chat', 'x'], { ...command, env })).code).toBe(3)
@@ -363,7 +363,7 @@ describe('destination of each secret', () => {
     expect(ended.requests[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:8\//)
     expect(sentToken(ended)).toBe(`Bearer ${token}`)
     expect(ended.err).toBe(
-      "parley: the secret of profile 'default' goes to 127.0.0.1:8, the address in --base-url\n",
+      "parley: the secret of profile 'default' is sent to 127.0.0.1:8, the address in --base-url\n",
     )
   })
 

@@ -210,7 +210,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         const checked = await schema.check(answer.text, describeCut(end))
         if ('failure' in checked) {
           printUsage(context, end.summary, showsUsage)
-          return { ...checked, failure: response.complete(checked.failure) }
+          return { ...checked, failure: response.fail(checked.failure) }
         }
         answer.text = checked.json
         unprinted.push(checked.json)

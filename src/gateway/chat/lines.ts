@@ -199,7 +199,7 @@ class ReceivedParts {
     const checked = await schema?.check(text, describeCut(end))
     if (!checked || !('failure' in checked)) return this.#readResponse() ?? checked ?? { text }
     const { attempts } = this.answer
-    return { ...checked, failure: response.complete(checked.failure).with({ attempts }) }
+    return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }
   }
 
   /** Returns one response, or a list of several. */

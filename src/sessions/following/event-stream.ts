@@ -108,7 +108,7 @@ export class EventStream {
       }
       this.#end = {}
     } catch (error) {
-      this.#end = { error: this.#response.complete(error) }
+      this.#end = { error: this.#response.fail(error) }
     }
     this.#wake()
   }
@@ -130,7 +130,7 @@ export async function openEventStream(
   const response = await caller.open(endpoints.followEvents, createStreamRequest(parts))
   const type = response.headers['content-type'] ?? ''
   if (response.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
-    throw response.complete(await describeOtherResponse(response, timers))
+    throw response.fail(await describeOtherResponse(response, timers))
   }
   return new EventStream(response, timers)
 }
