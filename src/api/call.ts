@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { asFailure, CliError, joinFailures, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
-import { type FileOutput, openFileOutput, type PartSaver, saveOnFailure } from '../io/file-output.ts'
+import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../io/file-output.ts'
 import { type Output, OutputAttempts } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
@@ -51,8 +51,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (file && name) addFile(context.summary, name)
   }
   try {
-    const savingFile = () => context.endings.during(saveOnFailure(file), callAndPrint)
-    await context.endings.during({ isChange: endpoint.repeat !== 'always', ...saveOnFailure(saving) }, savingFile)
+    const savingFile = () => context.endings.during(saveParts(file), callAndPrint)
+    await context.endings.during({ isChange: endpoint.repeat !== 'always', ...saveParts(saving) }, savingFile)
   } catch (error) {
     // The body of a failed request could be taken for an item of the list, so it is not printed.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)

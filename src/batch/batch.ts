@@ -4,7 +4,7 @@ import type { Sent } from '../delivery-state.ts'
 import type { Ending } from '../endings.ts'
 import { asFailure, CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
-import { addSavedPart, type SavedPart, saveOnFailure } from '../io/file-output.ts'
+import { addSavedPart, type SavedPart, saveParts } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { BatchOptions } from './flags.ts'
 import {
@@ -97,7 +97,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   }
   const run = new BatchRun(input, { limits, timers: host.timers, report, results, save })
   const ending: Ending = {
-    save: saveOnFailure({
+    save: saveParts({
       savePart() {
         run.saveReceived()
         return saved.part

@@ -36,18 +36,18 @@ function findCachesFolder({ env, platform }: CacheEnvironment): string | undefin
 }
 
 function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void {
-  const isOwnedByUser = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
+  const isOwned = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
   // A parley that root runs must not change another user's home, or a folder to which a link there points.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
-  if (![lstatSync(ancestor), statSync(ancestor)].every(isOwnedByUser))
+  if (![lstatSync(ancestor), statSync(ancestor)].every(isOwned))
     throw new Error('its parent folder belongs to another user')
   // The option `recursive` is not used, because Node would retry forever in a folder such as /proc.
   for (const path of missing) makePrivateFolder(path)
   const stat = lstatSync(folder)
   if (!stat.isDirectory()) throw new Error('it is not a folder')
-  if (!isOwnedByUser(stat)) throw new Error('it belongs to another user')
+  if (!isOwned(stat)) throw new Error('it belongs to another user')
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 

@@ -158,7 +158,7 @@ export type PartSaver = Pick<FileOutput, 'savePart'>
  * Returns functions of an `Ending`. They save the received parts of answers if the work fails or is
  * interrupted.
  */
-export const saveOnFailure = (...savers: (PartSaver | undefined)[]) => ({
+export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>
     savers
       .flatMap((saver) => saver?.savePart() ?? [])

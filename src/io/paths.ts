@@ -109,8 +109,8 @@ export function findReplaceProblem(
   // In a shared folder such as /tmp, anybody can create a file, and only its owner or the folder's owner can
   // replace it.
   const folder = statSync(dirname(path))
-  const isOtherUsers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
-  return isOtherUsers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
+  const isOthers = uid !== undefined && ![0, found.uid, folder.uid].includes(uid)
+  return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
 
 /**

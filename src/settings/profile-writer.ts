@@ -58,8 +58,8 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     if (file.version !== undefined && file.version !== version)
       throw unusableProfileFile(path, 'written by a newer parley')
     // Rewriting would make the user the owner of commands that somebody else added.
-    const exposedPath = JSON.stringify(file).includes('Command"') ? findExposedPath(info) : undefined
-    if (exposedPath !== undefined) throw unusableProfileFile(exposedPath, `others can write it; ${permissionAdvice}`)
+    const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(info) : undefined
+    if (exposed !== undefined) throw unusableProfileFile(exposed, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)

@@ -6,10 +6,10 @@ export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
   // `URL` accepts a quote as part of a host name.
   if (/["'`<>‘’“”]/.test(text)) return 'must not contain quotes or angle brackets'
-  // `URL` reads a backslash as a slash, and curl reads it as part of the user name. So parley and a printed
+  // `URL` treats a backslash as a slash, and curl treats it as part of the user name. So parley and a printed
   // curl command would connect to different hosts.
   if (text.includes('\\')) return 'must not contain a backslash'
-  // Without slashes, `URL` reads 'https:8080' as a host number, and curl reads it as host and port.
+  // Without slashes, `URL` reads 'https:8080' as an IPv4 address, and curl reads it as host and port.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return 'must begin with https:// or http://'
   if (!URL.canParse(text)) return 'is not a valid URL'
   const url = new URL(text)
@@ -30,8 +30,8 @@ export function isUnencryptedRemote(address: string): boolean {
 }
 
 /**
- * Returns whether a host name means this machine. An IPv6 address may be in brackets. `localhost.` does not
- * count, because DNS resolves it: a DNS server decides where it leads.
+ * Returns whether a host name is a loopback name or address. An IPv6 address may be in brackets. `localhost.`
+ * does not count, because a DNS server resolves it, possibly to another machine.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, '')

@@ -5,7 +5,7 @@ export interface BodyTextDecoder {
   /** Decodes a chunk. Without `stream` it is the last chunk, or the whole body. */
   decode(bytes?: Uint8Array, options?: { stream?: boolean }): string
   /**
-   * Returns the declared charset if the decoder ignored it, because the charset is unknown or because the
+   * Returns the declared charset if the decoder decoded UTF-8 instead, because the charset is unknown or the
    * stream began as UTF-8. Invalid bytes then became U+FFFD.
    */
   ignoredCharset(): string | undefined
@@ -14,12 +14,12 @@ export interface BodyTextDecoder {
 }
 
 /**
- * Creates a decoder for the charset of a content type. That charset is often wrong, so bytes that are valid
- * UTF-8 are decoded as UTF-8. In a stream, the first run of non-ASCII bytes decides, because its text is
- * printed before the rest arrives.
+ * Creates a decoder for the charset of a content type. That charset is often wrong, so valid UTF-8 is decoded
+ * as UTF-8. In a stream, only the first run of non-ASCII bytes is tested, because parley prints its text
+ * before the rest arrives.
  */
 export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
-  const { charset, declared } = readDeclared(contentType)
+  const { charset, declared } = readCharset(contentType)
   let chosen = declared ? undefined : createUtf8Decoder()
   let ignored = declared ? undefined : charset
   let pending: Uint8Array = new Uint8Array()
@@ -42,7 +42,7 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
       if (chosen) return decodeWith(chosen, bytes, stream)
       if (!declared) return ''
       const all = pending.length > 0 ? Buffer.concat([pending, bytes]) : bytes
-      const choice = choose(all, declared, stream)
+      const choice = chooseDecoder(all, declared, stream)
       if (typeof choice === 'number') {
         pending = all.subarray(choice)
         hasText ||= choice > 0
@@ -66,8 +66,8 @@ const concat = (one: Uint8Array, other: Uint8Array): Uint8Array =>
   one.length === 0 ? other : Buffer.concat([one, other])
 
 /**
- * Returns whether a decoder produced U+FFFD for an invalid byte. The text may also contain that character
- * itself. `last` is the end of the chunk before `bytes`, and may start inside a character.
+ * Returns whether a decoder produced U+FFFD for an invalid byte, and not for U+FFFD in the text itself.
+ * `last` is the end of the chunk before `bytes`, and may start inside a character.
  */
 function hasInvalidBytes(
   { encoding }: CharsetDecoder,
@@ -86,8 +86,8 @@ export const decodeBodyText = (bytes: Uint8Array, contentType = ''): string =>
 
 /** Converts a whole body to UTF-8, piece by piece to save memory. Returns the same bytes if they are UTF-8. */
 export function toUtf8(bytes: Uint8Array, contentType: string): Uint8Array {
-  const { declared } = readDeclared(contentType)
-  const decoder = declared && choose(bytes, declared, false)
+  const { declared } = readCharset(contentType)
+  const decoder = declared && chooseDecoder(bytes, declared, false)
   if (typeof decoder !== 'object' || decoder.encoding === 'utf-8') return bytes
   const collected = collectBody()
   for (let start = 0; start < bytes.length; start += pieceBytes)
@@ -106,10 +106,10 @@ interface CharsetDecoder {
 const createUtf8Decoder = (): CharsetDecoder => new TextDecoder()
 
 /**
- * Reads the charset of a content type, unless it is UTF-8. `declared` is the decoder of the charset, if Node
- * has one.
+ * Reads the charset of a content type, unless the charset is UTF-8. `declared` is Node's decoder for the
+ * charset, if there is one.
  */
-function readDeclared(contentType: string): { charset?: string; declared?: CharsetDecoder | undefined } {
+function readCharset(contentType: string): { charset?: string; declared?: CharsetDecoder | undefined } {
   const charset = findCharset(contentType)
   return charset === undefined ? {} : { charset, declared: findDecoder(charset) }
 }
@@ -147,16 +147,16 @@ const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
 const maxRunBytes = 4096
 
 /**
- * Chooses between UTF-8 and the declared charset. Returns the number of leading ASCII bytes if the first run
- * of non-ASCII bytes of a stream is still incomplete.
+ * Chooses between UTF-8 and the declared charset. If a stream's first run of non-ASCII bytes is still
+ * incomplete, returns the number of ASCII bytes before it.
  */
-function choose(
+function chooseDecoder(
   bytes: Uint8Array,
   declared: CharsetDecoder,
   isMoreExpected: boolean,
 ): CharsetDecoder | number {
   const { encoding } = declared
-  // All bytes of this charset are ASCII, so they cannot show whether the text is UTF-8.
+  // Text in this charset consists of ASCII bytes, so it would always pass as UTF-8.
   if (encoding === 'iso-2022-jp') return declared
   if (encoding.startsWith('utf-16')) {
     if (bytes.length < 2) return isMoreExpected ? 0 : createUtf8Decoder()

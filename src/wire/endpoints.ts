@@ -9,11 +9,11 @@ export interface Endpoint extends DeliveryRules {
   /** Requested content type. Default: JSON. */
   accept?: string
   /**
-   * Loads the schema of the request body. Building a schema takes as long as sending a prompt, so the schema
-   * is loaded only if needed.
+   * Loads the schema of the request body. Building a schema takes as long as sending a prompt, so parley
+   * loads the schema only if needed.
    */
   request?(): Promise<z.ZodMiniType>
-  /** If the answer is cut, parley repeats the request and calls the reader of the answer again. */
+  /** If the response is cut, parley repeats the request and reads the new response from its start. */
   isReadAgain?: true
 }
 
@@ -23,16 +23,16 @@ const generation = {
   repeat: 'failed',
   request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest,
 } as const
-const reading = { service: 'agents', method: 'GET', repeat: 'always', isReadAgain: true } as const
-const posting = { service: 'agents', method: 'POST', repeat: 'not-taken' } as const
+const get = { service: 'agents', method: 'GET', repeat: 'always', isReadAgain: true } as const
+const post = { service: 'agents', method: 'POST', repeat: 'not-taken' } as const
 
 /** Every endpoint that parley uses. The emulator implements the same endpoints. */
 export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
   /**
-   * The specification has no such endpoint. The status of the answer shows whether the gateway refuses the
-   * token.
+   * For `config check`. The specification has no such endpoint, but the status of the response shows whether
+   * the gateway refuses the token.
    */
   readModel: {
     service: 'gateway',
@@ -42,28 +42,28 @@ export const endpoints = {
   },
   image: { ...generation, path: '/api/image/{family}/v1beta/models/{model}:generateContent' },
   createSession: {
-    ...posting,
+    ...post,
     path: '/v1/sessions',
     isProvedByReceipt: true,
     doubt: 'the session may have been created',
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
-  readSession: { ...reading, path: '/v1/sessions/{session}' },
-  /** The budget commands that parley prints call this endpoint. */
+  readSession: { ...get, path: '/v1/sessions/{session}' },
+  /** parley itself does not call this endpoint. It prints `parley api` commands that do, to raise a budget. */
   updateSession: {
-    ...posting,
+    ...post,
     path: '/v1/sessions/{session}',
     request: async () => (await import('./sessions/session-requests.ts')).UpdateSessionBody,
   },
-  listSessions: { ...reading, path: '/v1/sessions' },
+  listSessions: { ...get, path: '/v1/sessions' },
   sendEvents: {
-    ...posting,
+    ...post,
     path: '/v1/sessions/{session}/events',
     isProvedByReceipt: true,
     request: async () => (await import('./sessions/send-events.ts')).SendEventsBody,
   },
-  listEvents: { ...reading, path: '/v1/sessions/{session}/events' },
-  followEvents: { ...reading, path: '/v1/sessions/{session}/events/stream', accept: 'text/event-stream' },
+  listEvents: { ...get, path: '/v1/sessions/{session}/events' },
+  followEvents: { ...get, path: '/v1/sessions/{session}/events/stream', accept: 'text/event-stream' },
 } satisfies Record<string, Endpoint>
 
 export type EndpointName = keyof typeof endpoints

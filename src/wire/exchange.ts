@@ -6,7 +6,7 @@ export interface HttpRequest {
   /** Header names as they are sent. No two names differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
-  /** The connection is closed when this deadline passes. */
+  /** parley closes the connection when this deadline passes. */
   deadline?: Deadline | undefined
 }
 
@@ -16,8 +16,8 @@ export interface HttpResponse {
   /** Names in lower case, values trimmed; repeated headers are joined by commas. */
   headers: Record<string, string>
   /**
-   * Ends when the response is complete. Throws a `CliError` if the response is cut. Leaving the loop early
-   * closes the connection.
+   * Ends when the response is complete. Throws a `CliError` if the response is cut. If the reader stops early
+   * (`break`), the connection is closed.
    */
   body: AsyncIterable<Uint8Array>
   /** Closes the connection. The body then ends after the received bytes. */
@@ -30,12 +30,14 @@ export interface HttpResponse {
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/** Sizes of a growing buffer. Large steps are cheap, because memory that is not written costs nothing. */
+/**
+ * Sizes of a growing buffer. Large steps are cheap, because the system provides memory only when it is
+ * written.
+ */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 /**
- * Reads a body to its end, or up to `limit` bytes. One buffer avoids the second copy that joining chunks
- * would make.
+ * Reads a body to its end, or up to `limit` bytes, into one buffer. Joining chunks would need a second copy.
  */
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
   const collected = collectBody(limit)
@@ -43,7 +45,7 @@ export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity
   return collected.bytes()
 }
 
-/** Collects a body that the caller reads. */
+/** Collects the chunks of a body in one buffer, up to `limit` bytes. */
 export function collectBody(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0

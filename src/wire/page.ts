@@ -19,7 +19,7 @@ export interface Page {
   data: unknown[]
   /** Source text of each element, on one line. */
   texts: string[]
-  /** The page has a field that shows whether there is a next page. */
+  /** The page has a field `next_page` or `has_more`. */
   statesNext: boolean
   /**
    * Returns the query parameter of the next page, or `undefined` after the last page. Throws a `CliError` if
@@ -28,11 +28,11 @@ export interface Page {
   next(): Cursor | undefined
 }
 
-/** Reads one page, or a list without pages. `name` is its name in messages. Throws a `CliError`. */
+/** Reads one page, or a list without pages. `name` is the name of the list in messages. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
   let texts: string[] = []
   const page = parseReceived(text, name, () => {
-    // `listElements` checks the depth, too. A separate check would take as long as the rest of this function.
+    // `listElements` also checks the nesting. A separate check would take as long as the rest of this function.
     texts = listElements(text, text[skipBlanks(text, 0)] === '[' ? undefined : 'data')
     return JSON.parse(text)
   })
@@ -63,7 +63,7 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
   if (value === undefined)
-    throw createResponseError(`${name} has more items, but nothing that requests the next page`)
+    throw createResponseError(`${name} has more items, but no cursor for the next page`)
   return { name: 'after_id', value: String(value) }
 }
 
@@ -71,12 +71,12 @@ const isFilled = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
 
 /**
- * Maximum number of consecutive empty pages. Some services filter a page after creating it, so some empty
+ * Maximum number of consecutive empty pages. Some services filter each page after reading it, so some empty
  * pages are normal.
  */
 const maxEmptyPages = 20
 
-/** Records the pages of a list, to detect a list that never ends. */
+/** Records the pages of a list and detects a list that never ends. */
 export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
@@ -100,9 +100,9 @@ export function createPageHistory(list: string) {
 }
 
 /**
- * Returns each element of a list as one line of source text. The list is the whole text or, with `field`, that
- * field of an object. Returns an empty list if the field is not a list. Throws a `SyntaxError` for a text that
- * is nested too deep, and detects no other error. Linear in the length of the text.
+ * Returns each element of a list as one line of source text. The list is the whole text or, with `field`,
+ * that field of an object. Returns an empty list if the field is not a list. Throws a `SyntaxError` if the
+ * text is nested too deep. Does not detect other errors. Linear in the length of the text.
  */
 export function listElements(source: string, field?: string): string[] {
   const text = toOneLineJson(source)
@@ -111,7 +111,7 @@ export function listElements(source: string, field?: string): string[] {
   let depth = 0
   let fieldStart = 0
   /**
-   * Name of the field at `fieldStart`, if it was read. The name is read once, because a text that is not JSON
+   * Name of the field at `fieldStart`, once it is read. It is read only once, because a text that is not JSON
    * may have many lists in one field.
    */
   let fieldName: string | undefined
@@ -151,6 +151,6 @@ export function listElements(source: string, field?: string): string[] {
 }
 
 /**
- * Removes the line breaks from JSON. They have no meaning between tokens, and in strings they are escaped.
+ * Removes the line breaks from JSON text, where they are only white space: in strings they are escaped.
  */
 export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

@@ -3,8 +3,8 @@ import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
 
 /**
- * Parses the body of an answer, which is one JSON value. Throws a `CliError` for any other body. An empty
- * body, a web page or cut JSON often comes from a gateway, so the failure advises a later retry.
+ * Parses the body of an answer, which is one JSON value. Throws a `CliError` for any other body. If the body
+ * is empty, a web page or cut JSON, a gateway often caused it, so the failure advises to retry later.
  */
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })
@@ -16,7 +16,7 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
   )
 }
 
-/** Maximum length of a saved text that is not JSON, in characters. */
+/** Maximum length of a text that is not JSON, in the details of a failure, in characters. */
 const maxSavedLength = 64 * 1024
 
 /**
@@ -33,8 +33,8 @@ function createTextFailure(text: string, message: string): CliError {
 }
 
 /**
- * Parses JSON from a service. `what` is its name in messages. `read` may replace `parseJson`, and throws a
- * `SyntaxError` like it. Throws a `CliError`.
+ * Parses JSON from a service. `what` is the name of the text in messages. `read` may replace `parseJson` and
+ * must throw the same errors. Throws a `CliError`.
  */
 export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
   parse(read, what, (message) =>

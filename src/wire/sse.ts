@@ -12,15 +12,15 @@ export interface SseEvent {
 const maxEventLength = 64 * 1024 * 1024
 
 /**
- * Decodes server-sent events from chunks of bytes. By the standard, an event is incomplete without a blank
- * line after it. JSON objects on lines without `data:` are events too (src/wire/README.md: recorded, 3).
+ * Decodes server-sent events from chunks of bytes. By the standard, an event ends with a blank line. A JSON
+ * object without `data:` is an event, too (src/wire/README.md: recorded, 3).
  */
 export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new TextDecoder()) {
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
   /** Parts of the incomplete line, and their length. */
-  let kept: string[] = []
-  let waiting = 0
+  let lineParts: string[] = []
+  let lineLength = 0
   let endedInCr = false
   let event = ''
   let data: string | undefined
@@ -45,8 +45,8 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   }
 
   /**
-   * Adds a `data:` line. An end mark also ends the event, because a service may omit the blank line after the
-   * mark and keep the connection open.
+   * Adds a `data:` line. The end marker `[DONE]` also ends the event, because a service may omit the blank
+   * line after the marker and keep the connection open.
    */
   function addData(value: string): void {
     const isFirst = data === undefined
@@ -55,7 +55,10 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /** Reads a JSON value without `data:`. It ends the event before it, and needs no blank line after it. */
+  /**
+   * Reads a line of a JSON value without `data:`. The value ends the event before it, and needs no blank line
+   * after it.
+   */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
@@ -75,14 +78,14 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     const lines = rest.split(/\r\n|\n|\r/)
     const last = lines.pop() ?? ''
     if (lines.length > 0) {
-      lines[0] = kept.join('') + lines[0]
-      kept = []
-      waiting = 0
+      lines[0] = lineParts.join('') + lines[0]
+      lineParts = []
+      lineLength = 0
     }
     for (const line of lines) takeLine(line)
-    kept.push(last)
-    waiting += last.length
-    if (size + waiting > maxEventLength) {
+    lineParts.push(last)
+    lineLength += last.length
+    if (size + lineLength > maxEventLength) {
       throw new CliError('response', 'the stream sent an event of more than 64 MiB')
     }
   }
@@ -94,14 +97,14 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
       return events.splice(0)
     },
     /** Returns true if no line or event is incomplete. */
-    isBetween: () => waiting === 0 && size === 0,
-    /** Returns the events that the last line completes, and the incomplete event (`torn`). */
-    end(): { events: SseEvent[]; torn: SseEvent | undefined } {
+    isBetweenEvents: () => lineLength === 0 && size === 0,
+    /** Returns the events that the last line completes, and an incomplete event, if any. */
+    end(): { events: SseEvent[]; incomplete: SseEvent | undefined } {
       readLines(text.decode())
-      const last = kept.join('')
+      const last = lineParts.join('')
       if (last !== '') takeLine(last)
-      const isTorn = size > 0 || (/^[^:]/.test(last) && events.length === 0)
-      return { events: events.splice(0), torn: isTorn ? { event, data: data ?? bare.rest() } : undefined }
+      const isCut = size > 0 || (/^[^:]/.test(last) && events.length === 0)
+      return { events: events.splice(0), incomplete: isCut ? { event, data: data ?? bare.rest() } : undefined }
     },
   }
 }
@@ -119,8 +122,7 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
 }
 
 /**
- * Returns whether data marks the end of a stream. Services send all of these forms (src/wire/README.md:
- * recorded, 3).
+ * Returns whether data is the end marker of a stream, such as `[DONE]` (src/wire/README.md: recorded, 3).
  */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())

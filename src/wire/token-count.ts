@@ -40,7 +40,7 @@ export function readTokenCounts(usage: unknown): TokenCounts {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),
     cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
-    // Some services send 0 next to parts with a greater sum, so the sum counts.
+    // Some services send 0 as the total next to larger parts, so the sum of the parts counts.
     cacheCreationInputTokens: split ?? (written === undefined ? split : written),
   }
 }

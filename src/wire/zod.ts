@@ -8,8 +8,8 @@ const kinds: Record<string, string> = {
   object: 'an object',
 }
 
-// zod/mini has no default messages, so this file defines them. Compiling a schema takes longer than checking
-// the few values of a run, so compiling is off.
+// zod/mini has no default messages, so this file defines them. Compiling a schema (`jitless: false`) takes
+// longer than checking the few values of a run.
 z.config({
   jitless: true,
   customError(issue) {
@@ -25,12 +25,12 @@ z.config({
 
 export * from 'zod/mini'
 
-/** Maximum length of a list of which zod collects all problems. A longer list may have too many. */
+/** Up to this length, zod may collect all problems of a list. */
 const shortListLength = 1000
 
 /**
- * Schema of a list. Checks it up to `maxCountedProblems` invalid elements. zod would collect millions of
- * problems and pass them as call arguments, which overflows the stack.
+ * Schema of a list. Stops after more than `maxCountedProblems` invalid elements. zod would collect millions
+ * of problems and pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -62,21 +62,21 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Makes a schema return the value itself if `changesNothing` is true for the value. zod would copy each
- * object, which took 40 % of the memory that reading a long list allocates.
+ * Makes a schema return the value itself if `isUnchanged` is true for the value. zod would copy each object,
+ * which took 40 % of the memory that reading a long list allocates.
  */
 export function withoutCopy<T extends z.ZodMiniType>(
   schema: T,
-  changesNothing: (value: unknown) => boolean,
+  isUnchanged: (value: unknown) => boolean,
 ): T {
   const { run } = schema._zod
-  schema._zod.run = (payload, context) => (changesNothing(payload.value) ? payload : run(payload, context))
+  schema._zod.run = (payload, context) => (isUnchanged(payload.value) ? payload : run(payload, context))
   return schema
 }
 
 /**
- * Returns a schema that is built on first use: a run uses few schemas, and building takes longer than
- * parsing.
+ * Returns a function that builds a schema on its first call. A run uses few schemas, and building a schema
+ * takes longer than parsing.
  */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined

@@ -171,7 +171,7 @@ faultsInside('Y: lists', [
   lists(
     'Y12: exits with 8 if a list has more but names no next page',
     { lists: [page({ has_more: true }, { type: 't' })] },
-    { code: 8, out: '\n', reqs: 1, err: ['has more items, but nothing that requests the next page'] },
+    { code: 8, out: '\n', reqs: 1, err: ['has more items, but no cursor for the next page'] },
   ),
   row(
     'Y13: applies type, order and limit if the service ignores them',
@@ -864,7 +864,7 @@ faultsInside('Y: lists that may be incomplete', [
     'Y110: sends nothing if a list has more but names no usable next page',
     [...sendAndFollow, '--errors', 'json'],
     { lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] },
-    { code: 8, reqs: 1, err: ['has more items, but nothing that requests the next page', '"sent":"no"'] },
+    { code: 8, reqs: 1, err: ['has more items, but no cursor for the next page', '"sent":"no"'] },
   ),
   row(
     'Y109: continues a list after a last_id that is a number',

@@ -40,9 +40,9 @@ test.each([
   ['{"data":[1],"next_page":true}', 'the list: next_page must be a text or a number'],
   ...['{}', '{"id":""}', '{"id":null}', '{"id":["a"]}', 'null', '5'].map((last) => [
     `{"data":[{"id":"a"},${last}],"has_more":true}`,
-    'the list has more items, but nothing that requests the next page',
+    'the list has more items, but no cursor for the next page',
   ]),
-  ['{"data":[],"has_more":true}', 'the list has more items, but nothing that requests the next page'],
+  ['{"data":[],"has_more":true}', 'the list has more items, but no cursor for the next page'],
 ])('the list page %s does not name its next page: %s', (text, message) => {
   const read = page(text)
   expect(read.statesNext).toBe(true)

@@ -8,7 +8,7 @@ import type { Ending } from '../../endings.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import { saveOnFailure } from '../../io/file-output.ts'
+import { saveParts } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
@@ -118,7 +118,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     }
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
-  const saving = saveOnFailure(
+  const saving = saveParts(
     { savePart: () => printing?.savePart() },
     {
       savePart() {

@@ -1,7 +1,7 @@
 import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { addSavedPart, saveOnFailure } from '../../io/file-output.ts'
+import { addSavedPart, saveParts } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -151,7 +151,7 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
   const { wanted } = run.plan
   const saver = createAnswerSaver(context, wanted, follower)
   try {
-    const failure = await context.endings.during(saveOnFailure(saver), async () => {
+    const failure = await context.endings.during(saveParts(saver), async () => {
       const interrupted = await resumption.addResume(followUntilIdle(run))
       if (interrupted) return interrupted
       if (turn.otherTask && !turn.answer) return resumption.createOtherClientError(turn.otherTask)

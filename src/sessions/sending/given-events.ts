@@ -150,11 +150,11 @@ export function createEventsReview() {
         .end()
         .map((problem) => `${describe(problem)}${problem.isUnknownType ? '; --no-validate sends it' : ''}`)
       if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
-      const { doubts } = check
-      const warnings = doubts
+      const { rangeProblems } = check
+      const warnings = rangeProblems
         .slice(0, maxWarnings)
         .map((doubt) => `${name}: ${describe(doubt)}, or the service may refuse it`)
-      return doubts.length > maxWarnings ? [...warnings, `${name}: more such values follow`] : warnings
+      return rangeProblems.length > maxWarnings ? [...warnings, `${name}: more such values follow`] : warnings
     },
   }
 }

@@ -8,10 +8,10 @@ import { AnswerReader, type Progress, unwrapEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
- * Decodes the bytes of an answer into text. The body's first characters decide its form, because a gateway
- * may ignore the request for a stream. The content type only distinguishes events from plain text. If a stream
- * was requested and the content type is not JSON, a single native value without a finish reason counts as
- * cut.
+ * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
+ * may ignore the request for a stream. The content type only distinguishes events from plain text. If a
+ * stream was requested and the content type is not JSON, a single native value without a finish reason counts
+ * as a cut answer.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
@@ -44,7 +44,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     otherContent: reader.otherContent,
     /** Returns the received body if no text was decoded from it. It may be the only copy of a paid answer. */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /** Returns the progress of the answer, which is never `settled` inside a value. */
+    /** Returns the progress of the answer. Inside an incomplete value, `finished` replaces `settled`. */
     progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
@@ -55,7 +55,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     /** Returns whether bytes of the body were invalid text and became U+FFFD. */
     isDamaged: () => decoder?.isDamaged() ?? false,
-    /** Returns true if `--raw` prints the body unchanged, including bytes after the answer's end. */
+    /** Returns true if `--raw` prints the bytes of the body unchanged, also after the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {
@@ -98,16 +98,16 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
     : createUnknownDecoder(reading)
 }
 
-/** Receives decoded content at once, so a later failure cannot lose it. */
+/** Receives content as soon as it is decoded, so a later failure does not lose it. */
 export interface AnswerSink {
   text(text: string): void
   /** Receives the output of `--raw`: each event's data as a line, or the bytes of another body. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
-  /** Receives each value, also unreadable ones, because an answer with images may have any shape. */
+  /** Receives each value, even of an unknown shape, because an answer with images may have any shape. */
   images?: ImageFinder
 }
 
-/** Everything that a decoder needs to read a body. */
+/** Arguments of every body decoder. */
 interface BodyReading {
   reader: AnswerReader
   contentType: string
@@ -118,9 +118,11 @@ interface BodyReading {
 }
 
 interface BodyDecoder {
-  /** `raw` gets the body's bytes unchanged. */
+  /** `AnswerSink.raw` receives the body's bytes unchanged. */
   isVerbatim: boolean
-  /** Returns whether the body is complete here: the last value is complete and no end marker is missing. */
+  /**
+   * Returns whether the body may end at this point: the last value is complete, and no end marker is missing.
+   */
   mayEndHere(): boolean
   /** Some bytes were invalid text and became U+FFFD. */
   isDamaged(): boolean
@@ -136,7 +138,7 @@ function requireText(piece: string, { text }: BodyReading): void {
     throw createResponseError(`the answer is encoded in ${charset}, not in UTF-8`)
 }
 
-const hasEnded = (reader: AnswerReader) => reader.progress() === 'ended'
+const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 const incompleteStreamError = () =>
   createResponseError('the stream ended early: the answer is not complete').with({ isCutOff: true })
@@ -154,16 +156,16 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
     })
   return {
     isVerbatim: false,
-    mayEndHere: decoder.isBetween,
+    mayEndHere: decoder.isBetweenEvents,
     isDamaged: reading.text.isDamaged,
     push(bytes) {
-      if (!hasEnded(reader)) readAll(decoder.push(bytes))
+      if (!isEnded(reader)) readAll(decoder.push(bytes))
     },
     end() {
-      if (!hasEnded(reader)) {
-        const { events, torn } = decoder.end()
+      if (!isEnded(reader)) {
+        const { events, incomplete } = decoder.end()
         readAll(events)
-        if (torn) throwForIncompleteEvent(reading, torn)
+        if (incomplete) throwForIncompleteEvent(reading, incomplete)
       }
       if (reader.progress() === 'open') throw incompleteStreamError()
     },
@@ -179,7 +181,8 @@ function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent
 }
 
 /**
- * Reads events or chunks until one ends the answer. `what` names them in messages; `print` receives each one.
+ * Reads events or chunks until one ends the answer. `what` is the name of an event or chunk in messages.
+ * `print` receives each event's data.
  */
 function readPieces(
   reading: BodyReading,
@@ -193,7 +196,7 @@ function readPieces(
     for (const { event, data } of pieces) {
       const isError = event.toLowerCase() === 'error'
       if (!isError && isStreamEnd(data)) reader.end()
-      if (hasEnded(reader)) return
+      if (isEnded(reader)) return
       requireText(data, reading)
       print?.(data)
       if (!isError && isKeepAlive(data, event)) continue
@@ -206,8 +209,8 @@ function readPieces(
 }
 
 /**
- * Reads an event or a chunk, or a whole body if `event` is absent. Returns its text, or `undefined` if it is
- * unreadable.
+ * Reads an event or a chunk, or a whole body if `event` is absent. Returns the text of the value, or
+ * `undefined` if the value is unreadable.
  */
 function addValue(
   { reader, sink: { images } }: BodyReading,
@@ -228,8 +231,8 @@ function addValue(
 
 /**
  * Decodes a JSON array of chunks, one JSON value, or several consecutive values (src/wire/README.md:
- * recorded, 3). If no stream was requested, the body stays in bytes until its end, because a text would
- * double the memory.
+ * recorded, 3). If no stream was requested, the body is decoded at its end, because a text next to the bytes
+ * would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
@@ -258,10 +261,10 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
     mayEndHere: () => isStream && !splitter.isInside(),
     isDamaged: () => isDamaged || text.isDamaged(),
     push(bytes) {
-      if (!waiting && !hasEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
+      if (!waiting && !isEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
     },
     end() {
-      if (hasEnded(reader)) return
+      if (isEnded(reader)) return
       const received = waiting?.bytes()
       const bytes = received && toUtf8(received, contentType)
       const last = bytes
@@ -273,7 +276,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
       if (isStreamEnd(rest)) reader.end()
-      if (reader.progress() === 'open' || (splitter.isInside() && !hasEnded(reader)))
+      if (reader.progress() === 'open' || (splitter.isInside() && !isEnded(reader)))
         throw incompleteStreamError()
     },
   }

@@ -17,7 +17,7 @@ export interface AnswerCounts extends TokenCounts {
   totalTokens?: TokenCount
 }
 
-/** Facts about an answer other than its text. In a stream, later values add to them. */
+/** Facts about an answer other than its text. In a stream, each value may add facts. */
 export interface AnswerSummary extends AnswerCounts {
   /** The service's id of the answer. */
   id?: string
@@ -25,14 +25,14 @@ export interface AnswerSummary extends AnswerCounts {
   stopReason?: string
   /** The service's explanation of the stop reason. */
   stopMessage?: string
-  /** Token that requests the rest of an answer whose stop reason is `CONTINUATION`. */
+  /** Token for the request of the next part, if the stop reason is `CONTINUATION`. */
   continuationToken?: string
 }
 
-/** Returns true if a further request is needed for the rest of the answer. */
+/** Returns true if the answer has another part, which needs another request. */
 export const hasContinuation = ({ stopReason }: AnswerSummary): boolean => stopReason === 'CONTINUATION'
 
-/** Content that one JSON value adds to an answer. */
+/** Content of one JSON value of an answer. */
 export interface AnswerPiece {
   text: string
   /** Facts in this value; `undefined` fields are unknown. */
@@ -41,7 +41,7 @@ export interface AnswerPiece {
   otherContent: OtherContent[]
 }
 
-/** Names of content other than text, with patterns of a part's field name, MIME type or block type. */
+/** Kinds of content other than text. Each pattern matches a part's field name, MIME type or block type. */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
@@ -68,7 +68,7 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
 }
 
 /**
- * Returns a schema for an optional field that is only displayed: a value of another type counts as absent.
+ * Returns a schema for an optional field that parley only displays. A value of another type counts as absent.
  */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
@@ -133,7 +133,7 @@ export function readMessageEvent(value: unknown): AnswerPiece {
   return createPiece(blocks, { ...message, stop_reason: stopReason, usage: used })
 }
 
-/** Fields of a message that are facts about the answer. */
+/** Fields of a message from which its `AnswerSummary` is built. */
 interface MessageFacts {
   id?: string
   model?: string
@@ -162,7 +162,7 @@ export function readTextDelta(value: unknown): string | undefined {
 }
 
 /**
- * Schema of the family's native answer: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a
+ * Schema of an answer in the native format: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a
  * stream.
  */
 const NativeAnswer = z.lazily(() => {
@@ -191,8 +191,8 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 /** Content of one native chunk or body. */
 export interface NativePiece extends AnswerPiece {
   /**
-   * True if the first candidate, which parley prints, or another candidate has no finish reason yet. A field
-   * is absent if the chunk has no such candidate.
+   * `first` is true if the first candidate, which parley prints, has no finish reason yet. `others` is true
+   * if another candidate has none. A field is absent if the chunk has no such candidate.
    */
   isOpen: { first?: boolean; others?: boolean }
   /** Token counts of all chunks up to this chunk. They replace the counts of earlier chunks. */
@@ -260,13 +260,16 @@ const finishReasons =
     ' ',
   )
 
-/** Returns the reason's name, if there is a reason. */
+/**
+ * Returns the name of a finish reason, which may be a number. Returns `undefined` if it is empty or
+ * unspecified.
+ */
 function readReason(reason: string | number = ''): string | undefined {
   const name = typeof reason === 'number' ? (finishReasons[reason - 1] ?? String(reason || '')) : reason
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
-/** Subtracts a part from a total if both are known. */
+/** Subtracts a part from a total. Returns `undefined` if one of them is missing, or the part is larger. */
 function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
   if (total === undefined || part === undefined) return undefined
   if (total === null || part === null) return null

@@ -16,10 +16,10 @@ import {
 
 /**
  * Progress of an answer:
- * - `open`: more must follow
+ * - `open`: incomplete
  * - `finished`: complete if the body ends here
- * - `settled`: complete also if the body stays open and silent
- * - `ended`: the service announced that nothing follows
+ * - `settled`: complete, even if the service sends nothing more and does not end the body
+ * - `ended`: the service has sent an end marker
  */
 export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 
@@ -37,22 +37,22 @@ export class AnswerReader {
   /** At least one value had the form of an answer. */
   #isKnown = false
   /**
-   * The answer has a stop reason: in its last message or, for native chunks, in the last chunk of the first
-   * candidate and of the others.
+   * The answer has a stop reason. For native chunks, the last chunk of the first candidate has a finish
+   * reason, and so has the last chunk of the other candidates.
    */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
   /** Number of native chunks with a stop reason. */
   #finishes = 0
 
-  /** If a stream was requested, a single native body may be the first chunk of a stream that was cut. */
+  /** `isStreamed`: a stream was requested. Then a single native body may be the first chunk of a cut stream. */
   constructor(isStreamed = false) {
     this.#isStreamed = isStreamed
   }
 
   progress(): Progress {
     if (this.#hasEnded) return 'ended'
-    // Values of other forms may have images, and no end marker, so the answer counts as finished.
+    // An answer of unknown form may have images and has no known end marker, so it counts as finished.
     const hasUnknownForm = !this.#isKnown && this.otherContent.has('something else')
     if (!this.#isFinished) return hasUnknownForm ? 'finished' : 'open'
     const isSettled =
@@ -60,7 +60,7 @@ export class AnswerReader {
     return isSettled ? 'settled' : 'finished'
   }
 
-  /** Reads a whole body, in the documented or in the native shape. Returns its text. */
+  /** Reads a whole body, which is a message or a native answer. Returns its text. */
   addBody(value: unknown): string {
     const answer = unwrap(value, readFailureInBody)
     this.#hasEnded = !this.#isStreamed || !isNative(answer)
@@ -118,7 +118,7 @@ export class AnswerReader {
   }
 }
 
-/** Uses the event's name as type of a value that has no type. */
+/** Adds the event's name as `type` to a value without a type. */
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })
     ? { ...value, type: event }
@@ -147,8 +147,7 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
-  // A transient error, such as an overload, cut off the answer while it was generated. So a retry may
-  // succeed.
+  // A transient error, such as an overload, has interrupted the answer. A retry may succeed.
   const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
   return createResponseError('the stream ended with an error', message).with({
     errorIn: 'stream',

@@ -2,9 +2,10 @@
 const chunkLength = 32 * 1024
 
 /**
- * Decodes strict base64: standard or URL-safe alphabet, with or without padding and line breaks. To save a
- * second copy of a large image it decodes in place: it overwrites `text`, and returns a view of the same
- * memory. Returns `undefined` if the text is not base64; then only its line breaks have moved.
+ * Decodes strict base64: standard or URL-safe alphabet, with or without padding and line breaks. Decodes in
+ * place, because a second copy of a large image would need memory: overwrites `text`, and returns a view of
+ * the same memory. Returns `undefined` if the text is not base64. The text is then intact, except that its
+ * line breaks are at the end.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -37,7 +38,7 @@ function moveLineBreaksToEnd(bytes: Buffer): number {
   return length
 }
 
-/** Returns the length without padding, or `undefined` if base64 cannot have this length. */
+/** Returns the length without padding, or `undefined` if the length is invalid for base64. */
 function getUnpaddedLength(bytes: Buffer): number | undefined {
   const padding = /={0,2}$/.exec(bytes.toString('latin1', Math.max(0, bytes.length - 2)))?.[0].length ?? 0
   const length = bytes.length - padding

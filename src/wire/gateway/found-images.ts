@@ -9,10 +9,10 @@ export interface FoundImage {
   base64: Uint8Array
 }
 
-/** Images of an answer in order, and its text without them. */
+/** Images of an answer in their order, and the answer's text without images. */
 export interface Findings {
   images: FoundImage[]
-  /** Links to images outside of the answer, with control characters encoded. */
+  /** Links to images, with control characters percent-encoded. */
   links: string[]
   texts: string[]
   /** The service's explanations of the stop reason. */
@@ -23,12 +23,13 @@ type JsonFields = Record<string, unknown>
 type ReadBytes = (text: string) => Uint8Array
 
 /**
- * Finds images in the JSON values of an answer. A field with a known name is enough, at any place, because
- * the user paid for the image. An image in a thought counts; the text of a thought does not.
+ * Finds images in the JSON values of an answer. Because the user paid for the images, the finder accepts
+ * fields with known names anywhere in a value. It also accepts an image in a thought, but not the text of a
+ * thought.
  */
 export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
-  /** Failure of the first part that cannot be parsed. */
+  /** Failure of the first value that cannot be parsed. */
   unreadable: CliError | undefined
   /** Failure of an answer that was cut off. */
   broken: CliError | undefined
@@ -37,10 +38,12 @@ export class ImageFinder {
   /** Error event of a stream. */
   error: CliError | undefined
   readonly strings = new LongStrings()
-  /** Pieces of a streamed text, joined before the search because a data URI may be cut anywhere. */
+  /**
+   * Pieces of a streamed text. They are joined before the search, because a piece may end inside a data URI.
+   */
   #pieces: string[] = []
   #isThought = false
-  /** The next piece continues the current text. Only the first text of a value can continue it. */
+  /** The next piece may continue the text of the value before. True for the first text of each value. */
   #isContinued = false
 
   get hasImages(): boolean {
@@ -52,7 +55,10 @@ export class ImageFinder {
     this.#findIn('', value)
   }
 
-  /** Searches every object of a value in order; `name` is the field that holds it or its list. */
+  /**
+   * Searches every object of a value in order. `name` is the field with the value, or with the list of the
+   * value.
+   */
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return
@@ -73,8 +79,8 @@ export class ImageFinder {
    */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
-    // If the answer has images, the shape of a value does not matter. So this failure is reported only
-    // without images. A bug is always reported.
+    // A parsed value of an unexpected shape does not matter if the answer has images. So `failure` is
+    // reported only without images. A bug in parley (`unexpected`) is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure
@@ -82,7 +88,7 @@ export class ImageFinder {
       this.error ??= failure
   }
 
-  /** Runs `read` and records its failure, so that reading can continue. */
+  /** Calls `read` and records its failure, so that the caller can continue to read. */
   tryRead(read: () => void): void {
     try {
       read()
@@ -107,7 +113,7 @@ export class ImageFinder {
   }
 }
 
-/** Fields in which `text` is part of the answer; elsewhere it may be a citation. */
+/** Fields with objects whose `text` is part of the answer. In other objects, `text` may be a citation. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const findTexts = (name: string, { text, content }: JsonFields): string[] =>
@@ -115,7 +121,7 @@ const findTexts = (name: string, { text, content }: JsonFields): string[] =>
 
 const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
-/** Returns the images and links of this object (src/wire/README.md: recorded, 2), without nested objects. */
+/** Returns the images and links in an object's own fields (src/wire/README.md: recorded, 2). */
 function findImages(name: string, fields: JsonFields, readBytes: ReadBytes): (FoundImage | string)[] {
   const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
@@ -138,16 +144,16 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
- * Returns a pattern for a data URI up to its data. All lengths are bounded, because a hostile text may start
- * many URIs and end none.
+ * Returns a pattern for a data URI up to its data. All lengths are bounded, because a hostile text may
+ * contain the starts of many URIs.
  */
 const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
 /**
- * Returns a pattern for base64 data of at least 32 characters. Shorter data is an example in a text about
- * images.
+ * Returns a pattern for base64 data of at least 32 characters. Shorter data is usually an example in a text
+ * about data URIs.
  */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 

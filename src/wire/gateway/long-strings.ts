@@ -3,29 +3,29 @@ import { findClosingQuote } from '../json/scanner.ts'
 /** Minimum length of a string that is replaced. */
 const minLongBytes = 64 * 1024
 
-/** Keeps the long strings of a JSON text as bytes, because parsing would copy a large image several times. */
+/** Stores the long strings of a JSON text as bytes, because parsing would copy a large image several times. */
 export class LongStrings {
-  /** Start of each placeholder. It is random, because a service must not be able to send a placeholder. */
+  /** Start of each placeholder. It is random, so a service cannot send a placeholder. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 
   /** Returns the text with a placeholder for each long string without escapes. */
   replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
-    const kept: Buffer[] = []
+    const pieces: Buffer[] = []
     let done = 0
     for (let open = bytes.indexOf('"'); open >= 0; ) {
       const close = findClosingQuote(bytes, open + 1)
       if (close < 0) break
       const string = bytes.subarray(open + 1, close)
       if (string.length >= minLongBytes && !string.includes('\\')) {
-        kept.push(bytes.subarray(done, open + 1), Buffer.from(`${this.#mark}${this.#strings.length}`))
+        pieces.push(bytes.subarray(done, open + 1), Buffer.from(`${this.#mark}${this.#strings.length}`))
         this.#strings.push(string)
         done = close
       }
       open = bytes.indexOf('"', close + 1)
     }
-    return Buffer.concat([...kept, bytes.subarray(done)])
+    return Buffer.concat([...pieces, bytes.subarray(done)])
   }
 
   /** Returns the UTF-8 bytes of a parsed string, or of the string that its placeholder replaced. */

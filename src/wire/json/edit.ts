@@ -10,7 +10,7 @@ export interface Assignment {
   path: Step[]
   /** JSON source text of the user. */
   json: string
-  /** The whole assignment, for messages. */
+  /** Text of the assignment, for messages. */
   source: string
 }
 
@@ -29,7 +29,10 @@ export const createAppending = (path: Path, json: string): Assignment => ({
 
 const maxPathLength = 1000
 
-/** Reads the path at the start of a text: `a.b`, `a[0]`, `a["x.y"]`. Returns the path and its end. */
+/**
+ * Reads the path at the start of a text: `a.b`, `a[0]`, `a["x.y"]`. Returns the path and the offset of its
+ * end.
+ */
 export function readFieldPath(source: string): { path: Path; end: number } {
   const path: Path = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
@@ -64,8 +67,9 @@ export function parseAssignment(source: string): Assignment {
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
- * Changes values in a JSON text; everything else stays byte for byte. If a key occurs twice, the last one is
- * changed, because `JSON.parse` reads that one. Throws a usage error if a path leads through a scalar value.
+ * Changes values in a JSON text. Everything else stays byte for byte. If a key occurs twice, the last
+ * occurrence is changed, because `JSON.parse` uses it. Throws a usage error if a path leads through a scalar
+ * value.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   if (assignments.length === 0) return text
@@ -74,8 +78,9 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
   return root?.text() ?? text
 }
 
-/** A value and the text before it: a comma, a key, blanks. */
+/** A value in an object or list. */
 interface Child {
+  /** Source text between the previous value and this one: a comma, a key, blanks. */
   lead: string
   value: string | Container
 }

@@ -3,12 +3,12 @@ import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
 import { findSyntaxError } from './syntax.ts'
 
-/** Maximum nesting, so that recursive code does not run out of stack. */
+/** Maximum nesting of parsed JSON. Deeper values would overflow the stack of recursive code. */
 export const maxDepth = 1000
 
 /**
- * Parses untrusted JSON. Throws a `SyntaxError`, whose message may quote the text, also for a text that is
- * nested too deep.
+ * Parses untrusted JSON. Throws a `SyntaxError`, also if the text is nested too deep. The message may quote
+ * the text.
  */
 export function parseJson(text: string): unknown {
   if (isDeeperThan(text, maxDepth)) throw new SyntaxError(tooDeep)
@@ -25,8 +25,8 @@ export function tryParseJson(text: string): unknown {
 }
 
 /**
- * Parses JSON from the user. `name` is its name in messages. Throws a usage error with the place of the
- * error.
+ * Parses JSON from the user. `name` is the name of the input in messages. Throws a usage error with the line
+ * and column of the problem.
  */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
@@ -39,7 +39,9 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
 /** Message for a text that is nested too deep. */
 export const tooDeep = `nested more than ${maxDepth} deep`
 
-/** Describes the place and reason of a JSON error. Quotes nothing, because the text may contain a secret. */
+/**
+ * Returns the line, column and reason of a JSON error. Quotes nothing, because the text may contain a secret.
+ */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findSyntaxError(text, maxDepth)

@@ -8,8 +8,8 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /**
- * Returns the offset of the quote that closes a string in a text or its bytes, or -1. With `isEscaped`, the
- * first character is escaped.
+ * Returns the offset of the quote that closes a string, or -1. `start` is inside the string. `isEscaped`
+ * means that a backslash precedes `start`.
  */
 export function findClosingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -21,7 +21,7 @@ export function findClosingQuote(text: string | Buffer, start: number, isEscaped
 /** Returns whether an odd number of backslashes precedes an offset. */
 function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
-  // Stops at the start of the string, which a quote precedes.
+  // The loop stops at the start of the string, because a quote precedes it.
   while (text[first - 1] === '\\' || text[first - 1] === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd
@@ -29,8 +29,8 @@ function isEscapedAt(text: string | Buffer, place: number, start: number, isEsca
 
 /**
  * Scans JSON text, which may arrive in pieces. Calls `visit` for each bracket, comma and line break outside
- * of strings, and for each quote that opens a string. The scan ends if `visit` returns true. The text need
- * not be valid. Each character is read once.
+ * of strings, and for each quote that opens a string. Ends if `visit` returns true. The text may be invalid.
+ * Each character is read once.
  */
 type Scan = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
@@ -138,8 +138,8 @@ export const findChild = (text: string, start: number, key: string): ChildRange 
   [...listChildren(text, start)].findLast(({ name }) => name === key)
 
 /**
- * Yields the keys and values of a text that `JSON.parse` accepts: scalars as source text, strings without
- * their escapes.
+ * Yields the keys and scalar values of a text that `JSON.parse` accepts. Strings lose unneeded escapes, and
+ * other scalars keep their source text.
  */
 export function* listTokens(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
@@ -153,7 +153,8 @@ export function* listTokens(json: string): Generator<string> {
 
 /**
  * Parses a text that `JSON.parse` accepts. Numbers, `true`, `false` and `null` become their source text,
- * because `JSON.parse` rounds long numbers. Strings get a leading quote to tell them apart.
+ * because `JSON.parse` rounds long numbers. Strings get a leading quote, which distinguishes them from these
+ * texts.
  */
 export function parseWithSourceTexts(json: string): unknown {
   const parts: string[] = []

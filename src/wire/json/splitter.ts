@@ -10,14 +10,15 @@ export const createArraySplitter = () => createSplitter(1)
 export const createSequenceSplitter = () => createSplitter(0)
 
 /**
- * `level` is the depth of the values. Text that is not JSON also becomes a value, which the parser rejects.
+ * `level` is the nesting depth of the values. Text that is not JSON becomes a value, too, and the caller's
+ * parser rejects it.
  */
 function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','
   const scan = createScanner()
   let depth = 0
   let closed = false
-  let kept: string[] = []
+  let pieces: string[] = []
 
   /** Returns the texts of the completed values. */
   function push(text: string): string[] {
@@ -25,7 +26,7 @@ function createSplitter(level: 0 | 1) {
     const values: string[] = []
     let start = 0
     const cut = (end: number, next: number) => {
-      const value = takeKept(text.slice(start, end))
+      const value = takeValue(text.slice(start, end))
       if (value !== '') values.push(value)
       start = next
     }
@@ -42,23 +43,23 @@ function createSplitter(level: 0 | 1) {
       return closed
     })
     const rest = text.slice(start)
-    // Some services send blanks as keep-alives, so blanks do not begin a value.
-    if (kept.length > 0 || rest.trim() !== '') kept.push(rest)
+    // Some services send blanks to keep the connection open, so blanks do not begin a value.
+    if (pieces.length > 0 || rest.trim() !== '') pieces.push(rest)
     return values
   }
 
-  function takeKept(tail: string): string {
+  function takeValue(tail: string): string {
     // The pieces are joined once, because appending each piece would copy a long value repeatedly.
-    const value = kept.concat(tail).join('')
-    kept = []
+    const value = pieces.concat(tail).join('')
+    pieces = []
     return value.trim()
   }
 
   return {
     push,
     /** A value is incomplete, or the array's closing bracket is missing. */
-    isInside: () => (level === 1 ? !closed : kept.length > 0),
+    isInside: () => (level === 1 ? !closed : pieces.length > 0),
     /** Returns the received part of the incomplete value. */
-    rest: () => kept.join('').trim(),
+    rest: () => pieces.join('').trim(),
   }
 }

@@ -23,8 +23,8 @@ const closings = new Map([
 ])
 
 /**
- * Returns the offset after the value at `start`, in which at most `maxDepth` levels may be nested. Throws the
- * syntax error.
+ * Returns the offset after the value at `start`. Throws a syntax error, also if more than `maxDepth` levels
+ * are nested.
  */
 function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
   const closing = closings.get(text.charAt(start))

@@ -1,6 +1,9 @@
 import type { FailureKind } from '../../errors.ts'
 
-/** Returns the kind of failure for the names of an error. */
+/**
+ * Returns the kind of failure for an error's names, such as `rate_limit_error` or `429`. The first known name
+ * counts.
+ */
 export function findFailureKind(names: string[]): FailureKind {
   const known = names.map(
     (name) => kinds.get(normalizeName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),

@@ -8,7 +8,7 @@ export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
 /**
- * The readable parts of an error body of any known form (src/wire/README.md: public clients, 8; recorded, 4).
+ * Fields of an error body in any known form (src/wire/README.md: public clients, 8; recorded, 4).
  */
 export interface Problem {
   /** The service's name of the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
@@ -30,7 +30,7 @@ export function readProblem(body: unknown): Problem {
 }
 
 /**
- * Returns the message of an error with its code, which names the cause more exactly than its type
+ * Returns the message of an error, with the error's code. The code names the cause more exactly than the type
  * (src/wire/README.md: public clients, 8).
  */
 export const describeError = (error: unknown): string | undefined => addCode(readMessage(error), error)
@@ -52,7 +52,7 @@ const findRequestId = (value: unknown): string | undefined => {
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** Reads the wait that an error's details request, such as `30s`, in seconds. */
+/** Reads the wait that an error requests in its details, such as `30s`. Returns seconds. */
 function readDelay(error: unknown): number | undefined {
   const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
@@ -71,18 +71,18 @@ export function isErrorEnvelope(body: unknown): boolean {
   return type === 'error' || (isProblem && readMessage(value) !== undefined)
 }
 
-/** Fields that only an answer has. */
+/** Fields of a successful response. An error response does not have them. */
 const answerFields = 'content candidates promptFeedback data choices predictions response events'.split(' ')
 
 function looksLikeError(value: Record<string, unknown>): boolean {
   const errors = [readField(value, 'error'), readField(value, 'fault')]
   if (readField(value, 'success') === false || errors.some(hasError)) return true
   const found = answerFields.map((name) => readField(value, name)).filter((answer) => answer !== undefined)
-  if (found.some(isFull)) return false
+  if (found.some(isFilled)) return false
   const code = readField(value, 'code', 'Code', 'statusCode')
   const hasMessage = readMessage(value) !== undefined
   if (code !== undefined) return hasMessage && !isSuccessCode(code)
-  // A message next to an empty list or a success word is not an error.
+  // A message next to an empty answer field or a success code is not an error.
   return hasMessage && found.length === 0 && !isSuccess(value)
 }
 
@@ -93,10 +93,10 @@ const isSuccess = (value: Record<string, unknown>) =>
 /** Returns whether the field `error` contains an error: not `{}`, not `{"code":0}`. */
 const hasError = (error: unknown): boolean =>
   isObject(error)
-    ? isFull(error) && !isSuccessCode(readField(error, 'code'))
-    : isFull(error) && error !== 0 && error !== false
+    ? isFilled(error) && !isSuccessCode(readField(error, 'code'))
+    : isFilled(error) && error !== 0 && error !== false
 
-const isFull = (value: unknown): boolean =>
+const isFilled = (value: unknown): boolean =>
   typeof value === 'object' && value !== null
     ? Object.keys(value).length > 0
     : value !== undefined && value !== ''
@@ -118,8 +118,8 @@ export function readFailureInBody(value: unknown): CliError {
 
 /**
  * Returns the failure for a 2xx response with an unexpected body, which is parsed JSON or text. If the body
- * is an error, returns that error; otherwise a failure of kind `response` with the message `otherwise`. Both
- * contain the body and its message.
+ * is an error, the failure describes this error. Otherwise its kind is `response` and its message is
+ * `otherwise`. The failure contains the body and the body's message.
  */
 export function unexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
@@ -132,7 +132,7 @@ export function unexpectedBodyFailure(body: unknown, otherwise: string): CliErro
 /** Maximum nesting of errors, and maximum number of listed errors. */
 const [maxErrorDepth, maxListedErrors] = [5, 20]
 
-/** Maximum length of a text that is searched, in characters: far more than is ever shown. */
+/** parley searches this number of characters for an error message: far more than it ever prints. */
 const maxReadLength = 64 * 1024
 
 /** Returns the first field of these names that has a value. Reads own properties only. */
@@ -141,7 +141,7 @@ const readField = (value: unknown, ...names: string[]): unknown =>
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-/** Returns the message of an error's JSON, in any known form. A text may itself be such JSON. */
+/** Returns the message of an error's JSON, in any known form. A message may itself be such JSON. */
 function readMessage(value: unknown, depth = 0): string | undefined {
   if (depth > maxErrorDepth) return undefined
   if (typeof value === 'string') {
@@ -156,25 +156,25 @@ function readMessage(value: unknown, depth = 0): string | undefined {
   if (!isObject(value)) return undefined
   const inner = (...names: string[]) => readMessage(readField(value, ...names), depth + 1)
   return (
-    joinWords(inner('error'), inner('error_description')) ??
+    joinTexts(inner('error'), inner('error_description')) ??
     inner('issues', 'errors', 'fault', 'faultstring') ??
-    addPlace(readField(value, 'loc'), inner('message', 'Message', 'msg')) ??
-    joinWords(inner('title'), inner('detail'))
+    addLocation(readField(value, 'loc'), inner('message', 'Message', 'msg')) ??
+    joinTexts(inner('title'), inner('detail'))
   )
 }
 
-/** Joins different texts as `what: why`. */
-const joinWords = (...words: (string | undefined)[]) =>
+/** Joins texts by colons, without duplicates. */
+const joinTexts = (...words: (string | undefined)[]) =>
   [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
-/** Puts the path of the wrong field in the request before the message of an error. */
-function addPlace(place: unknown, message: string | undefined): string | undefined {
+/** Adds the path of the invalid request field to the start of an error message. */
+function addLocation(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
   return `${steps.slice(0, maxListedErrors).join('.')}: ${message}`
 }
 
-/** Returns the names and numbers of an error, the most exact first. */
+/** Returns the types, statuses and codes of an error, the most exact first. */
 function listNames(value: unknown): string[] {
   const error = readField(value, 'error')
   const places = [error, readField(value, 'fault'), value]
@@ -190,7 +190,7 @@ function listNames(value: unknown): string[] {
 const isSuccessCode = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
-/** Reads XML, an HTML page, or plain text. Only an error in XML has a type. */
+/** Reads an error in XML, the title of an HTML page, or plain text. */
 function readMarkup(text: string): Problem {
   const start = text.slice(0, maxReadLength)
   if (!/^\s*</.test(start)) return { message: start.trim() || undefined }
@@ -200,8 +200,8 @@ function readMarkup(text: string): Problem {
 }
 
 /**
- * Returns the text of an XML or HTML element. Every repetition of the pattern is limited, so no page can keep
- * the CPU busy.
+ * Returns the text of an XML or HTML element. The pattern limits every repetition, so matching a hostile page
+ * cannot take long.
  */
 function readElementText(markup: string, name: string): string | undefined {
   const element = new RegExp(

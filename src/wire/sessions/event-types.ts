@@ -15,7 +15,7 @@ export type SentType = (typeof sentTypes)[number]
 
 /**
  * Documented types of events from the service (src/wire/README.md: public clients, 4 and 10). A service may
- * have others.
+ * send other types.
  */
 const serviceEventTypes = [
   'agent.message',
@@ -56,8 +56,8 @@ const serviceEventTypes = [
 export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
 
 /**
- * Suggests the known type closest to an unknown one, in the form of `didYouMean`. A known type that contains
- * all words of the unknown one is preferred.
+ * Suggests the known type closest to an unknown type, in the form of `didYouMean`. Prefers a known type that
+ * contains all words of the unknown type.
  */
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)

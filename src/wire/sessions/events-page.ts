@@ -13,8 +13,8 @@ export interface EventItem {
 }
 
 /**
- * Reads one page of a list, or a list without pages, up to the first element that is not an event. Throws a
- * `CliError`.
+ * Reads one page of a list of events, or a list without pages, up to the first element that is not an event.
+ * Throws a `CliError`.
  */
 export function readEventsPage(text: string) {
   const { data, texts, statesNext, next } = readPage(text, 'the list of events')
@@ -25,7 +25,7 @@ export function readEventsPage(text: string) {
       const refuse = (): Cursor | undefined => {
         throw createEventError(error, `the list of events: [${index}]`)
       }
-      // The complete events are returned first. Requesting the next page then throws the failure.
+      // This page has the valid events. When the caller requests the next page, `next` throws the failure.
       return { items, statesNext: true, next: refuse }
     }
     items.push({ event, text: texts[index] ?? '' })
@@ -34,8 +34,8 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * Reads one event of a stream. An error may have the name `error` on its `event:` line only. Throws a
- * `CliError`: a permanent error has the kind of its type, any other error the kind `response`.
+ * Reads one event of a stream. `name` is its `event:` line: for some errors, only this line says `error`.
+ * Throws a `CliError`. A permanent error has the kind of its type, any other error has the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
@@ -51,8 +51,8 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /**
- * Returns whether a service sent a permanent error in a stream or instead of a stream. The error's kind
- * explains why following ended.
+ * Returns whether a service sent a permanent error in a stream, or as the body of a 2xx instead of a stream.
+ * The failure then keeps its kind.
  */
 export const isPermanentServiceError = ({
   kind,

@@ -11,7 +11,7 @@ export const ToolUseId = z.lazily(() => z.string().check(filled(), z.maxLength(1
 
 export const maxDenyMessageLength = 10_000
 
-/** Reason for a denial (src/wire/README.md: session events, 8). */
+/** Reason for the denial of a tool use (src/wire/README.md: session events, 8). */
 export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
 /**
@@ -35,7 +35,7 @@ const TextBlock = z.lazily(() =>
   }),
 )
 
-/** Runs a check even if the value itself is invalid, so all problems are listed at once. */
+/** Makes zod run a check even if other fields are invalid, so that parley lists all problems at once. */
 const always = () => true
 
 const event = <T extends SentType, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
@@ -55,7 +55,7 @@ const ToolConfirmation = z.lazily(() =>
   ),
 )
 
-/** Event parameters by type (src/wire/README.md: session events, 2.2 and 8). */
+/** Schemas of the events that a client may send (src/wire/README.md: session events, 2.2 and 8). */
 const EventParameters = z.lazily(() =>
   z.discriminatedUnion(
     'type',
@@ -116,27 +116,27 @@ export interface EventProblem {
   /** Begins with the event's index. Empty for the whole list. */
   path: PropertyKey[]
   message: string
-  /** The type is unknown to parley, but the service may support it. */
+  /** parley does not have this event type, but the service may support it. */
   isUnknownType?: boolean
 }
 
 /**
- * Checks the events of one request by every rule of the specification (src/wire/README.md: session events,
- * 2.2, 4.1 and 8). Takes one event at a time, so events need not stay in memory.
+ * Checks the events of one request against the specification (src/wire/README.md: session events, 2.2, 4.1
+ * and 8). Takes one event at a time, so events need not stay in memory.
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
   const note = (problem: EventProblem) => {
     if (problems.length <= maxCountedProblems) problems.push(problem)
   }
-  const doubts: EventProblem[] = []
+  const rangeProblems: EventProblem[] = []
   let count = 0
   let type: unknown
   let typeBefore: unknown
 
   return {
     /** Values outside the ranges that public clients document, at most `maxCountedProblems`. */
-    doubts,
+    rangeProblems,
     add(event: unknown): void {
       if (type === 'system.message') {
         const message = 'a system.message must be the last event, and there is at most one'
@@ -150,8 +150,8 @@ export function createEventsCheck() {
         }
         for (const { path, message, code } of documentedRanges().get(type)?.safeParse(event).error?.issues ??
           [])
-          if (code !== 'invalid_type' && doubts.length < maxCountedProblems)
-            doubts.push({ path: [count, ...path], message })
+          if (code !== 'invalid_type' && rangeProblems.length < maxCountedProblems)
+            rangeProblems.push({ path: [count, ...path], message })
       }
       typeBefore = type
       type = (event as { type?: unknown } | null | undefined)?.type

@@ -2,7 +2,7 @@ import { isObject } from '../json/parse.ts'
 import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
-/** An event from the service. The schema lists only fields that parley reads, and accepts any type. */
+/** An event from the service. The schema has only fields that parley reads, and accepts any event type. */
 export const SessionEvent = z.withoutCopy(
   z.looseObject({
     id: z.catch(z.optional(z.string()), undefined),
@@ -20,7 +20,7 @@ export type SessionEvent = z.infer<typeof SessionEvent>
 /** The response to sent events (src/wire/README.md: session events, 2.3; public clients, 1). */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
-/** Returns the value if it is a text that is not empty. */
+/** Returns the value if it is a non-empty text. */
 const filled = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
@@ -28,14 +28,14 @@ const toFields = (value: unknown): Record<string, unknown> => (isObject(value) ?
 
 interface StopReason {
   type?: string
-  /** Ids of the tool uses that wait. */
+  /** Ids of the tool uses that wait for a reply. */
   eventIds?: string[]
 }
 
 /**
  * Reads the stop reason of an idle event. Some services send a text, or nothing. The specification shows
- * `event_ids` without a type, so a list with any entry means `requires_action`. If no entry is an id, the
- * list counts as missing.
+ * `event_ids` without a type, so a list with entries means `requires_action`. A list with entries but without
+ * ids counts as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
@@ -49,7 +49,7 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
 }
 
 /**
- * Reads the details of a stop reason, such as a refusal. They are next to the reason or inside of it
+ * Reads the details of a stop reason, such as `refusal`. They are in the event or in its stop reason
  * (src/wire/README.md: public clients, 4).
  */
 export function readStopDetails({ stop_details: details, stop_reason: reason }: SessionEvent): {
@@ -61,13 +61,13 @@ export function readStopDetails({ stop_details: details, stop_reason: reason }: 
 }
 
 /**
- * Reads the error of a `session.error`, a `workflow_run.error` or a workflow run's result
+ * Reads the error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
  * (src/wire/README.md: public clients, 4 and 10).
  */
 export function readError(error: unknown): {
   type?: string
   message?: string
-  /** The MCP server of the error. */
+  /** Name of the MCP server that failed. */
   server?: string
   /** The service no longer retries by itself. */
   isFinal: boolean
@@ -94,9 +94,9 @@ export function readRunResult({ result }: SessionEvent): { type?: string; messag
 }
 
 /**
- * Returns the reason with which the service itself refused a tool use (src/wire/README.md: public clients,
- * 10). Returns an empty text for a refusal without a reason. Returns `undefined` if the event is not a
- * refusal by the service.
+ * Returns the reason for which the service itself refused a tool use (src/wire/README.md: public clients,
+ * 10). Returns an empty text if the service gave no reason. Returns `undefined` if the service did not refuse
+ * the tool use.
  */
 export function readRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
@@ -115,7 +115,7 @@ export const readText = (event: SessionEvent): string =>
     .map(({ text }) => filled(text) ?? '')
     .join('')
 
-/** Returns the text of an event's content with a mark for each redacted block. */
+/** Returns the text of an event's content, with `[redacted]` for each redacted block. */
 export const readMarkedText = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (filled(text) ?? '')))
@@ -135,7 +135,7 @@ export const isRedacted = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
 /**
- * Returns whether an event is a piece of another event, which follows as a whole (src/wire/README.md:
+ * Returns whether an event is a piece of a later event, which contains the whole text (src/wire/README.md:
  * recorded, 6). A piece has no id.
  */
 export const isPreview = ({ id, type }: SessionEvent): boolean =>
@@ -150,18 +150,18 @@ export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
 /**
- * Returns whether the agent works after this event. An event from a client starts work, except an interrupt.
- * `session.status_running` reports work.
+ * Returns whether the agent starts to work after this event: after an event from a client, except an
+ * interrupt, and after `session.status_running`.
  */
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-/** Fields in which a reply or a result names its tool use. */
+/** Fields with the id of the tool use that a reply or a result answers. */
 export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
 /**
- * Returns whether an event of this type answers a tool use: a client's decision or result, or the service's
- * own result.
+ * Returns whether an event of this type answers a tool use: a client's decision or result, or the
+ * service's own result.
  */
 export const isAnswerType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)

@@ -14,8 +14,8 @@ export interface SessionUsage {
 }
 
 /**
- * Reads the `usage` of a session or of a `session.usage` event, or a `model_usage`. Returns `undefined` if it
- * has no known field.
+ * Reads the `usage` of a session or of a `session.usage` event, or the `model_usage` of a request. Returns
+ * `undefined` if the value has no known field.
  */
 export function readUsage(value: unknown): SessionUsage | undefined {
   if (!isObject(value)) return undefined
