@@ -4,8 +4,8 @@ import { addSavedPart, type FileOutput, openFileOutput } from '../io/file-output
 import { saveAnswerAfterFailure, saveText } from './saved-answer.ts'
 
 /**
- * Like `openFileOutput`, for the file of a paid answer. If writing fails, the rest of the answer is still
- * read, and `commit` saves the whole answer in the temporary folder before it throws.
+ * Like `openFileOutput`, for the file of a paid answer. If a write fails, the caller can still write the rest
+ * of the answer. `commit` then saves the whole answer in the temporary folder and throws.
  */
 export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
   const file = await openFileOutput(name, context)
@@ -40,11 +40,11 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         failure = error
-        const kept = saveAnswerAfterFailure(context, error, Buffer.concat(pieces.splice(0)), 'txt')
-        // The temporary file next to the target has the whole answer, so it is kept under another name.
-        if (kept.details.kept === undefined) throw addSavedPart(kept, file.savePart())
+        const savedFailure = saveAnswerAfterFailure(context, error, Buffer.concat(pieces.splice(0)), 'txt')
+        // The temporary file next to the target has the whole answer, so it is saved as `FILE.part`.
+        if (savedFailure.details.kept === undefined) throw addSavedPart(savedFailure, file.savePart())
         file.discard()
-        throw kept
+        throw savedFailure
       }
     },
   }

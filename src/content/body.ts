@@ -5,7 +5,10 @@ import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
-/** A body from the user: its text, its name in messages, and a hint for text that is not JSON. */
+/**
+ * Body from the user: its text, its name in messages, and a hint in the error message if the text is not
+ * JSON.
+ */
 export interface GivenBody {
   text: string
   name: string
@@ -14,13 +17,13 @@ export interface GivenBody {
 
 export interface BodyParts {
   given?: GivenBody
-  /** An additional user turn. */
+  /** Parts of the user's message, which is added to the conversation. */
   turn: Part[]
   /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string | undefined
-  /** Checked values of the body fields that have a flag, such as `--temperature`. */
+  /** Values of flags such as `--temperature`, which are already checked. */
   fields?: Assignment[]
-  /** The answer must match a schema (`--schema`). */
+  /** `--schema` is given. */
   hasSchema?: boolean
   /** Adds `"stream": true` to the body. Some services ignore this field. */
   isStream?: boolean
@@ -43,10 +46,10 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   ]
   const body = given && (await check(given))
   // A body with `messages` belongs to another endpoint of the gateway.
-  const isOther = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
-  if (given && isOther && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
-    const way = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
-    throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${way}`)
+  const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
+  if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
+    const hint = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
+    throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${hint}`)
   }
   const text = createBodyText(() => {
     const added = { role: 'user', parts: turn }
@@ -59,7 +62,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   return Buffer.from(text)
 }
 
-/** Returns an instruction to the model in the form of the body. */
+/** Converts instructions to a `systemInstruction`. */
 const createInstruction = (text: string) => ({ parts: [{ text }] })
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {

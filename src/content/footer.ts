@@ -11,11 +11,11 @@ export interface AnswerEnd {
   otherContent: ReadonlySet<string>
   /** Some bytes were invalid text and became U+FFFD. */
   isDamaged: boolean
-  /** The answer counts as complete although the service did not end the stream. */
+  /** The service did not end the stream, and the answer counts as complete after a silence. */
   isAssumed: boolean
 }
 
-/** Normal finish reasons. Any other reason causes a warning. */
+/** Finish reasons of a complete answer. Any other reason causes a warning. */
 const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
 /** Prints warnings about the end of an answer on stderr, then its usage (`printUsage`). */
@@ -24,15 +24,15 @@ export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean |
   printUsage(context, end.summary, showsUsage)
 }
 
-const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
+const damaged = 'some bytes of the answer are not UTF-8 and became \ufffd'
 
-/** Returns the defects of an answer that counts as complete. */
+/** Returns the warnings about an answer that counts as complete. */
 export function listWarnings(end: AnswerEnd): string[] {
   const cut = describeCut(end)
   return [...(end.isDamaged ? [damaged] : []), ...(cut === undefined ? [] : [cut])]
 }
 
-/** Required quality of an answer: `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
+/** Required content of an answer. `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
 /** Returns the missing part of an answer; `undefined` if it meets the requirement. */
@@ -48,7 +48,7 @@ export function findMissingPart(
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-/** Describes how an answer was cut or stopped. Returns `undefined` if nothing shows that it was. */
+/** Describes how an answer was cut or stopped. Returns `undefined` for a complete answer. */
 export function describeCut({
   summary,
   isAssumed,
@@ -63,9 +63,12 @@ export function describeCut({
   return cuts.join('; ') || undefined
 }
 
-const assumed = 'the service did not end the stream; it counts as complete after 15 s of silence'
+const assumed = 'the service did not end the stream; the answer counts as complete after 15 s of silence'
 
-/** Returns a function that prints each kind of defect once, for the first line of a batch that has it. */
+/**
+ * Returns a function that warns about defects of a batch's answers. It prints each kind of defect once, with
+ * the first line that has it.
+ */
 export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {

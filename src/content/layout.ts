@@ -6,9 +6,8 @@ import { wantsColour } from '../io/style.ts'
 
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
-/** Layout of a text. */
 interface Layout {
-  /** Lays out Markdown; otherwise the text stays unchanged. */
+  /** If false, the text is printed unchanged. */
   isMarkdown: boolean
   /** Spinner that is shown while a block is incomplete. */
   waiting?: PendingSpinner

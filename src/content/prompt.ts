@@ -4,36 +4,36 @@ import type { FileKinds, Input } from '../io/input.ts'
 import type { GivenBody, Part } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
-/** Flags that name an input. */
+/** Flags with inputs of a prompt. */
 export interface InputOptions {
   /** `-i`: name of a file with a whole request body. */
   input?: string
-  /** `-f`: files for the user's turn. */
+  /** `-f`: names of files that are added to the prompt. */
   file?: string[]
   /** Instructions, or `@FILE`. */
   system?: string
   schema?: string
 }
 
-/** Inputs that the command line names. */
+/** Inputs from flags and from the words of the prompt, without piped text. */
 export interface NamedInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: GivenBody | undefined
-  /** Words of the command line, in which stdin replaces `-`. */
+  /** The words of the prompt, joined. The text of stdin replaces the word `-`. */
   prompt?: string | undefined
   files: Part[]
 }
 
 /** All inputs of a prompt. */
 export interface PromptInputs extends Pick<NamedInputs, 'schema' | 'system' | 'given'> {
-  /** Parts of the user's turn. Empty if the body is complete. */
+  /** Parts of the user's message. Empty if a given body is complete. */
   turn: Part[]
-  /** Words of the user's turn, from which image files get their names. */
+  /** Text of the prompt. Image files are named after it. */
   text: string
 }
 
-/** Reads the files and words that the command line names. Throws a usage error. */
+/** Reads the files that flags name, and joins the words of the prompt. Throws a usage error. */
 export async function readNamedInputs(
   input: Input,
   { schema, system, input: path, file = [] }: InputOptions,
@@ -59,7 +59,7 @@ export async function readNamedInputs(
   return named
 }
 
-/** Reads all inputs of a prompt: the named inputs, and stdin. Throws a usage error. */
+/** Reads all inputs of a prompt: flags, words, files and piped text. Throws a usage error. */
 export async function readInputs(
   { input }: Pick<Context, 'input'>,
   options: InputOptions,
@@ -91,7 +91,7 @@ const fileKinds: FileKinds = {
 }
 
 /**
- * Reads stdin, which is the prompt or a body if there are no words. If there are files, stdin may be empty.
+ * Reads stdin, which has the prompt or a body if no words are given. With files, stdin may be empty.
  */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')

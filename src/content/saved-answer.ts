@@ -6,8 +6,8 @@ import { addSavedPart, type SavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
 /**
- * Saves a paid answer in the temporary folder if the answer could not be saved elsewhere. Returns the failure
- * with the file's name or, if saving failed too, with the answer itself (images in base64).
+ * Saves a paid answer in the temporary folder after a failure. Returns the failure with the name of the saved
+ * file. If saving also fails, the returned failure contains the answer itself (images in base64).
  */
 export function saveAnswerAfterFailure(
   { host }: Pick<Context, 'host'>,
@@ -25,12 +25,12 @@ export function saveAnswerAfterFailure(
   })
 }
 
-/** Maximum size of an answer inside of a failure, in bytes, because the failure becomes one JSON line. */
+/** Maximum size of an answer in a failure. `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024
 
 /**
- * Saves the received text of an unprinted answer in the temporary folder. Returns `undefined` if the text is
- * blank.
+ * Saves the text of an answer that was not printed in the temporary folder. Returns `undefined` if the text
+ * is blank.
  */
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
   text.trim() === '' ? undefined : saveInTemporaryFolder({ host }, text, 'txt')

@@ -5,8 +5,8 @@ import type { SavedPart } from '../io/file-output.ts'
 import { createSavedPath } from './saved-answer.ts'
 
 /**
- * A file in the temporary folder for paid data that its destination did not accept. The first write creates
- * it, readable by its owner only. Methods do not throw. They are synchronous, because signal handlers call
+ * A file in the temporary folder for paid data that could not be written to its destination. The first write
+ * creates the file with mode 0600. Methods do not throw. They are synchronous, because signal handlers call
  * them.
  */
 export class SavedFile {
@@ -56,8 +56,7 @@ export class SavedFile {
 }
 
 /**
- * Tracks the part of a body that an output has accepted. After the output fails, saves the rest in a file of
- * the temporary folder.
+ * Tracks which part of a body an output has accepted. After the output fails, saves the rest in a `SavedFile`.
  */
 export class UnprintedBody {
   readonly #saved: SavedFile
@@ -86,7 +85,7 @@ export class UnprintedBody {
     for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
   }
 
-  /** The part of the output that was saved in the temporary folder; `undefined` if nothing was saved. */
+  /** The saved part of the body; `undefined` if nothing was saved. */
   get part(): SavedPart | undefined {
     const { part } = this.#saved
     if (!part || this.#acceptedBytes === 0) return part

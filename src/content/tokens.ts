@@ -2,7 +2,7 @@ import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
-/** Reported tokens of an answer. */
+/** Token counts of an answer, with their total. */
 export interface TokenUsage extends AnswerCounts {
   totalTokens: TokenCount
 }
@@ -46,12 +46,12 @@ export interface BatchUsage {
   isPartial: boolean
 }
 
-/** Usage of a batch line so far, including requests and answers that failed a check. */
+/** Usage of a batch line so far, including retries and answers that failed a check. */
 export class LineUsage {
   attempts = 0
   answers = 0
   /** Number of answers without reported usage. */
-  unmetered = 0
+  answersWithoutUsage = 0
   /** Sums of the reported usage, by the names in results. */
   readonly usage: Record<string, TokenCount> = {}
   readonly batch: BatchUsage
@@ -61,23 +61,26 @@ export class LineUsage {
   }
 }
 
-/** Counts an answer as soon as its usage is known. The answer was paid for, even if a later step fails. */
+/**
+ * Adds an answer and its usage to a batch line and to the run. Called as soon as the usage is known: the
+ * answer was paid for, even if a later step fails.
+ */
 export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
   recordAnswer(run, summary)
   const usage = readTokenUsage(summary)
   spent.answers++
   const total = usage?.totalTokens ?? undefined
-  if (total === undefined) spent.unmetered++
+  if (total === undefined) spent.answersWithoutUsage++
   spent.batch.isPartial ||= total === undefined
   spent.batch.tokens += total ?? 0
   addToSums(spent.usage, usage)
 }
 
-/** Adds the facts and usage of an answer or a part to the run. */
+/** Adds the facts and usage of an answer, or of a part of an answer, to the run. */
 export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
 
-/** Counts the usage of an incomplete answer, because the answer was paid for, too. */
+/** Adds the usage of an incomplete answer, which was paid for, too. */
 export function addPartUsage(run: Summary, summary: AnswerSummary): void {
   if (readTokenUsage(summary)) recordAnswer(run, summary)
 }

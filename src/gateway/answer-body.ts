@@ -2,36 +2,36 @@ import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
-/** Consumes the body of an answer. */
+/** Callbacks of `readAnswerBody`. */
 export interface BodyConsumer {
   /** Receives each chunk before the decoder's progress is checked. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
-   * Returns true if the body is read for up to `maxRestMs` after the answer's end, so that the connection can
-   * serve the next request. Otherwise the connection is closed.
+   * If this returns true, parley reads the body for up to `maxRestMs` after the answer's end. The connection
+   * can then serve another request. Otherwise the connection is closed at the answer's end.
    */
-  readsRest(): boolean
+  readsToEnd(): boolean
   timers: Timers
 }
 
-/** Silence after which a stream that may be complete counts as complete. */
+/** After this silence, a stream that may be complete counts as complete. */
 const maxSilenceMs = 15_000
 
 const maxRestMs = 1000
 
 /**
- * Reads a body up to the answer's end, which `decoder` detects, and ignores later failures. Returns
- * `isAssumed` if the service did not end the stream, and silence is the only sign of its end.
+ * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after that. `isAssumed` is
+ * true if the service did not end the stream, and the answer counts as complete after `maxSilenceMs`.
  */
 export async function readAnswerBody(
   response: HttpResponse,
   decoder: Pick<AnswerDecoder, 'progress' | 'contentCount'>,
-  { onChunk, readsRest, timers }: BodyConsumer,
+  { onChunk, readsToEnd, timers }: BodyConsumer,
 ): Promise<{ isAssumed: boolean }> {
   let isFinished = false
   let isConsuming = false
   let isAssumed = false
-  /** Milliseconds without content of the answer. Comments count as silence. */
+  /** Milliseconds without content of the answer. Comments of the stream are not content. */
   let silence = 0
   let stopTimer = () => {}
   function assumeEnd(): void {
@@ -50,7 +50,7 @@ export async function readAnswerBody(
       const progress = isFinished ? undefined : decoder.progress()
       if (progress === 'ended') {
         isFinished = true
-        if (!readsRest()) break
+        if (!readsToEnd()) break
         stopTimer = schedule(timers, maxRestMs, response.close)
       } else if (progress) {
         const isSettled = progress === 'settled'

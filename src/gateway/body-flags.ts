@@ -22,7 +22,7 @@ export const createBodyFlags = (
   assignments: [...(schema?.assignments ?? []), ...set.map(parseAssignment)],
 })
 
-/** Returns the assignments of the fields that have a flag of their own. */
+/** Converts the values of flags such as `--temperature` to assignments. */
 const assignFields = (values: BodyFieldValues): Assignment[] =>
   (Object.keys(bodyFields) as (keyof typeof bodyFields)[]).flatMap((name) => {
     const json = values[name]

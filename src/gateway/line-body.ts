@@ -23,18 +23,18 @@ export interface LineRequest {
   body: Uint8Array
 }
 
-/** Parts of a request that all lines share. */
+/** Parts of the requests that are the same for all lines of a batch. */
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  /** Words and files around each line's prompt. */
+  /** Words and files of the command line, which are added to each line's prompt. */
   inputs: NamedInputs
   /** Returns the model for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
 }
 
-/** Placeholder for a prompt. It contains a NUL, which no flag or file can contain. */
+/** Placeholder for a line's prompt. It contains a NUL, which cannot occur in a flag or a text file. */
 const placeholder = 'the prompt\0'
 
 /** Number and usage of a line. */
@@ -43,7 +43,7 @@ export interface LineContext {
   spent: LineUsage
 }
 
-/** Throws a `CliError` if the batch does not allow another request for an incomplete answer. */
+/** Throws a `CliError` if the batch does not allow another request for the same answer. */
 export type RequireContinuation = () => void
 
 /** Reads the answer of a line. */
@@ -71,17 +71,17 @@ export async function createLineSender(
 ) {
   const { prompt, files } = inputs
   const flags = createBodyFlags(options, inputs, schema)
-  const first: Part[] = prompt ? [{ text: prompt }] : []
-  const last = [...files, ...(schema?.parts ?? [])]
+  const promptParts: Part[] = prompt ? [{ text: prompt }] : []
+  const laterParts = [...files, ...(schema?.parts ?? [])]
   // The bodies differ only in the prompt. Inserting each prompt into one body is several times faster than
   // building each body.
-  const sample = await buildBody({ ...flags, turn: [...first, { text: placeholder }, ...last] })
+  const sample = await buildBody({ ...flags, turn: [...promptParts, { text: placeholder }, ...laterParts] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const createBody = (line: LineInput) =>
     'prompt' in line
       ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
-      : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...first, ...last] })
-  // With `--raw`, nothing is printed here, because the results contain the responses.
+      : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...promptParts, ...laterParts] })
+  // `raw` is turned off, because a batch prints the responses in its results.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
@@ -98,11 +98,11 @@ export async function createLineSender(
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return { model: line.model ?? model(), body: await createBody(line) }
     },
-    /** Adds the tokens of an answer to the line. */
+    /** Adds the tokens of an answer to the usage of a line. */
     countAnswer: ({ spent }: LineContext, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),
     /**
-     * Requests the answer of a line. Returns the result of the reader, and facts about the end of the answer.
+     * Requests the answer of a line. Returns the reader's result, the model, the stop reason and a warning.
      */
     async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>

@@ -10,7 +10,7 @@ import { createBodyText } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
-/** Part of an answer in one response. */
+/** The part of an answer that one response contains. */
 export interface AnswerPart extends AnswerEnd {
   /** The part has text, an image or other content of the answer. */
   hasContent: boolean
@@ -20,7 +20,7 @@ export interface AnswerPart extends AnswerEnd {
 export interface PartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
-  /** Called after the last part, before the call of its response ends. */
+  /** Called after the last part. Its failure becomes the failure of the last request. */
   finish(response: ReadableResponse): Promise<T>
 }
 
@@ -30,12 +30,12 @@ export type SendPart = <T>(body: Uint8Array, read: (response: ReadableResponse) 
 const maxRequests = 64
 
 /**
- * State of an answer that may need several requests. A response with the reason `CONTINUATION` is a part; the
- * next request has the same body and the part's token. After a failure, a retry continues with the same
- * state.
+ * State of an answer that may need several requests. A response with the reason `CONTINUATION` is a part of
+ * the answer. The request of the next part has the same body and the token of the previous part. After a
+ * failure, a retry continues with the same state.
  */
 export class LongAnswer {
-  /** Facts of the last part, with the token counts, other content and defects of all parts. */
+  /** Facts about the last part, combined with the token counts, other content and defects of all parts. */
   end: AnswerEnd = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
   #body: Uint8Array
   readonly #sentTokens = new Set<string>()
@@ -62,8 +62,9 @@ export class LongAnswer {
 
   /**
    * Requests parts until the answer is complete. `requireNext` throws if no further request is allowed.
-   * Throws a `CliError`. If a further request cannot connect, the failure has the kind `response`, because a
-   * part was answered. With `isRepeated` the failure keeps its kind, because the caller retries the request.
+   * Throws a `CliError`. If a later request cannot connect, the failure has the kind `response`, because the
+   * service has answered an earlier request. With `isRepeated` the failure keeps its kind, because the caller
+   * retries the request.
    */
   async receive<T>(
     send: SendPart,
@@ -107,14 +108,14 @@ export class LongAnswer {
     if (this.#isWhole) return
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
-    // The next request would be identical to an earlier one, so its text could repeat an earlier part.
+    // The next request would be the same as an earlier request, so its text could repeat an earlier part.
     if (!isNew) throw incomplete('the service repeated a continuation token')
     if (this.#parts === maxRequests) throw incomplete(`it has no end after ${maxRequests} requests`)
     this.#sentTokens.add(token)
     this.#body = addToken(this.#body, token)
   }
 
-  /** Corrects the failure of a later request, because earlier parts were answered. */
+  /** Corrects the failure of a later request, because the service has answered earlier requests. */
   #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
     if (!(error instanceof CliError)) return error
     const { kind, message, details } = error
@@ -130,8 +131,7 @@ export class LongAnswer {
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
 /**
- * Corrects a failure of a run that has received another answer before, because "nothing was sent" would be
- * false.
+ * Corrects a failure after an earlier answer of the same run, because "nothing was sent" would be false.
  */
 export function explainAfterAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
@@ -140,7 +140,10 @@ export function explainAfterAnswer(error: CliError): CliError {
   return new CliError('response', error.message, { ...details, sent, delivery: 'answered', retry: 'later' })
 }
 
-/** Adds the token and changes nothing else, because the service rejects a token in any other request. */
+/**
+ * Adds the token to the body. Everything else stays unchanged, because the service rejects a token with
+ * another body.
+ */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
   const assignment = createAssignment(['continuationToken'], JSON.stringify(token))
@@ -151,7 +154,7 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   }
 }
 
-/** Returns the JSON of one response, or a list of several. */
+/** Returns the JSON of one response, or a JSON list of several responses. */
 export const joinResponses = (bodies: readonly string[]): string =>
   bodies.length > 1 ? `[${bodies.join(',')}]` : (bodies[0] ?? '')
 
@@ -163,7 +166,7 @@ export const createDeadlineCheck =
     throw createResponseError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
 
-/** Returns the finish reason, as the end of a sentence. */
+/** Describes the finish reason, as the end of a sentence. */
 function describeEnd(summary: AnswerSummary): string {
   if (hasContinuation(summary)) return ''
   const { stopReason } = summary

@@ -9,7 +9,10 @@ import { execute, start } from '../harness/process.ts'
 import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 
-/** Creates timers whose clock is stopped, because a check may take any time. `expire` ends the next time limit. */
+/**
+ * Creates timers whose clock is stopped, because a check may take any time. `expire` ends the next time
+ * limit.
+ */
 function createStoppedTimers(): Timers & { expire(): void } {
   let now = Date.now()
   let isDue = false
@@ -92,7 +95,7 @@ test.each([
   ['', 'parley: the answer has no text\n'],
   [
     '{"name":"Ada","age":"36"}',
-    'parley: the answer does not fit s.json: $.age: type: must be integer, not "36"; ',
+    'parley: the answer does not match s.json: $.age: type: must be integer, not "36"; ',
   ],
   ['{}', "  $: required: must have required property 'age'\n"],
 ])('--schema exits with 8 and prints nothing on stdout for the answer %j', async (text, said) => {
@@ -103,7 +106,7 @@ test.each([
 
 test('--schema reports each mismatch once, also with --errors json', async () => {
   const { err } = await ask('{}')
-  expect(err).toContain('parley: the answer does not fit s.json: 2 problems; the received data is saved as ')
+  expect(err).toContain('parley: the answer does not match s.json: 2 problems; the received data is saved as ')
   expect(err.match(/'age'/g)).toHaveLength(1)
   const { message: said } = JSON.parse((await ask('{}', person, '--errors', 'json')).err).error
   expect(said.match(/'age'/g)).toHaveLength(1)
@@ -253,7 +256,7 @@ test('--schema-retries sends the mismatches to the model as further turns', asyn
   const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
   const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '1', fitting) })
   expect(ended).toMatchObject({ code: 0, out: `${fitting}\n` })
-  expect(ended.err).toContain('$.name: type: must be string, not 1; asking again\n')
+  expect(ended.err).toContain('$.name: type: must be string, not 1; requesting another answer\n')
   expect(ended.requests).toHaveLength(3)
   const { contents } = JSON.parse(ended.requests[2]?.text ?? '')
   expect(contents.map(({ role }: { role: string }) => role)).toEqual([

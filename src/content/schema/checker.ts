@@ -10,14 +10,15 @@ const maxCheckMs = 10_000
 /** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
-/** If parley runs from its sources, it uses the built worker in `dist`. */
+/** Address of the worker's code. Tests run parley from its sources, and use the built worker in `dist`. */
 const address = new URL(
   import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
   import.meta.url,
 )
 
 /**
- * Validates values in a worker thread. The thread can be ended at any time, because patterns may backtrack.
+ * Validates values in a worker thread. Patterns of a schema may backtrack for hours, and only a thread can be
+ * ended at any time.
  */
 export class SchemaChecker {
   readonly #context: Context
@@ -57,7 +58,7 @@ export class SchemaChecker {
     try {
       return await this.#context.deadline.narrow(maxCheckMs, limitText).race(work, late)
     } catch (error) {
-      // The thread may be busy forever, so it is ended. The next check starts a new thread.
+      // The thread may be busy for hours, so it is ended. The next check starts a new thread.
       void this.#thread?.terminate()
       this.#thread = undefined
       throw error
@@ -65,8 +66,8 @@ export class SchemaChecker {
   }
 
   /**
-   * Starts a thread, whose first message lists the problems of the schema. A failure between two checks is
-   * ignored.
+   * Starts a thread, whose first message lists the problems of the schema. The listener for `error` ignores a
+   * failure between two checks.
    */
   #start(): Worker {
     const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
@@ -85,7 +86,7 @@ export class SchemaChecker {
 }
 
 /**
- * Resolves with the next message of a thread. Between messages the thread does not keep the process running.
+ * Resolves with the next message of a thread. An idle thread does not keep the process running.
  */
 async function read(thread: Worker): Promise<string[]> {
   thread.ref()

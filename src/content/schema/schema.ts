@@ -7,7 +7,7 @@ import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json
 import { buildBody, type Part } from '../body.ts'
 import { SchemaChecker } from './checker.ts'
 
-/** A schema as text. */
+/** Text of a schema. */
 export interface SchemaSource {
   /** Name of the file. */
   name: string
@@ -21,8 +21,8 @@ export interface Mismatch {
 }
 
 /**
- * Checks a schema. `retries` is the number of retries after a mismatch, or `undefined` if the command cannot
- * repeat the request. Throws a usage error for text that is not a schema.
+ * Checks and opens a schema. `retries` is the maximum number of further requests after a mismatch, or
+ * `undefined` if the command cannot repeat the request. Throws a usage error if the text is not a schema.
  */
 export async function openSchema(
   context: Context,
@@ -39,10 +39,11 @@ export async function openSchema(
 
 /** The schema that the answers of a run must match. */
 export class AnswerSchema {
-  /** Parts that are added to a request. */
+  /** Parts that are added to the prompt. Empty with `--schema-via native`. */
   readonly parts: Part[] = []
+  /** Changes to the body. Empty with `--schema-via prompt`. */
   readonly assignments: Assignment[] = []
-  /** Instructions to the model that describe the form of the answer. */
+  /** Instructions to the model to answer with JSON that matches the schema. */
   readonly instructions: string
   readonly checker: SchemaChecker
   readonly #context: Context
@@ -72,7 +73,7 @@ export class AnswerSchema {
   }
 
   /**
-   * Returns the source text of the answer's JSON, or its mismatches. `cut` describes how the answer was cut.
+   * Returns the source text of the answer's JSON, or a mismatch. `cut` describes how the answer was cut.
    * Throws a `CliError` if the check takes too long.
    */
   async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
@@ -84,7 +85,7 @@ export class AnswerSchema {
     })
     if (mismatches.length === 0) return { json }
     const isOne = mismatches.length === 1
-    const why = `the answer does not fit ${this.#name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
+    const why = `the answer does not match ${this.#name}: ${isOne ? mismatches[0] : formatProblemCount(mismatches)}`
     return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
   }
 
@@ -105,8 +106,8 @@ export class AnswerSchema {
   }
 
   /**
-   * Requests answers until one matches or no retry is left. Each retry adds the answer and its mismatches as
-   * further turns.
+   * Requests answers until one matches or no retry is left. Each retry adds the answer and its mismatches to
+   * the conversation.
    */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,
@@ -118,12 +119,15 @@ export class AnswerSchema {
       if (!('failure' in answer) || left === 0) return answer
       const { message, details } = answer.failure
       const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
-      this.#context.messages.note(`${message}${first}; asking again`)
+      this.#context.messages.note(`${message}${first}; requesting another answer`)
       sent = await this.#withTurns(sent, answer)
     }
   }
 
-  /** Returns the conversation with the answer and its mismatches as further turns. */
+  /**
+   * Returns the body with the answer, and a message that lists its mismatches, at the end of the
+   * conversation.
+   */
   #withTurns(body: Uint8Array, { text, failure: { message, details } }: Mismatch): Promise<Uint8Array> {
     const problems = details.problems ?? [message]
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
@@ -139,7 +143,7 @@ export class AnswerSchema {
   }
 }
 
-/** Returns the source text of the answer's JSON without surrounding blanks and one Markdown fence. */
+/** Removes blanks and one Markdown fence around the JSON of an answer. */
 function unwrapJson(answer: string): string {
   const text = answer.trim()
   const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []

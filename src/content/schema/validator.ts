@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { draft07, draft2020 } from './drafts.ts'
 import { validatorOptions } from './validator-options.ts'
 
-/** Problems of a schema, or mismatches of a value. Empty if there are none. */
+/** Messages about a schema, or about a value that does not match. Empty for a valid schema or value. */
 type Problems = string[]
 
 export interface SchemaValidator {
@@ -11,7 +11,7 @@ export interface SchemaValidator {
   validate(value: unknown): Problems
 }
 
-/** Maximum number of listed mismatches. Neither a person nor a model needs more. */
+/** Maximum number of listed problems. Neither a person nor a model needs more. */
 const maxProblems = 20
 
 const drafts = [
@@ -35,14 +35,14 @@ export function createValidator(schema: unknown): SchemaValidator {
   if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
   const validator = new draft.Validator({ ...validatorOptions, validateSchema: false })
   try {
-    // The first problem names the keyword; the others may be consequences.
+    // Only the first problem is listed, because the others may follow from it.
     if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
     for (const part of [...listSubschemas(schema)]) {
       for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]
       moveToPattern(part)
     }
     const validate: ValidateFunction = validator.compile(schema as object)
-    // Throws for a schema that refers to itself without end.
+    // A schema that refers to itself without end throws here.
     validate(null)
     return {
       problems: [],
@@ -60,7 +60,7 @@ const validatorOnlyKeywords = [
   ['id', 'string'],
 ] as const
 
-/** ajv ignores this name in `properties`, but not in a pattern, so the name is moved to a pattern. */
+/** ajv ignores this name in `properties`, but not in `patternProperties`, so `moveToPattern` moves it. */
 const droppedProperty = '__proto__'
 
 function moveToPattern(part: SchemaObject): void {
@@ -113,7 +113,7 @@ const toJson = (value: unknown) => JSON.stringify(value)
 
 const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
-/** Returns a short value as JSON, and the type of a long one. */
+/** Returns a short value as JSON, and the type of any other value. */
 function describeValue(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (isObject(value)) return 'an object'
@@ -138,8 +138,8 @@ const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Keywords whose value maps names to schemas. For all other keywords, every object, alone or in a list, is a
- * schema.
+ * Keywords whose value maps names to schemas. The value of any other keyword may be a schema or a list of
+ * schemas.
  */
 const keywordsWithNamedSchemas = new Set([
   '$defs',

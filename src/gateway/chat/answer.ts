@@ -33,13 +33,13 @@ export interface PrintedAnswer {
 export interface PrintOptions {
   /** Receives the answer instead of stdout. */
   file?: FileOutput | undefined
-  /** Prints Markdown; otherwise the text unchanged. */
+  /** Lays out Markdown. By default the text is printed unchanged. */
   isMarkdown?: boolean
-  /** Returns the text at the end. */
+  /** `finish` returns the text of the answer, for `--thread`. */
   returnsText?: boolean
   /** A stream was requested. */
   isStreamed: boolean
-  /** Required content; with `--raw` an answer needs no text. */
+  /** Required content of the answer. With `--raw`, the value `text` has no effect. */
   requirement: AnswerRequirement
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
@@ -50,7 +50,7 @@ export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
 
 /**
  * Prepares to print an answer, or to write it to a file: its text, or with `--raw` the received bytes. With a
- * schema the text is printed after the check. If it does not match, `finish` returns the mismatch.
+ * schema, parley prints the text after the check. If the text does not match, `finish` returns the mismatch.
  */
 export async function openAnswerPrinting(context: Context, printing: PrintOptions) {
   const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
@@ -69,8 +69,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. A part stays here until the next part arrives, so that stdout stays empty
-   * if the next part fails.
+   * Text that is not printed yet. The first part stays here until the next part arrives, so that stdout stays
+   * empty if the next request fails.
    */
   let unprinted: string[] = []
   let hasOutput = false
@@ -116,8 +116,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   /**
-   * Returns the received body if it is the only copy of a paid answer: parley could decode no text from it,
-   * and it is not a web page. Returns `undefined` with `--raw`, which prints the body.
+   * Returns the received body if it is the only copy of a paid answer: parley could not decode any text, and
+   * the body is not a web page. Returns `undefined` with `--raw`, which prints the body.
    */
   function findUnreadAnswer(): { bytes: Uint8Array; extension: string } | undefined {
     const bytes = received?.unread() ?? new Uint8Array()
@@ -127,8 +127,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   /**
-   * Saves an unreadable answer, or an answer without text, because it was paid for, and adds its path to the
-   * failure. Does not save an error response, or received text, which `savePart` saves.
+   * Saves an unreadable answer, or an answer without text, because the user paid for it. Returns the failure
+   * with the path of the file. Does not save error responses. `savePart` saves received text.
    */
   function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
@@ -148,12 +148,12 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   return {
-    /** Returns true if a part of the answer was printed, so the cursor may be inside a line. */
+    /** Returns true if parley has printed some of the answer. The cursor may be inside a line. */
     hasOutput: () => hasOutput,
 
     /** Reads a part to its end and prints it while it arrives. */
     async read(response: HttpResponse): Promise<AnswerPart> {
-      const hasEarlier = unprinted.length > 0
+      const hasEarlierParts = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
       const { summary, contentCount, otherContent } = decoder
       received = decoder
@@ -165,7 +165,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
           if (failure) addRaw(chunk)
           else decoder.push(chunk)
         } catch (error) {
-          // `--raw` prints unreadable bytes too, because the service sent them.
+          // `--raw` prints every received byte, even if it is unreadable.
           if (!isRaw || !decoder.isVerbatim()) throw error
           failure = error
         }
@@ -173,7 +173,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
 
       const progress = () => (failure ? 'ended' : decoder.progress())
-      const readsRest = () => isRaw && decoder.isVerbatim()
+      const readsToEnd = () => isRaw && decoder.isVerbatim()
 
       // A spinner would erase an unfinished line, so a spinner is shown only before the first output.
       if (!hasOutput) waiting.show('waiting for the answer')
@@ -181,19 +181,19 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         const { isAssumed } = await readAnswerBody(
           response,
           { progress, contentCount },
-          { onChunk, readsRest, timers },
+          { onChunk, readsToEnd, timers },
         )
         if (failure) throw failure
         decoder.end()
         if (hasOutput || file) await print()
         requirePrinted()
         recordAnswer(context.summary, summary)
-        // `--raw` prints the bytes of such a body unchanged, so the printed answer is not damaged.
+        // If `--raw` prints the bytes of the body unchanged, the printed answer is not damaged.
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         return { summary, hasContent: decoder.hasContent(), otherContent, isAssumed, isDamaged }
       } catch (error) {
         addPartUsage(context.summary, summary)
-        if (!hasEarlier && !(error instanceof OutputClosed)) await print()
+        if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         throw withSavedPath(error)
       } finally {
         waiting.stop()
@@ -224,7 +224,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
       if (missing !== undefined) {
         printUsage(context, end.summary, showsUsage)
-        // A complete answer without text and other content needs no file.
+        // A complete answer without text is saved only if it has other content.
         throw withSavedPath(createResponseError(missing), end.otherContent.size > 0)
       }
       await file?.commit()
@@ -236,7 +236,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     savePart(): SavedPart | undefined {
       if (isRaw && !file) return rawBody.part
       const checked = schema ? text.read() : ''
-      // The events of a stream without text hold no answer.
+      // An event stream from which no text was decoded is not worth saving.
       const body = received?.isVerbatim() ? findUnreadAnswer() : undefined
       const saved = file
         ? file.savePart(checked || body?.bytes)
@@ -254,8 +254,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 }
 
 /**
- * Number of characters after which text moves to a buffer outside of V8's heap. 500,000 small strings make
- * the young generation 20 MiB larger.
+ * After this number of characters, text moves to a buffer outside of V8's heap. 500,000 small strings would
+ * make V8's young generation 20 MiB larger.
  */
 const maxBlockLength = 16384
 

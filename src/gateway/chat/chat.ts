@@ -76,17 +76,17 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     schema,
     showsUsage: options.usage,
   }
-  // The thread and the report receive a paid answer also if the reader of stdout has closed the pipe.
+  // With --thread or --report, parley reads the whole answer even if the reader of stdout has closed the pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
-  /** The answer in progress. */
+  /** Prints the answer in progress. */
   let printing: AnswerPrinting | undefined
   /** The last answer that does not match the schema. */
   let mismatch: Mismatch | undefined
   let isAnswered = false
-  async function ask(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
+  async function requestAnswer(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
     const answer = new LongAnswer(first)
     const send: SendPart = (body, read) =>
       caller.call(
@@ -142,7 +142,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   }
   await context.endings
     .during(ending, async () => {
-      const answer = await (schema ? schema.retryUntilMatching(parts.body, ask) : ask(parts.body))
+      const answer = await (schema ? schema.retryUntilMatching(parts.body, requestAnswer) : requestAnswer(parts.body))
       if ('failure' in answer) throw answer.failure
     })
     .finally(() => printing?.close())
@@ -153,10 +153,10 @@ export async function runChat(context: Context, options: ChatOptions, words: str
 const loadAnswerFile = () => import('../../content/answer-file.ts')
 const loadConversation = () => import('./conversation.ts')
 
-/** Loads this module while the service works on the answer. */
+/** Loads the code that prints answers. Called while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
-/** Loads the checker of schemas, which only a run with a schema needs. */
+/** Loads the code for `--schema`. */
 export const loadSchema = () => import('../../content/schema/schema.ts')
 
 async function buildChatRequest(

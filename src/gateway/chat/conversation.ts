@@ -12,17 +12,17 @@ import { createAppending } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
-/** A conversation in a file, in the form of a request's body. */
+/** A conversation in a file (`--thread`). The file contains a request body. */
 export interface Conversation {
   /** Text of the file; `undefined` if it is missing or empty. */
   stored: { text: string; name: string } | undefined
-  /** Model of the earlier turns. The file has it as a field that is never sent. */
+  /** Model of the earlier turns. It is a field of the file that parley never sends. */
   model: string | undefined
-  /** Adds a question, its answer and the instruction to the file, and changes nothing else. */
+  /** Adds a question, its answer and a system instruction to the file. Everything else stays unchanged. */
   addTurn(turn: Turn): Promise<void>
-  /** Throws a `CliError` if another run has taken the lock of the file. */
+  /** Throws a `CliError` if another run holds the lock of the file now. */
   requireLock(): void
-  /** Text for a failed turn: the file is unchanged. */
+  /** Message after a failure: the file is unchanged, or was not created. */
   readonly unchangedNote: string
 }
 
@@ -30,13 +30,13 @@ interface Turn {
   question: Part[]
   answer: string
   role: string
-  /** System instruction that replaces the earlier one of the conversation. */
+  /** System instruction, which replaces the conversation's earlier instruction. */
   system: string | undefined
   model: string
 }
 
 /**
- * Opens and locks a conversation: another run waits until this run has added its answer. Throws a `CliError`
+ * Opens and locks a conversation. Another run waits until this run has added its answer. Throws a `CliError`
  * of kind `file` if the file cannot be read or written.
  */
 export async function openConversation(context: Context, name: string): Promise<Conversation> {
@@ -77,8 +77,8 @@ export async function openConversation(context: Context, name: string): Promise<
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         const thread = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
-        // A suspended process may have lost its lock. Another process may then have added turns that the
-        // question did not include.
+        // While this process was suspended, it may have lost its lock, and another process may have added
+        // turns.
         requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true
@@ -99,8 +99,8 @@ export async function openConversation(context: Context, name: string): Promise<
 }
 
 /**
- * Removes the model from the text of a thread. Returns the text and the model. A text that is not JSON stays
- * unchanged.
+ * Removes the field `model` from the text of a thread. Returns the text and the model. A text that is not
+ * JSON stays unchanged.
  */
 function splitModel(text: string): { text: string; model: string | undefined } {
   const thread = tryParseJson(text)
@@ -115,7 +115,7 @@ function splitModel(text: string): { text: string; model: string | undefined } {
   return { text: text.slice(0, before) + text.slice(after), model: thread.model }
 }
 
-/** Returns the file to lock and replace. Throws if the file is not writable. */
+/** Returns the real path of the thread's file. Throws a `CliError` if the file is not writable. */
 function findThreadFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)

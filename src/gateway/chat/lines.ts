@@ -34,10 +34,10 @@ export async function prepareChatLines(
   const { values } = settings
   const { host, flags } = context
   const inputs = await readNamedInputs(context.input, options, words)
-  const silent = { ...context, messages: { ...context.messages, note() {} } }
+  const quietContext = { ...context, messages: { ...context.messages, note() {} } }
   const { schemaRetries = 0 } = options
   const schema =
-    inputs.schema && (await (await loadSchema()).openSchema(silent, settings, inputs.schema, schemaRetries))
+    inputs.schema && (await (await loadSchema()).openSchema(quietContext, settings, inputs.schema, schemaRetries))
   const model = () => chooseModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
@@ -45,7 +45,7 @@ export async function prepareChatLines(
   const failOnCut = options.failOnCut ?? values.failOnCut
   const requirement = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
-  async function ask(
+  async function requestAnswer(
     { model, body: first }: LineRequest,
     state: LineState,
     line: LineContext,
@@ -53,7 +53,7 @@ export async function prepareChatLines(
   ) {
     const earlier = state.mismatches.values()
     const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
-    const askOnce = async (body: Uint8Array) => {
+    const requestOnce = async (body: Uint8Array) => {
       const known = earlier.next()
       if (!known.done) return known.value
       if (!state.parts) requireRetry(state.mismatches.at(-1), requireNext)
@@ -76,7 +76,7 @@ export async function prepareChatLines(
       state.mismatches.push(value)
       return value
     }
-    const answer = await (schema ? schema.retryUntilMatching(first, askOnce) : askOnce(first))
+    const answer = await (schema ? schema.retryUntilMatching(first, requestOnce) : requestOnce(first))
     if ('failure' in answer) throw answer.failure
     return answer
   }
@@ -88,14 +88,17 @@ export async function prepareChatLines(
       const state: LineState = { mismatches: [], parts: undefined }
       return {
         ...request,
-        send: (line: LineContext, requireNext: RequireContinuation) => ask(request, state, line, requireNext),
+        send: (line: LineContext, requireNext: RequireContinuation) => requestAnswer(request, state, line, requireNext),
         addReceived: (failure: CliError) => addReceived(state, failure),
       }
     },
   }
 }
 
-/** Throws the failure of the last answer if the limit of tokens or the deadline allows no further request. */
+/**
+ * Throws the failure of the last answer if the token limit or the deadline of the batch allows no further
+ * request.
+ */
 function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContinuation): void {
   if (!mismatch) return
   try {
@@ -105,7 +108,7 @@ function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContin
   }
 }
 
-/** Answers that a line has received; a retry of the line continues after them. */
+/** Answers that a line has received. A retry of the line continues after these answers. */
 interface LineState {
   /** Answers that did not match the schema. */
   mismatches: Mismatch[]
@@ -114,8 +117,8 @@ interface LineState {
 }
 
 /**
- * Adds the parts of the incomplete answer to a failure, or else the last answer that did not match the schema.
- * Returns `undefined` if nothing was received.
+ * Adds the received parts of an incomplete answer to a failure. If there are none, adds the last answer that
+ * did not match the schema. Returns `undefined` if nothing was received.
  */
 function addReceived({ parts, mismatches }: LineState, failure: CliError): CliError | undefined {
   const mismatch = mismatches.at(-1)
@@ -133,14 +136,14 @@ interface AnswerChecks {
   schema: AnswerSchema | undefined
 }
 
-/** Collects the parts of one answer for the result of a line. */
+/** Collects the parts of one answer for the result of a batch line. */
 class ReceivedParts {
   readonly answer: LongAnswer
   /** Text of all complete parts. */
   #text = ''
   /** Text of the part that is being read. */
   #pieces: string[] = []
-  /** Bodies of the parts with `--raw`. */
+  /** Bodies of the parts. Empty without `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   #readUnread = () => ''
 
@@ -166,7 +169,7 @@ class ReceivedParts {
     try {
       const { isAssumed } = await readAnswerBody(response, decoder, {
         onChunk,
-        readsRest: () => true,
+        readsToEnd: () => true,
         timers,
       })
       decoder.end()
@@ -187,13 +190,13 @@ class ReceivedParts {
     }
   }
 
-  /** Throws a `CliError` with the text if the answer lacks required content. */
+  /** Returns the content for the result. Throws a `CliError` with the text if required content is missing. */
   async finish(response: ReadableResponse, { requirement, schema }: AnswerChecks) {
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
     const missing = findMissingPart(end, isBlank, requirement)
-    // An answer without text may have other content that was paid for.
+    // An answer without text may have other content, which the user paid for.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
     const checked = await schema?.check(text, describeCut(end))
@@ -202,7 +205,7 @@ class ReceivedParts {
     return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }
   }
 
-  /** Returns one response, or a list of several. */
+  /** Returns the response, or the list of responses, with `--raw`. */
   #readResponse(): { response: string } | undefined {
     const bodies = this.#bodies.map(readJson)
     return bodies.length === 0 ? undefined : { response: joinResponses(bodies) }
@@ -223,7 +226,8 @@ class ReceivedParts {
 }
 
 /**
- * Maximum size of a saved body. A longer body would make the result line longer than V8's longest string.
+ * Maximum size of an undecoded body in a result. A longer body could make the result longer than V8's longest
+ * string.
  */
 const maxSavedBytes = 64 * 1024 * 1024
 

@@ -14,18 +14,18 @@ import type { AnswerPart } from '../long-answer.ts'
 
 /** Options for reading an answer. */
 export interface ImageReading {
-  /** Receives the token counts of a part, also of a failed one if they are known. */
+  /** Receives the summary of each part. For a failed part, called only if its token counts are known. */
   onSummary(summary: AnswerSummary): void
   /** Saves the images of a part; `earlier` is the number of images before it. Throws a `CliError`. */
   save(images: readonly FoundImage[], earlier: number): Promise<void>
-  /** Reads to the end of the body, because the connection is used for the next request. */
+  /** Reads the body to its end, so that the connection can serve the next request of a batch. */
   keepsConnection?: boolean
 }
 
 /**
  * Prepares to read an answer of one or more parts. The reader saves the images of each part before the next
- * request. An answer without an image was paid for, so its body is saved in a file. If a part is cut off, its
- * complete images are saved. With `--raw` the reader prints the bytes as they arrive; only an error or a body
+ * request, also the complete images of a cut part. It saves the body of an answer without images, because the
+ * user paid for it. With `--raw`, the reader prints the bytes as they arrive. Then only an error or a body
  * that is not JSON is a failure.
  */
 export function openImageAnswer(context: Context, reading: ImageReading) {
@@ -52,7 +52,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   return {
     findings,
 
-    /** Throws a `CliError` if a part after the first is incomplete. */
+    /** Reads one part. Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const isContinuation = last !== undefined
       const part = await readPart(context, response, finder, reading)
@@ -64,7 +64,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       if (!hasContinuation(summary) && !failure) return part
       if (!failure || readTokenUsage(summary)) reading.onSummary(summary)
       if (failure) finder.finish()
-      // Decoding the images overwrites the body, so the body is saved first.
+      // `decodeBase64` overwrites the body, so the body is saved before the images.
       const reported = failure && !isErrorAnswer(failure) ? withSavedBody(failure) : failure
       await saveFound()
       if (reported) throw reported
@@ -72,8 +72,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     },
 
     /**
-     * Returns the failure of an answer that has images. Throws a `CliError` with the stop reason and the text
-     * if the answer has no image.
+     * Returns the failure of an answer that has images, if any. Throws a `CliError` with the stop reason and
+     * the text if the answer has no image.
      */
     async finish(): Promise<CliError | undefined> {
       const { summary, failure: broken } = last as ReadPart
@@ -85,8 +85,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
           ? checkRawAnswer(context, finder, summary)
           : checkAnswer(finder, summary, reading)
         const failure = broken ?? problem
-        // An unparsable value may contain an image. Decoding other images overwrites the body, so the body is
-        // saved first.
+        // A value that cannot be parsed may contain an image. `decodeBase64` overwrites the body, so the body
+        // is saved before the other images.
         return failure && finder.unreadable ? withSavedBody(failure) : failure
       } catch (error) {
         const failure = asFailure(error)
@@ -110,10 +110,10 @@ export type ImageReader = ReturnType<typeof openImageAnswer>
 /** Returns true if the whole answer is an error response. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Returns a failure that counts even if the answer has images. */
+/** Returns the failure of an answer that has images. A value of an unexpected shape is not a failure then. */
 const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
-/** Returns the failure of an answer with images or links. Throws the failure of an answer without them. */
+/** Returns the failure of an answer with images or links, if any. Throws the failure of any other answer. */
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
@@ -139,7 +139,7 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
   return other
 }
 
-/** A part that was read completely, or up to its cut. */
+/** A part, complete or cut. */
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
@@ -156,7 +156,7 @@ export async function readPart(
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length
-  // The finder collects the texts.
+  // `text` does nothing, because the finder collects the texts.
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
@@ -167,13 +167,13 @@ export async function readPart(
     printer.add(chunk)
     await attempts.run(() => printer.write())
   }
-  const readsRest = () => printer !== undefined || keepsConnection
+  const readsToEnd = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
   let isAssumed = false
   try {
     ;({ isAssumed } = await readAnswerBody(response, decoder, {
       onChunk,
-      readsRest,
+      readsToEnd,
       timers,
     }))
     if (printer) await attempts.run(() => printer.end())

@@ -7,7 +7,7 @@ import { createFileAtomically } from '../../io/temporary-file.ts'
 import type { Timers } from '../../timers.ts'
 import { hasOtherExtension } from './format.ts'
 
-/** Place to save images. */
+/** Destination of images: stdout, a folder, or a file. */
 export interface Destination {
   /** Maximum number of images. */
   readonly capacity: number
@@ -18,12 +18,12 @@ export interface Destination {
 export interface DestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** File name without extension, used if `-o` names no file. */
+  /** File name without extension, for a folder. */
   name: string
   replaces: boolean
 }
 
-/** Chooses the destination. Throws a `CliError` if images cannot be saved in that destination. */
+/** Returns the destination that `-o` names. Throws a `CliError` if images cannot be saved there. */
 export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
@@ -50,7 +50,7 @@ function createStdoutDestination({ output }: Context): Destination {
   }
 }
 
-/** Returns a destination for files with a name from the prompt and the next free number. */
+/** Returns a destination that saves each image under `name` and the next free number. */
 async function createFolderDestination(
   { host, cleanups }: Context,
   folder: string,
@@ -76,7 +76,10 @@ async function createFolderDestination(
   }
 }
 
-/** Returns a destination for the file of `-o`; further images get a number. */
+/**
+ * Returns a destination that saves the first image as the file of `-o`. The names of further images get a
+ * number.
+ */
 function createFileDestination(
   { host, messages, cleanups }: Context,
   name: string,
@@ -100,7 +103,7 @@ function createFileDestination(
         if (
           !(await createFileAtomically(findRegularFile(file), { bytes, replaces, uid: host.uid, cleanups }))
         )
-          throw new CliError('file', `${file}: it was created meanwhile, and is not overwritten`)
+          throw new CliError('file', `${file}: another program created it meanwhile, so parley does not overwrite it`)
         return file
       })
     },
@@ -110,7 +113,8 @@ function createFileDestination(
 const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
 /**
- * Throws if the folder is not writable. If it may be created, the nearest existing parent must be writable.
+ * Throws if the folder is not writable. If the folder may be created, its nearest existing parent must be
+ * writable.
  */
 async function requireFolder(path: string, canBeCreated: boolean): Promise<void> {
   try {
@@ -118,7 +122,7 @@ async function requireFolder(path: string, canBeCreated: boolean): Promise<void>
     await fs.access(path, constants.W_OK | constants.X_OK)
   } catch (error) {
     const above = dirname(path)
-    // A missing drive of Windows has no parent, so the search ends.
+    // The root of a missing Windows drive is its own parent, so the search ends there.
     const isLast = !canBeCreated || above === path
     if (isLast || !hasCode(error, 'ENOENT')) throw error
     await requireFolder(above, true)

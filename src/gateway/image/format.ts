@@ -3,7 +3,7 @@ import { detectMimeType } from '../../io/file-kind.ts'
 /** File extensions of saved images. */
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
-/** Other file extensions of these formats, each with the extension that parley uses. */
+/** Other extensions of these formats, each with the extension that parley uses. */
 const sameKind = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],
@@ -22,17 +22,16 @@ function getExtension(mimeType: string): string | undefined {
 }
 
 /**
- * Returns the file extension of an image by its bytes, or else by its MIME type. Returns `undefined` if neither
- * shows a known format.
+ * Returns the file extension of an image. Its bytes decide or, if they show no known format, its MIME type.
+ * Returns `undefined` for an unknown format.
  */
 export async function findFormat(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
-  const claim = mimeType.replace(/;.*/s, '').trim().toLowerCase()
+  const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
-  if (claim === 'image/svg+xml' && isPlain) return 'svg'
-  // A known format of the bytes counts more than the MIME type, so bytes of another kind never get an image
-  // extension.
-  return getExtension(found ?? claim)
+  if (declaredType === 'image/svg+xml' && isPlain) return 'svg'
+  // A type that the bytes show takes precedence, so a file that is not an image never gets an image extension.
+  return getExtension(found ?? declaredType)
 }
 
 /** Returns true if the file name has the extension of another format. */

@@ -57,7 +57,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const answer = new LongAnswer(body)
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
-    // With `--raw` the output itself shows the progress.
+    // With `--raw`, the printed bytes show the progress.
     const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
     try {
       return await reading.read(response)
@@ -121,7 +121,7 @@ async function saveAnswer(
   for (const uri of links)
     context.messages.note(`the answer links to an image, which is not downloaded: ${uri}`)
   if (images.length === 0 && output === '-') {
-    // Messages shorten long links and redact text that looks like a secret, so the links are saved in a file.
+    // Messages shorten long links and redact text that looks like a secret, so a file gets the unchanged links.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
     throw saveAnswerAfterFailure(
       context,
@@ -131,14 +131,14 @@ async function saveAnswer(
     )
   }
   await saveFound()
-  // The links follow the images: a stdout that cannot be written must not lose an image.
+  // The images are saved before links are printed, because writing to stdout may fail.
   if (output !== '-') for (const uri of links) await printLine(context, uri)
   await context.output.flush()
 }
 
 /**
- * Prints the texts of an answer with images. A mark precedes each line, because no line may start with text
- * of the service.
+ * Prints the texts of an answer with images. Each line starts with `|`, because a CI system could execute a
+ * service's text at the start of a line.
  */
 function printTexts({ messages }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))

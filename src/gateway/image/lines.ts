@@ -50,7 +50,7 @@ export async function prepareImageLines(
         async send(line: LineContext, requireNext: RequireContinuation) {
           const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
-          // The destination is checked before sending, because the answer is paid for.
+          // The destination is checked before the request, because the user pays for the answer.
           const choose = () =>
             chooseDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
@@ -64,15 +64,15 @@ export async function prepareImageLines(
       }
     },
     hasFiles: ({ files }: Record<string, unknown>) =>
-      !Array.isArray(files) || files.map(String).every((file) => isImageThere(context, file, folder)),
+      !Array.isArray(files) || files.map(String).every((file) => imageExists(context, file, folder)),
   }
 }
 
 /**
- * Returns true if the image's file exists. An earlier run may have had another working folder, so the folder
- * of `-o` is searched, too.
+ * Returns true if the image's file exists. Also searches the folder of `-o`, because an earlier run may have
+ * had another working folder.
  */
-const isImageThere = ({ host }: Context, file: string, folder = ''): boolean =>
+const imageExists = ({ host }: Context, file: string, folder = ''): boolean =>
   [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
 
 function isFilled(path: string): boolean {
@@ -84,7 +84,7 @@ function isFilled(path: string): boolean {
   }
 }
 
-/** Returns the folder of `-o`. Throws a usage error if it is a file. */
+/** Returns the folder of `-o`. Throws a usage error if `-o` names a file. */
 function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
   if (output === undefined || isFolderName(output, platform)) return output
   throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
@@ -115,8 +115,8 @@ function openReader(
     addReceived(failure) {
       const text = texts.join('\n')
       if (text === '' && files.length === 0 && links.length === 0) return undefined
-      const { answer: own = text === '' ? undefined : text } = failure.details
-      return addSaved(own === undefined ? failure : failure.with({ answer: own }))
+      const { answer = text === '' ? undefined : text } = failure.details
+      return addSaved(answer === undefined ? failure : failure.with({ answer }))
     },
     async finish() {
       const failure = await reading.finish()
@@ -133,11 +133,11 @@ function openReader(
   }
 }
 
-/** Adds the saved files and links of an incomplete answer to its failure. */
-const withSavedFiles = (failure: CliError, places: string[]): CliError =>
-  places.length === 0
+/** Adds the saved files and the links of an incomplete answer to the message of its failure. */
+const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
+  filesAndLinks.length === 0
     ? failure
-    : new CliError(failure.kind, `${failure.message}; received: ${places.join(', ')}`, failure.details)
+    : new CliError(failure.kind, `${failure.message}; received: ${filesAndLinks.join(', ')}`, failure.details)
 
 /** Reads an answer for `--raw`, without saving images. Several responses become a list. */
 function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<ImageLineContent> {

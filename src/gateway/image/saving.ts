@@ -11,15 +11,15 @@ import { findFormat } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
-  /** Number of the answer's images that were saved before. */
+  /** Number of images that were saved from earlier parts of the answer. */
   earlier?: number
-  /** Receives each image that was saved as a file. */
+  /** Called for each image that was saved as a file. */
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
 
 /**
- * Saves images one by one. If one fails, it is saved in the temporary folder and the others follow. Throws a
- * `CliError` with every failure at the end.
+ * Saves images one by one. If an image cannot be saved in its destination, saves it in the temporary folder
+ * and continues. At the end, throws a `CliError` with all failures.
  */
 export async function saveImages(
   context: Context,
@@ -68,10 +68,10 @@ async function saveImage(
   })
   if (count > destination.capacity) throw saveAnswerAfterFailure(context, tooMany(count), bytes, extension)
   if (extension === undefined) {
-    const claim = mimeType ? ` (declared as ${mimeType})` : ''
+    const declared = mimeType ? ` (declared as ${mimeType})` : ''
     throw saveAnswerAfterFailure(
       context,
-      createResponseError(`the service sent an unknown image format${claim}`),
+      createResponseError(`the service sent an unknown image format${declared}`),
       bytes,
     )
   }
@@ -98,7 +98,7 @@ export async function printLine({ output }: Context, text: string): Promise<void
   await output.flush()
 }
 
-/** Decodes the image. Throws a `CliError` with the path of the saved text if it is not base64. */
+/** Decodes an image. If the data is not base64, saves it as text and throws a `CliError` with the path. */
 async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
   const bytes = decodeBase64(base64)
   if (bytes) return bytes

@@ -351,7 +351,7 @@ describe('events run --schema', () => {
     })
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain(
-      "the answer does not fit s.json: $: required: must have required property 'verdict'",
+      "the answer does not match s.json: $: required: must have required property 'verdict'",
     )
     const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
     expect(readFileSync(savedPath, 'utf8')).toBe('{}')
