@@ -89,7 +89,7 @@ test.each([
     /^failed: the session service answered 401 No: no; the refused secret is from PARLEY_API_KEY: /,
   ],
   ['403 No', 3, /^failed: .* 403 No: no; the refused secret is from PARLEY_API_KEY/],
-  ['404 No', 0, /^not tried: the service does not list sessions \(404\): name a session with -s or PARLEY_SESSION$/],
+  ['404 No', 0, /^not tried: the service does not list sessions \(404\): name a session with -s or PARLEY_/],
   ['405 No', 0, /^not tried: the service does not list sessions \(405\)/],
   ['500 No', 7, /^failed: the session service answered 500 No: no$/],
 ])(

@@ -264,7 +264,7 @@ test.each(['notes', '{"command":"chat"}', '[]', '{"exit":0', ' ', 'null', '5'])(
     ]) {
       const ended = await run([...argv, '--report', 'r.json'], { cwd })
       expect(ended).toMatchObject({ code: argv.length === 2 ? 11 : 2, out: '', requests: [] })
-      expect(ended.err).toContain('--report r.json: it is neither empty nor a report, so parley does not replace it')
+      expect(ended.err).toContain('r.json: it is neither empty nor a report, so parley does not replace it')
     }
     expect(readFileSync(join(cwd, 'r.json'), 'utf8')).toBe(text)
   },

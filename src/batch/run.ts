@@ -321,7 +321,7 @@ export class BatchRun implements BatchState {
   }
 
   #reportMissingTokens({ index, spent }: BatchLine): void {
-    if (spent.unmetered === 0 || this.#hasReportedMissingTokens) return
+    if (spent.answersWithoutUsage === 0 || this.#hasReportedMissingTokens) return
     this.#hasReportedMissingTokens = true
     this.#options.report.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
   }

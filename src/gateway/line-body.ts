@@ -71,16 +71,16 @@ export async function createLineSender(
 ) {
   const { prompt, files } = inputs
   const flags = createBodyFlags(options, inputs, schema)
-  const promptParts: Part[] = prompt ? [{ text: prompt }] : []
-  const laterParts = [...files, ...(schema?.parts ?? [])]
+  const before: Part[] = prompt ? [{ text: prompt }] : []
+  const after = [...files, ...(schema?.parts ?? [])]
   // The bodies differ only in the prompt. Inserting each prompt into one body is several times faster than
   // building each body.
-  const sample = await buildBody({ ...flags, turn: [...promptParts, { text: placeholder }, ...laterParts] })
+  const sample = await buildBody({ ...flags, turn: [...before, { text: placeholder }, ...after] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const createBody = (line: LineInput) =>
     'prompt' in line
       ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
-      : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...promptParts, ...laterParts] })
+      : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...before, ...after] })
   // `raw` is turned off, because a batch prints the responses in its results.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)

@@ -6,8 +6,8 @@ import { CliError, describeFileError, hasCode } from '../errors.ts'
 import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
-  findLink,
   findExposedPath,
+  findLink,
   othersPermissions,
   type ProfileFile,
   permissionAdvice,

@@ -99,12 +99,12 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     /** Returns true if no line or event is incomplete. */
     isBetweenEvents: () => lineLength === 0 && size === 0,
     /** Returns the events that the last line completes, and an incomplete event, if any. */
-    end(): { events: SseEvent[]; incomplete: SseEvent | undefined } {
+    end(): { events: SseEvent[]; partial: SseEvent | undefined } {
       readLines(text.decode())
       const last = lineParts.join('')
       if (last !== '') takeLine(last)
       const isCut = size > 0 || (/^[^:]/.test(last) && events.length === 0)
-      return { events: events.splice(0), incomplete: isCut ? { event, data: data ?? bare.rest() } : undefined }
+      return { events: events.splice(0), partial: isCut ? { event, data: data ?? bare.rest() } : undefined }
     },
   }
 }

@@ -65,10 +65,7 @@ const isObject = (value: unknown) => typeof value === 'object' && value !== null
  * Makes a schema return the value itself if `isUnchanged` is true for the value. zod would copy each object,
  * which took 40 % of the memory that reading a long list allocates.
  */
-export function withoutCopy<T extends z.ZodMiniType>(
-  schema: T,
-  isUnchanged: (value: unknown) => boolean,
-): T {
+export function withoutCopy<T extends z.ZodMiniType>(schema: T, isUnchanged: (value: unknown) => boolean): T {
   const { run } = schema._zod
   schema._zod.run = (payload, context) => (isUnchanged(payload.value) ? payload : run(payload, context))
   return schema

@@ -61,7 +61,7 @@ export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer
   spent.attempts++
   spent.answers++
   spent.batch.isPartial ||= tokens === undefined
-  if (tokens === undefined) spent.unmetered++
+  if (tokens === undefined) spent.answersWithoutUsage++
   else {
     spent.batch.tokens += tokens
     spent.usage.totalTokens = (spent.usage.totalTokens ?? 0) + tokens

@@ -106,7 +106,7 @@ test.each([
 
 test('--schema reports each mismatch once, also with --errors json', async () => {
   const { err } = await ask('{}')
-  expect(err).toContain('parley: the answer does not match s.json: 2 problems; the received data is saved as ')
+  expect(err).toContain(': the answer does not match s.json: 2 problems; the received data is saved as')
   expect(err.match(/'age'/g)).toHaveLength(1)
   const { message: said } = JSON.parse((await ask('{}', person, '--errors', 'json')).err).error
   expect(said.match(/'age'/g)).toHaveLength(1)

@@ -11,7 +11,7 @@ interface Reading {
   /** Each event as `NAME DATA`. */
   events?: string[]
   /** Incomplete event at the end. */
-  torn?: string
+  partial?: string
 }
 
 const shown = ({ event, data }: { event: string; data: string }) => `${event} ${data}`
@@ -19,16 +19,16 @@ const shown = ({ event, data }: { event: string; data: string }) => `${event} ${
 function read(pieces: Uint8Array[]) {
   const decoder = createSseDecoder()
   const events = pieces.flatMap((piece) => decoder.push(piece))
-  const { events: last, torn } = decoder.end()
-  return { events: [...events, ...last].map(shown), torn: torn && shown(torn) }
+  const { events: last, partial } = decoder.end()
+  return { events: [...events, ...last].map(shown), partial: partial && shown(partial) }
 }
 
 /** Reads a text whole, byte by byte, and split in two at each offset with an empty chunk between. */
-function expectReading(bytes: Buffer, { events = [], torn }: Reading): void {
+function expectReading(bytes: Buffer, { events = [], partial }: Reading): void {
   const nothing = new Uint8Array()
   const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), nothing, bytes.subarray(place)])
   for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts])
-    expect(read(pieces)).toEqual({ events, torn })
+    expect(read(pieces)).toEqual({ events, partial })
 }
 
 /** Texts with a bar at each offset, except the start, where nothing is buffered. */
@@ -51,13 +51,13 @@ const framed: [text: string, reading: Reading][] = [
   ['data: a\r\ndata: b\rdata: c\n\n|', { events: [' a\nb\nc'] }],
   ['id: 7\n|data: a\n\n|id: 8\n|', { events: [' a'] }],
   ['id: 7\n|\n|data: a\n\n|', { events: [' a'] }],
-  ['data: a', { torn: ' a' }],
-  ['data: a\n\n|data: b\n', { events: [' a'], torn: ' b' }],
-  ['data: a\ndata: b', { torn: ' a\nb' }],
-  ['event: x\n', { torn: 'x ' }],
-  ['event: x', { torn: 'x ' }],
-  ['da', { torn: ' ' }],
-  ['id: 7', { torn: ' ' }],
+  ['data: a', { partial: ' a' }],
+  ['data: a\n\n|data: b\n', { events: [' a'], partial: ' b' }],
+  ['data: a\ndata: b', { partial: ' a\nb' }],
+  ['event: x\n', { partial: 'x ' }],
+  ['event: x', { partial: 'x ' }],
+  ['da', { partial: ' ' }],
+  ['id: 7', { partial: ' ' }],
   ['data: a\n\n|: a comment', { events: [' a'] }],
 ]
 
@@ -67,9 +67,9 @@ const bare: [text: string, reading: Reading][] = [
   [' \t{"a":\n[{\r\n\n}]}\n|', { events: [' {"a":\n[{\n}]}'] }],
   ['{"a":\n: a comment\n1}\n|', { events: [' {"a":\n1}'] }],
   ['{"a":1}', { events: [' {"a":1}'] }],
-  ['{"a":1}\n|{"b":', { events: [' {"a":1}'], torn: ' {"b":' }],
-  ['{"a":\n 1', { torn: ' {"a":\n 1' }],
-  ['{"a":\n: a comment', { torn: ' {"a":' }],
+  ['{"a":1}\n|{"b":', { events: [' {"a":1}'], partial: ' {"b":' }],
+  ['{"a":\n 1', { partial: ' {"a":\n 1' }],
+  ['{"a":\n: a comment', { partial: ' {"a":' }],
   ['data: x\n{"a":1}\n|', { events: [' x', ' {"a":1}'] }],
   ['event: x\n{"a":1}\n|', { events: [' {"a":1}'] }],
   ['id: 7\n|{"a":1}\n|', { events: [' {"a":1}'] }],
@@ -84,12 +84,12 @@ test.each([...framed, ...bare])(
     const decoder = createSseDecoder()
     const isBetween = [...text].map((char) => {
       decoder.push(Buffer.from(char))
-      return decoder.isBetween()
+      return decoder.isBetweenEvents()
     })
     const places = marked.split('|').slice(0, -1)
     const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
     expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
-    expect(createSseDecoder().isBetween()).toBe(true)
+    expect(createSseDecoder().isBetweenEvents()).toBe(true)
   },
 )
 
@@ -102,7 +102,7 @@ test.each<[string, Buffer, Reading]>([
   [
     'a byte of a stream that is not UTF-8 is replaced by U+FFFD, also the last byte',
     Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
-    { events: [' \ufffd'], torn: ' \ufffd' },
+    { events: [' \ufffd'], partial: ' \ufffd' },
   ],
 ])('%s', (_, bytes, reading) => expectReading(bytes, reading))
 

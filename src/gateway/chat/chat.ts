@@ -86,7 +86,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   /** The last answer that does not match the schema. */
   let mismatch: Mismatch | undefined
   let isAnswered = false
-  async function requestAnswer(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
+  async function query(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
     const answer = new LongAnswer(first)
     const send: SendPart = (body, read) =>
       caller.call(
@@ -142,7 +142,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   }
   await context.endings
     .during(ending, async () => {
-      const answer = await (schema ? schema.retryUntilMatching(parts.body, requestAnswer) : requestAnswer(parts.body))
+      const answer = await (schema ? schema.retryUntilMatching(parts.body, query) : query(parts.body))
       if ('failure' in answer) throw answer.failure
     })
     .finally(() => printing?.close())

@@ -34,10 +34,10 @@ export async function prepareChatLines(
   const { values } = settings
   const { host, flags } = context
   const inputs = await readNamedInputs(context.input, options, words)
-  const quietContext = { ...context, messages: { ...context.messages, note() {} } }
+  const quiet = { ...context, messages: { ...context.messages, note() {} } }
   const { schemaRetries = 0 } = options
   const schema =
-    inputs.schema && (await (await loadSchema()).openSchema(quietContext, settings, inputs.schema, schemaRetries))
+    inputs.schema && (await (await loadSchema()).openSchema(quiet, settings, inputs.schema, schemaRetries))
   const model = () => chooseModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
@@ -45,7 +45,7 @@ export async function prepareChatLines(
   const failOnCut = options.failOnCut ?? values.failOnCut
   const requirement = failOnCut ? 'uncut' : isRaw || schema ? 'anything' : 'text'
 
-  async function requestAnswer(
+  async function query(
     { model, body: first }: LineRequest,
     state: LineState,
     line: LineContext,
@@ -53,7 +53,7 @@ export async function prepareChatLines(
   ) {
     const earlier = state.mismatches.values()
     const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
-    const requestOnce = async (body: Uint8Array) => {
+    const queryOnce = async (body: Uint8Array) => {
       const known = earlier.next()
       if (!known.done) return known.value
       if (!state.parts) requireRetry(state.mismatches.at(-1), requireNext)
@@ -76,7 +76,7 @@ export async function prepareChatLines(
       state.mismatches.push(value)
       return value
     }
-    const answer = await (schema ? schema.retryUntilMatching(first, requestOnce) : requestOnce(first))
+    const answer = await (schema ? schema.retryUntilMatching(first, queryOnce) : queryOnce(first))
     if ('failure' in answer) throw answer.failure
     return answer
   }
@@ -88,7 +88,8 @@ export async function prepareChatLines(
       const state: LineState = { mismatches: [], parts: undefined }
       return {
         ...request,
-        send: (line: LineContext, requireNext: RequireContinuation) => requestAnswer(request, state, line, requireNext),
+        send: (line: LineContext, requireNext: RequireContinuation) =>
+          query(request, state, line, requireNext),
         addReceived: (failure: CliError) => addReceived(state, failure),
       }
     },

@@ -103,7 +103,7 @@ function createFileDestination(
         if (
           !(await createFileAtomically(findRegularFile(file), { bytes, replaces, uid: host.uid, cleanups }))
         )
-          throw new CliError('file', `${file}: another program created it meanwhile, so parley does not overwrite it`)
+          throw new CliError('file', `${file}: it was created meanwhile, so parley does not overwrite it`)
         return file
       })
     },

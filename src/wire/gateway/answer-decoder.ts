@@ -163,9 +163,9 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
     },
     end() {
       if (!isEnded(reader)) {
-        const { events, incomplete } = decoder.end()
+        const { events, partial } = decoder.end()
         readAll(events)
-        if (incomplete) throwForIncompleteEvent(reading, incomplete)
+        if (partial) throwForIncompleteEvent(reading, partial)
       }
       if (reader.progress() === 'open') throw incompleteStreamError()
     },

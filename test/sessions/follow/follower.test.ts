@@ -21,7 +21,7 @@ const get = async (path: string) => ({
   ...(await exchange({ method: 'GET', url: url + path, headers })),
   attempts: 1,
   accept() {},
-  complete: (error: unknown) => error as CliError,
+  fail: (error: unknown) => error as CliError,
 })
 
 /** Reads from the emulator's session without a network. */

@@ -220,14 +220,14 @@ const createCaller = ({ exchange }: SessionService) =>
         url: `${url}${query ? `?${query}` : ''}`,
         headers: {},
       })
-      return read({ ...response, attempts: 1, accept() {}, complete: (error) => error })
+      return read({ ...response, attempts: 1, accept() {}, fail: (error) => error })
     },
     open: async () => ({
       ...(await exchange({ method: 'GET', url: `${url}/stream`, headers: {} })),
       attempts: 1,
       accept() {},
       finish() {},
-      complete: (error: unknown) => error,
+      fail: (error: unknown) => error,
     }),
   }) as Pick<Caller, 'call' | 'open'> as Caller
 

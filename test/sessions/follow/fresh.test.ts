@@ -66,7 +66,7 @@ function createSession(listed: Event[]) {
     ...(await exchange({ method: 'GET', url: `https://agents.test${path}`, headers: {} })),
     attempts: 1,
     accept() {},
-    complete: (error: unknown) => error as CliError,
+    fail: (error: unknown) => error as CliError,
   })
   const caller = {
     call: async (_, __, read) => read(await get('/events')),
