@@ -2,20 +2,23 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError } from '../errors.ts'
-import { addSavedPart, type SavedPart } from '../io/file-output.ts'
+import { addSavedPart, type FileOutput, type SavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
 /**
- * Saves a paid answer in the temporary folder after a failure. Returns the failure with the name of the saved
- * file. If saving also fails, the returned failure contains the answer itself (images in base64).
+ * Saves a paid answer after a failure: next to `file`, its output file, otherwise in the temporary folder.
+ * Returns the failure with the name of the saved file. If saving also fails, the returned failure contains the
+ * answer itself (images in base64).
  */
 export function saveAnswerAfterFailure(
   { host }: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
+  file?: Pick<FileOutput, 'savePart'>,
 ): CliError {
-  const part = saveInTemporaryFolder({ host }, bytes, extension)
+  const kept = file?.savePart(bytes)
+  const part = kept?.name === undefined ? saveInTemporaryFolder({ host }, bytes, extension) : kept
   const saved = addSavedPart(failure, part)
   if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > maxBytesInFailure)
     return saved

@@ -185,6 +185,18 @@ test.each<[string, string[], Exchange]>([
   expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.part'] })
 })
 
+test.each<[string, Exchange, string]>([
+  ['a cut body', breaking(['{"output":"paid'], cut), '{"output":"paid'],
+  ['JSON that ends early', answering('{"output":"paid'), '{"output":"paid'],
+  ['an answer without an image', answering(message('paid')), message('paid')],
+])('image -o saves %s as FILE.part, named in the report and the failure', async (_, exchange, body) => {
+  const argv = ['image', 'x', '-o', 'a.png', '--report', 'r', '--errors', 'json']
+  const ended = await runSaving(argv, exchange)
+  expect([ended.code, ended.saved, ended.read('a.png.part')]).toEqual([8, [], body])
+  expect(JSON.parse(ended.err.split('\n').at(-2) ?? '').error).toMatchObject({ kept: 'a.png.part' })
+  expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.png.part'] })
+})
+
 test('-o saves the text of a schema before a cut body as FILE.part', async () => {
   const exchange = inTurn(piece('[1', continued('t1')), breaking(['{"content":"paid'], cut))
   const ended = await runSaving(['chat', 'x', '-o', 'a', '--schema', 's', '--report', 'r'], exchange)

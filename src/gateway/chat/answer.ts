@@ -14,7 +14,7 @@ import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import { addSavedPart, type FileOutput, type SavedPart } from '../../io/file-output.ts'
+import type { FileOutput, SavedPart } from '../../io/file-output.ts'
 import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
@@ -141,10 +141,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     received = undefined
     if (!answer) return error
     const hasText = hasOutput || !text.isBlank
-    const part = hasText ? undefined : file?.savePart(answer.bytes)
-    return part?.name === undefined
-      ? saveAnswerAfterFailure(context, failure, answer.bytes, answer.extension)
-      : addSavedPart(failure, part)
+    const { bytes, extension } = answer
+    return saveAnswerAfterFailure(context, failure, bytes, extension, hasText ? undefined : file)
   }
 
   return {

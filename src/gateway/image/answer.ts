@@ -2,6 +2,7 @@ import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, type CliError, joinFailures, OutputClosed } from '../../errors.ts'
+import type { FileOutput } from '../../io/file-output.ts'
 import { OutputAttempts } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -18,6 +19,8 @@ export interface ImageReading {
   onSummary(summary: AnswerSummary): void
   /** Saves the images of a part; `earlier` is the number of images before it. Throws a `CliError`. */
   save(images: readonly FoundImage[], earlier: number): Promise<void>
+  /** Output file of `-o`. If the answer has no image, its body is saved next to that file. */
+  file?: FileOutput | undefined
   /** Reads the body to its end, so that the connection can serve the next request of a batch. */
   keepsConnection?: boolean
 }
@@ -46,7 +49,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     const extension = /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
     return isPrinted || bytes.length === 0
       ? failure
-      : saveAnswerAfterFailure(context, failure, bytes, extension)
+      : saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
   }
 
   return {

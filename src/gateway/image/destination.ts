@@ -2,6 +2,7 @@ import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
+import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFileAtomically } from '../../io/temporary-file.ts'
 import type { Timers } from '../../timers.ts'
@@ -11,6 +12,8 @@ import { hasOtherExtension } from './format.ts'
 export interface Destination {
   /** Maximum number of images. */
   readonly capacity: number
+  /** Output file of `-o FILE`. */
+  readonly file?: FileOutput
   /** Saves one image. Returns its path for printing, if it has one. Throws a `CliError` of kind `file`. */
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
@@ -80,11 +83,12 @@ async function createFolderDestination(
  * Returns a destination that saves the first image as the file of `-o`. The names of further images get a
  * number.
  */
-function createFileDestination(
-  { host, messages, cleanups }: Context,
+async function createFileDestination(
+  context: Context,
   name: string,
   replaces: boolean,
-): Destination {
+): Promise<Destination> {
+  const { host, messages, cleanups } = context
   const findRegularFile = (file: string) => {
     const { path, isDirect } = findTarget(host, file, replaces)
     if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
@@ -95,6 +99,7 @@ function createFileDestination(
   let count = 0
   return {
     capacity: Infinity,
+    file: await openFileOutput(name, context),
     async save(bytes, kind) {
       const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
       if (hasOtherExtension(file, kind))

@@ -48,6 +48,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     await show(bytes, extension)
   }
   const reading = openImageAnswer(context, {
+    file: destination?.file,
     onSummary: (summary) => recordAnswer(context.summary, summary),
     async save(images, earlier) {
       if (destination) await saveImages(context, images, { destination, earlier, onSaved })
