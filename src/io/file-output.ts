@@ -1,4 +1,4 @@
-import { constants, createWriteStream, openSync } from 'node:fs'
+import { constants, createWriteStream, existsSync, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
 import { asFileError, CliError, describeFileError, hasCode, joinSavedFiles } from '../errors.ts'
@@ -31,8 +31,13 @@ export interface FileOutput extends Output {
   savePart(held?: Uint8Array | string): SavedPart | undefined
   /** Removes the temporary file. Does not throw. */
   discard(): void
-  /** Note for stderr that names the complete file. `undefined` for a device or a pipe. */
+  /**
+   * Note for stderr that names the complete file, and the `FILE.part` of an earlier run. `undefined` for a device
+   * or a pipe.
+   */
   readonly savedNote: string | undefined
+  /** Note for stderr about the `FILE.part` of an earlier run, which may have the only copy of a paid answer. */
+  readonly earlierPartNote: string | undefined
 }
 
 interface FileOutputOptions {
@@ -54,6 +59,8 @@ export async function openFileOutput(
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, mode)
+  const hasEarlierPart = !isDirect && existsSync(`${target}.part`)
+  const earlierPart = hasEarlierPart ? [`${name}.part was there before this run`] : []
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw asFileError(error, name)
@@ -65,7 +72,8 @@ export async function openFileOutput(
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),
-    savedNote: isDirect ? undefined : `the answer is in ${name}`,
+    savedNote: isDirect ? undefined : [`the answer is in ${name}`, ...earlierPart].join('; '),
+    earlierPartNote: earlierPart[0],
   }
 }
 

@@ -519,12 +519,12 @@ describe('chat with files', () => {
     expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
   })
 
-  test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
+  test('chat -o prints the name of its file, and names and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
     expect((await ask()).err).toBe('parley: the answer is in a.md\n')
     writeFileSync(join(cwd, 'a.md.part'), 'half')
-    expect((await ask()).err).toBe('parley: the answer is in a.md\n')
+    expect((await ask()).err).toBe('parley: the answer is in a.md; a.md.part was there before this run\n')
     expect(readFileSync(join(cwd, 'a.md.part'), 'utf8')).toBe('half')
     expect((await ask('-q')).err).toBe('')
     expect((await ask('--dry-run')).err).toBe('')
