@@ -32,7 +32,7 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Calls any endpoint of a service and prints the response byte for byte. */
+/** Calls any endpoint of a service, and prints the body of the response byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -54,7 +54,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     const savingFile = () => context.endings.during(saveParts(file), callAndPrint)
     await context.endings.during({ isChange: endpoint.repeat !== 'always', ...saveParts(saving) }, savingFile)
   } catch (error) {
-    // The body of a failed request could be taken for an item of the list, so it is not printed.
+    // With --paginate, the body of an error response could look like an item of the list, so it is not
+    // printed.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
     throw error
   }
@@ -85,8 +86,8 @@ async function readRequest(
 }
 
 /**
- * Returns after which failures a request may be repeated. A request that only reads may always be repeated,
- * others only if the service certainly did not accept them, or with `--retry-unknown`.
+ * Returns after which failures parley may repeat a request. It may always repeat a request that only reads.
+ * It may repeat any other request only if the service certainly did not accept it, or with `--retry-unknown`.
  */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
@@ -106,13 +107,14 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
 }
 
 /**
- * Returns the path and the query as typed. `address` is the service's address, if it is set. Throws a usage
- * error for a path that a server could resolve to another path.
+ * Returns the path and the query as typed. `address`: the service's configured address. Throws a usage error
+ * for a path that a server could resolve to another path.
  */
 function readPath(given: string, address: string | undefined) {
   const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
   const text = own.startsWith('/') ? own : `/${own}`
-  // `URL` encodes or drops characters that cannot be sent unchanged.
+  // `URL` encodes or removes characters that cannot be sent unchanged, so its result then differs from
+  // `text`.
   const { pathname: path, search } = new URL(`http://host${text}`)
   if (given === '' || path + search !== text.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
@@ -122,8 +124,8 @@ function readPath(given: string, address: string | undefined) {
 }
 
 /**
- * Returns the path of a whole URL. Throws a usage error for another server's URL, because that server must
- * not get the credential.
+ * Removes the service's address from a URL. Throws a usage error for the URL of another server, because that
+ * server must not receive the credential.
  */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
@@ -167,25 +169,24 @@ async function printResponse(
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** A longer body with status 2xx is not checked for an error envelope. */
+/** Maximum size of a body with status 2xx that is checked for an error envelope, in bytes. */
 const maxErrorBytes = 64 * 1024
 
-/** Prints the body of a failed response on stdout. The file of `-o` is for successful responses only. */
+/** Prints the body of an error response on stdout. The file of `-o` gets only successful responses. */
 async function printFailureBody(print: Printer, { details: { response } }: CliError): Promise<void> {
   if (!response) return
   try {
     await print.head(response)
     await print.body(response.bytes)
   } catch (error) {
-    // Ignores the error for a binary body on a terminal, because the message of the failure contains the
-    // status.
+    // Ignores the error for a binary body on a terminal. The failure that follows already names the status.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
   }
 }
 
-/** Prints a response while it arrives. */
+/** Prints a response while parley receives it. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
   /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
@@ -220,8 +221,8 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
 }
 
 /**
- * Creates a printer that saves the body in the temporary folder if the output fails. `end` then throws the
- * output's failure.
+ * Creates a printer that saves the body in the temporary folder if printing fails. `end` then throws the
+ * failure of the output.
  */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
@@ -245,13 +246,13 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
 }
 
 /**
- * Returns whether a chunk is not text. It may end inside a character, so up to three bytes at its end are
- * ignored.
+ * Returns whether a chunk is not UTF-8 text. Ignores up to three bytes at its end, because it may end inside
+ * of a character.
  */
 const isBinary = (chunk: Uint8Array): boolean =>
   chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
-/** Prints the items of all pages of a list as sent, one per line. Throws a `CliError`. */
+/** Prints the items of all pages of a list unchanged, one per line. Throws a `CliError`. */
 async function paginate(
   caller: Caller,
   { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
@@ -285,8 +286,8 @@ function readItems(bytes: Uint8Array): Page {
 }
 
 /**
- * Returns the path and query of the next page, from a token or a whole URL. Throws a `CliError` for another
- * server's URL, because that server must not get the credential.
+ * Returns the path and query of the next page, from a page token or a URL. Throws a `CliError` for the URL of
+ * another server, because that server must not receive the credential.
  */
 function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,

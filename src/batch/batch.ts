@@ -21,7 +21,7 @@ import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import { EarlierResults, openResults, type ResultReader } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
-/** Functions that turn the lines of a batch into requests. */
+/** Functions of the commands `chat` and `image` for the lines of a batch. */
 export interface LineHandlers extends ResultReader {
   prepare: PrepareLine
   /** Prints the request on one line. */
@@ -31,7 +31,9 @@ export interface LineHandlers extends ResultReader {
 
 const defaultConcurrency = 8
 
-/** Sends several requests of a file at a time and writes a result for each line. Throws a `CliError`. */
+/**
+ * Sends a request for each line of a file, several at a time, and writes the results. Throws a `CliError`.
+ */
 export async function runBatch(
   outer: Context,
   options: BatchOptions,
@@ -41,7 +43,8 @@ export async function runBatch(
   const settings = await readSettings(context)
   const work = await readWork(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
-  if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun) throw noStdout()
+  if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun)
+    throw closedStdoutError()
   const source = await openSource(context, options.batch ?? '')
   try {
     await (context.flags.dryRun ? preview : answer)(context, { options, work, source })
@@ -50,7 +53,7 @@ export async function runBatch(
   }
 }
 
-const noStdout = () =>
+const closedStdoutError = () =>
   new CliError('file', 'stdout: it is closed, so results cannot be printed. Use --results FILE', {
     consequence: 'nothing was sent',
   })
@@ -72,8 +75,8 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
   const saved = new SavedFile(context, 'ndjson')
-  // The ledger must contain finished lines before the input is read. If the input is invalid, a new results
-  // file is removed.
+  // Opens the results first, because reading the input requires the finished lines in the ledger. If the
+  // input is invalid, a new results file is removed.
   const results =
     options.results === undefined
       ? undefined
@@ -110,18 +113,18 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => report.end())
     await endInterrupt()
-    // The requests of a pipe are known only after its last line.
+    // All requests of a pipe are known only after its last line.
     if (!source.isRepeatable && tally.total !== undefined) reportOthers()
     report.printSummary(outcome.stop)
-    const stop = describeSaved(outcome.stop, { part: saved.part, unsaved, options, tally })
+    const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
     throwFailure({ ...outcome, stop }, options, tally, endings.sent)
   })
   requireLine(context, input, source)
 }
 
 /**
- * Handles the first Ctrl-C: no further request starts, and after the running requests the process ends by the
- * signal.
+ * Handles the first Ctrl-C: no further request starts. The returned function ends the process by the signal
+ * if there was one. Call it after the running requests.
  */
 function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
@@ -132,16 +135,16 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   })
   return async () => {
     if (isInterrupted) {
-      // The terminal printed ^C on an earlier line, so the cursor is at the start of a line.
+      // The terminal printed ^C on an earlier line, so the cursor is now at the start of a line.
       cleanups.add(() => true)
-      // The signal handler prints the counts.
+      // The signal handler prints the summary.
       await interrupt?.raise()
     }
     interrupt?.release()
   }
 }
 
-/** Prints a note if the batch has no line; with `--fail-on-empty` throws a usage error. */
+/** Prints a note if the batch has no line. With `--fail-on-empty`, throws a usage error. */
 function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
   if (tally.hasLine) return
   const empty = `${name}: it has no line with a request`
@@ -149,19 +152,19 @@ function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, {
   messages.note(empty)
 }
 
-/** Adds the place of the saved results, and how to resume with them, to the reason for the stop. */
-function describeSaved(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
+/** Adds to the reason for the stop the file with the saved results, and how to resume with them. */
+function addSavedResults(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
   if (!part) return stop
   const { results } = options
-  const isAll = tally.ok + tally.failed === tally.elsewhere
-  const way =
+  const areAllSaved = tally.ok + tally.failed === tally.savedElsewhere
+  const resumeText =
     results !== undefined
       ? `append the saved results to ${results}, then run the same command with --resume`
-      : isAll
+      : areAllSaved
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
   return addSavedPart(asFailure(stop), part).with({
-    ...(part.name === undefined ? {} : { consequence: `to resume: ${way}` }),
+    ...(part.name === undefined ? {} : { consequence: `to resume: ${resumeText}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),
   })
 }
@@ -174,7 +177,9 @@ interface SavedResults {
   tally: Tally
 }
 
-/** Throws the reason why the batch stopped, or the failure of a line if more lines failed than allowed. */
+/**
+ * Throws the reason for the stop, or the failure of a line if more lines failed than `--max-failed` allows.
+ */
 function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,
@@ -183,12 +188,12 @@ function throwFailure(
 ): void {
   // Without --resume, the same command would pay for the answers again, or fail because its results file
   // exists.
-  const isSpent = !resume && (isAnswered || (results !== undefined && failed > 0))
-  const retryOf = ({ retry }: CliError['details']) => (isSpent && retry === 'later' ? 'never' : retry)
+  const wouldPayAgain = !resume && (isAnswered || (results !== undefined && failed > 0))
+  const getRetry = ({ retry }: CliError['details']) => (wouldPayAgain && retry === 'later' ? 'never' : retry)
   if (stop instanceof CliError) {
-    // After a passed deadline the same command may succeed.
+    // After the deadline, the same command may succeed.
     const canContinue = stop.kind === 'stopped' && stop.details.deadline
-    throw stop.with({ sent, retry: retryOf(canContinue ? { retry: 'later' } : stop.details) })
+    throw stop.with({ sent, retry: getRetry(canContinue ? { retry: 'later' } : stop.details) })
   }
   if (stop !== undefined) throw stop
   if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return
@@ -196,5 +201,5 @@ function throwFailure(
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
   const { index, error } = failure
   const which = `${failed === 1 ? '' : 'such as '}line ${index}`
-  throw error.with({ sent, retry: retryOf(error.details) }, `${counted}${limit}, ${which}: ${error.message}`)
+  throw error.with({ sent, retry: getRetry(error.details) }, `${counted}${limit}, ${which}: ${error.message}`)
 }

@@ -12,13 +12,13 @@ export interface BatchOptions {
   maxTotalTokens?: number
 }
 
-/** Number or percentage of lines that may fail. */
+/** Value of `--max-failed`: a number or a percentage of lines. */
 interface MaxFailed {
-  /** Source text of the limit, for messages. */
+  /** The value as typed, for messages. */
   text: string
   /**
-   * Returns the maximum number of failed lines for this number of lines. Infinity if the limit is a
-   * percentage and the total is unknown.
+   * Returns the maximum number of failed lines for a batch with `lines` lines. Returns Infinity for a
+   * percentage of an unknown number of lines.
    */
   getMaxFailed(lines: number | undefined): number
 }
@@ -40,13 +40,16 @@ export const batchFlags = (): Option[] => [
   ),
 ]
 
-/** Creates `--batch` and its flags. A command's help omits them, because a topic lists them. */
+/**
+ * Creates `--batch` and its flags. A command's help shows only `--batch`; `parley help batch` lists the
+ * others.
+ */
 export const allBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
   ...batchFlags().map((flag) => flag.hideHelp()),
 ]
 
-/** Rules for combining these flags with the flags of a single answer. */
+/** Rules for combining these flags with each other and with the flags of a single request. */
 export const batchCompanions: FlagCompanions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },
@@ -55,9 +58,9 @@ export const batchCompanions: FlagCompanions = {
 }
 
 function parseShare(value: string): Share {
-  const [, place = 0, of = 0] = (/^0*([1-9]\d*)\/0*([1-9]\d*)$/.exec(value) ?? []).map(Number)
-  if (place < 1 || place > of) throw new InvalidArgumentError('not a share such as 1/3, 2/3 or 3/3')
-  return { place, of }
+  const [, start = 0, of = 0] = (/^0*([1-9]\d*)\/0*([1-9]\d*)$/.exec(value) ?? []).map(Number)
+  if (start < 1 || start > of) throw new InvalidArgumentError('not a share such as 1/3, 2/3 or 3/3')
+  return { start, of }
 }
 
 function parseMaxFailed(value: string): MaxFailed {

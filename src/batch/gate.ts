@@ -4,24 +4,28 @@ import { computeBackoffMs, getBatchConsequence, type RetryPolicy } from '../http
 import type { BatchLine, Tally } from './input.ts'
 
 export interface BatchLimits {
-  /** Maximum number of concurrent requests. */
+  /** Maximum number of concurrent requests (`--concurrency`). */
   concurrency: number
-  /** Rules for retries of one line, up to the deadline (monotonic clock, or Infinity). */
+  /** Rules for retries of one line. `deadline` is a monotonic time, or Infinity. */
   retry: RetryPolicy
-  /** Token count after which no request starts; Infinity for no limit. */
+  /** Number of tokens after which no request starts (`--max-total-tokens`), or Infinity. */
   maxTokens: number
-  /** Returns the number of failed lines after which no request starts; Infinity for no limit. */
+  /**
+   * Returns the maximum number of failed lines (`--max-failed`), or Infinity. After more, no request starts.
+   */
   getMaxFailed(): number
 }
 
-/** Input for the decision about a batch's next step. */
+/** State of a batch that determines the next step. */
 export interface BatchState {
   gate: Gate
-  /** Lines that wait for a retry. Without an outage, parley retries them before it requests new lines. */
+  /** Lines that wait for a retry. Without an outage, parley requests them before new lines. */
   waiting: readonly BatchLine[]
-  /** Next line of the input. */
+  /** Next line of the input. `awaited`: it is being read. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
-  /** `finishing`: no further request starts. `cancelled`: also, the deadline has passed. */
+  /**
+   * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests failed.
+   */
   course: 'running' | 'finishing' | 'cancelled'
   tally: Pick<Tally, 'tokens' | 'failed'>
   limits: BatchLimits
@@ -29,12 +33,15 @@ export interface BatchState {
 
 export type BatchStep =
   | { do: 'start'; line: BatchLine }
-  /** Wait until this time (monotonic clock, or Infinity), or until a running operation ends. */
+  /** Wait until this monotonic time, or until a running operation ends. Infinity: no time limit. */
   | { do: 'wait'; until: number }
-  /** Start no further request. If `because` is `undefined`, too many lines have failed. */
+  /**
+   * Start no further request. `because`: the limit that was reached; `undefined` if too many lines failed.
+   */
   | { do: 'finish'; because: CliError | undefined }
-  /** The deadline has passed, so every running request fails. */
+  /** Fail every running request, because the deadline has passed. */
   | { do: 'cancel' }
+  /** Nothing is left to do. */
   | { do: 'end' }
 
 /** Decides the next step of a batch. */
@@ -55,8 +62,8 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
 }
 
 /**
- * Chooses the next line. In an outage a new line tests the service, because the failures may belong to the
- * waiting lines.
+ * Chooses the next line to request. In an outage, a new line tests the service, because the failures may be
+ * specific to the waiting lines.
  */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined
@@ -70,72 +77,78 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
   )
 
 /**
- * Classifies the effect of a failure on the batch:
- * - `refused`: all requests pause, then the line is retried
- * - `outage`: the line fails or is retried; after several such failures in a row all requests pause
- * - `line`: the line fails
- * - `all`: the line fails, and every other line would fail too
- * - `not sent`: a setting is missing or wrong, so that no request can be sent
+ * Classifies the effect of a failed request on the batch:
+ *
+ * - `refused`: all requests pause, then parley retries the line.
+ * - `outage`: the line fails, or parley retries it. After several such failures in a row, all requests pause.
+ * - `line`: the line fails.
+ * - `all`: the line fails, and the batch stops, because every other line would fail, too.
+ * - `not sent`: the batch stops. A setting is missing or wrong, so no request can be sent.
  */
 export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
-  // An unknown error may be a bug that fails every answer, and each answer is paid for.
+  // An unexpected error may be a bug that fails every answer after it is paid for.
   if (kind === 'unexpected') return 'all'
   const consequence = getBatchConsequence(failure)
   if (consequence === 'wait') return 'refused'
   if ((details.sent ?? 'no') === 'no' && ['credentials', 'usage', 'file'].includes(kind)) return 'not sent'
   if (consequence === 'end') return 'all'
-  // A service that answers 2xx is reachable, so an error in the body of a 2xx is not an outage.
+  // A service that responds with 2xx is reachable, so an error in the body of a 2xx is not part of an outage.
   const isOutage = kind === 'unknown' || (kind === 'service' && (details.status ?? 0) >= 300)
   return isOutage ? 'outage' : 'line'
 }
 
 /**
- * State that decides when requests start and how many run at the same time. It is immutable: the functions
- * return a changed copy.
+ * State that determines when requests start, and how many run at the same time. The state is immutable.
+ * Functions such as `recordAnswer` return a changed copy.
  */
 export interface Gate {
-  /** Maximum number of slots. Each running request uses one slot. */
+  /** Maximum of `slots` (`--concurrency`). */
   readonly concurrency: number
+  /** Current maximum number of running requests. */
   readonly slots: number
+  /** Number of running requests. */
   readonly inFlight: number
   /** Number of answers since the last pause, or since a slot was added. */
   readonly answers: number
-  /** The current or last pause. Monotonic clock. */
+  /** The current or last pause of all requests: its number, and its start and end in monotonic time. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
-  /** Number and duration, in milliseconds, of the pauses since the last success. */
+  /** Number and total duration (milliseconds) of the pauses since the last success. */
   readonly failedPauses: { readonly pauses: number; readonly time: number }
-  /** Numbers of the lines that failed one after the other, as in an outage. */
+  /** Line numbers of the outage failures since the last answer. */
   readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }
 
-/** State of an outage: requests fail for all lines, so parley sends one line at a time to test the service. */
+/** State of an outage. parley sends only one request at a time, to test whether the service works again. */
 interface Outage {
-  /** Number of lines that tested the service. */
-  readonly trials: number
-  /** A line is testing the service. */
+  /** Number of these tests. */
+  readonly tests: number
+  /** A test is running. */
   readonly isTesting: boolean
 }
 
 /** A failed request. */
 export interface FailedRequest {
   error: CliError
-  /** Number of the line. */
+  /** Line number. */
   index: number
-  /** Time of the failure. Monotonic clock. */
+  /** Monotonic time of the failure. */
   now: number
-  /** Monotonic clock; Infinity for none. */
+  /** Monotonic time of the deadline, or Infinity. */
   deadline: number
   /** Random number between 0 and 1. */
   random: number
 }
 
+/** Maximum wait that a service may request with Retry-After. */
 const maxPauseMs = 3_600_000
+/** Maximum total duration of pauses without a success. */
 const maxFailedPausesMs = 300_000
-const maxCautionMs = 60_000
+/** Maximum time after a pause in which a rate limiter may allow a burst of requests. */
+const maxBurstMs = 60_000
 const minOutageFailures = 4
-const trialBackoff = { first: 1000, longest: 30_000 }
+const testBackoff = { first: 1000, longest: 30_000 }
 
 export const createGate = (concurrency: number): Gate => ({
   concurrency,
@@ -151,23 +164,23 @@ export const createGate = (concurrency: number): Gate => ({
 export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number): boolean =>
   inFlight < slots && now >= pause.until && !outage?.isTesting
 
-/** Counts a started request. */
+/** Records that a request has started. */
 export const startLine = (gate: Gate): Gate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
-  outage: gate.outage && { ...gate.outage, trials: gate.outage.trials + 1, isTesting: true },
+  outage: gate.outage && { ...gate.outage, tests: gate.outage.tests + 1, isTesting: true },
 })
 
-/** Counts a finished request. */
+/** Records that a request has ended. */
 export const freeSlot = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
- * Records an answer, successful or not. `ticket` is the number of the last pause before the request. Adds a
- * slot after as many answers as there are slots.
+ * Records an answer, which may be an error of this line only. It ends an outage. After as many answers as
+ * there are slots, adds a slot. `pauseNumber`: number of the last pause before the request.
  */
 export function recordAnswer(
   gate: Gate,
-  ticket: number,
+  pauseNumber: number,
   { isOk, now }: { isOk: boolean; now: number },
 ): Gate {
   const { slots, concurrency, failedPauses } = gate
@@ -179,27 +192,28 @@ export function recordAnswer(
     outage: undefined,
     failedPauses: isOk ? { pauses: 0, time: 0 } : failedPauses,
   }
-  if (ticket !== pause.number || slots === concurrency) return next
+  if (pauseNumber !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
-  // After a pause a rate limiter allows a burst. Answers within the burst do not show that more slots would
-  // succeed.
-  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, maxCautionMs)
+  // Directly after a pause, a rate limiter allows a burst of requests. Answers in the burst do not show that
+  // more slots would succeed.
+  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, maxBurstMs)
   if (answers < slots || !isSteady) return { ...next, answers }
   return { ...next, answers: 0, slots: slots + 1 }
 }
 
 /**
- * Records a refusal, which pauses all requests. The first refused request after a pause starts a new pause
- * and halves the slots; others only extend the pause. Throws a `CliError` if the wait would be too long.
+ * Records a request that the service refused, for example with 429. The first refusal after a pause starts a
+ * new pause and halves the slots. Refusals during the pause extend it. Throws a `CliError` if the pause would
+ * be too long.
  */
-export function recordRefusal(gate: Gate, ticket: number, refusal: FailedRequest): Gate {
+export function recordRefusal(gate: Gate, pauseNumber: number, refusal: FailedRequest): Gate {
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const waitMs = getRetryAfterMs(refusal)
-  // A request that is refused during a pause was sent before the pause, or before its extension.
-  const isNew = ticket === pause.number && now >= pause.until
-  requireFiniteWait(refusal, waitMs, isNew ? failedPauses.time : 0)
-  if (!isNew) {
+  // A request that is refused during a pause was sent before the pause or before its extension.
+  const isNewPause = pauseNumber === pause.number && now >= pause.until
+  requireFiniteWait(refusal, waitMs, isNewPause ? failedPauses.time : 0)
+  if (!isNewPause) {
     const until = Math.max(pause.until, now + waitMs)
     const time = failedPauses.time + until - Math.max(pause.until, now)
     return { ...gate, pause: { ...pause, until }, failedPauses: { ...failedPauses, time } }
@@ -226,28 +240,28 @@ const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pa
 })
 
 /**
- * Records a failure that may be part of an outage. If as many lines as there are slots fail in a row, an
- * outage starts: all requests pause, then one line tests the service. Each failed test makes the pause
- * longer. Throws a `CliError` if the wait would be too long.
+ * Records a failure that may be part of an outage. An outage starts if at least 4 lines, and at least as many
+ * as there are slots, fail in a row. All requests then pause, and one line tests the service. After each
+ * failed test the pause is longer. Throws a `CliError` if the pause would be too long.
  */
-export function recordOutageFailure(gate: Gate, ticket: number, failed: FailedRequest): Gate {
+export function recordOutageFailure(gate: Gate, pauseNumber: number, failed: FailedRequest): Gate {
   const { now, index } = failed
   const { consecutiveFailures: earlier } = gate
   const consecutiveFailures = earlier.includes(index) ? earlier : [...earlier, index]
   const { outage, pause, failedPauses } = gate
-  const isDecisive = outage
-    ? ticket === pause.number
+  const changesPause = outage
+    ? pauseNumber === pause.number
     : consecutiveFailures.length >= Math.max(minOutageFailures, gate.slots)
-  // During an outage, only the line that tests the service counts.
-  if (!isDecisive) return outage ? gate : { ...gate, consecutiveFailures }
+  // In an outage, only the request that tests the service counts.
+  if (!changesPause) return outage ? gate : { ...gate, consecutiveFailures }
   const waitMs = getRetryAfterMs(failed)
   requireFiniteWait(failed, waitMs, failedPauses.time)
-  const trials = outage?.trials ?? 0
+  const tests = outage?.tests ?? 0
   return {
     ...gate,
     consecutiveFailures: [],
-    outage: { trials, isTesting: false },
-    ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(trialBackoff, trials)), failedPauses.pauses),
+    outage: { tests, isTesting: false },
+    ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(testBackoff, tests)), failedPauses.pauses),
   }
 }
 

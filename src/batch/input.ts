@@ -20,7 +20,7 @@ import { type Id, type LineForm, parseLine } from './line-form.ts'
 
 /** Answer to one line. */
 export interface LineAnswer {
-  /** One of these forms. `json` and `response` are JSON source text. */
+  /** Content of the answer. `json` and `response` are JSON source text. */
   content:
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
@@ -28,7 +28,7 @@ export interface LineAnswer {
     | { response: string }
   model?: string | undefined
   stopReason?: string | undefined
-  /** Defects of the answer. */
+  /** Description of defects, such as an answer that was cut. */
   warning?: string | undefined
 }
 
@@ -37,19 +37,19 @@ export interface LineCall {
   model: string
   body: Uint8Array
   /**
-   * Sends the request once. Continues an incomplete answer with further requests, unless `requireNext`
-   * throws. Adds the usage to the line. Throws a `CliError`. The batch decides about a retry, which continues
-   * an incomplete answer.
+   * Sends the request once, without a retry, and adds the usage to the line. Requests further parts of an
+   * incomplete answer until `requireNext` throws. If the batch calls this again after a failure, an
+   * incomplete answer continues. Throws a `CliError`.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
   /**
-   * Adds the received part of an incomplete answer to a failure. Returns `undefined` if nothing was received.
-   * Synchronous, because signal handlers call it.
+   * Adds the received part of an incomplete answer to a failure. Returns `undefined` if there is no received
+   * part. Synchronous, because signal handlers call it.
    */
   addReceived?(failure: CliError): CliError | undefined
 }
 
-/** Creates the request of a line. Throws a usage error if the line is invalid. */
+/** Creates the request of a line. Throws a usage error for an invalid line. */
 export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 
 /** A line of a batch, from its input to its result. */
@@ -57,7 +57,7 @@ export interface BatchLine {
   /** Line number, from 1. */
   index: number
   id?: Id
-  /** Hash of model and body, with `#2`, `#3` for duplicates. */
+  /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: LineCall
   /** Usage of the requests that this run sent for the line. */
@@ -66,9 +66,9 @@ export interface BatchLine {
   seconds: number
   /** Number of failed requests of the line. Requests that paused all lines do not count. */
   failures: number
-  /** Failure of the last request while the line waits for its own retry. */
+  /** Failure of the last request while the line waits for a retry. */
   failure?: CliError | undefined
-  /** A failed request of the line may have been carried out. */
+  /** The service may have carried out a failed request of the line. */
   mayDuplicate?: boolean
 }
 
@@ -76,39 +76,39 @@ export interface BatchLine {
 export interface BatchSource {
   /** Name for messages. */
   name: string
-  /** The source can be read twice, so it is checked before anything is sent. */
+  /** The source can be read twice, so parley checks it before it sends anything. */
   isRepeatable: boolean
   read(): AsyncIterable<Uint8Array>
-  /** Ends reading, because a silent pipe would keep the process alive. */
+  /** Stops reading, because a silent pipe would keep the process alive. */
   close(): void
 }
 
-/** The lines of `--share place/of`: every `of`th line, starting with line `place`. The first line is 1. */
+/** Value of `--share START/OF`: every `of`th line, starting with line number `start`. */
 export interface Share {
-  place: number
+  start: number
   of: number
 }
 
-/** Progress of a batch: the numbers of lines in each state, among the lines that this run handles. */
+/** Progress of a batch. Counts only the lines that this run handles (`--share`). */
 export class Tally implements BatchUsage {
-  /**
-   * Number of lines that this run handles (`--share`). It is `undefined` until a piped input has been read to
-   * its end.
-   */
+  /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
-  /** The input has a line with a request, even if another run handles it (`--share`). */
+  /** The input has a line, possibly of another share. */
   hasLine = false
   ok = 0
   failed = 0
-  /** Number of failed lines by failure kind. */
+  /** Number of failed lines by kind of failure. */
   readonly failures: Record<string, number> = {}
-  /** Number of lines that an earlier run finished. */
+  /** Number of lines that an earlier run has finished. */
   skipped = 0
-  /** Number of results that are not in their destination: saved in another file, or printed. */
-  elsewhere = 0
-  /** Tokens of all answers with a token count, including earlier runs. */
+  /**
+   * Number of results that could not be written to their destination and were printed or saved in another
+   * file.
+   */
+  savedElsewhere = 0
+  /** Number of tokens of all answers with a token count, including earlier runs. */
   tokens = 0
-  /** Tokens of earlier runs, included in `tokens`. */
+  /** Number of tokens of earlier runs, which `tokens` includes. */
   earlierTokens = 0
   /** Some answers of this or an earlier run have no token count. */
   isPartial = false
@@ -116,7 +116,7 @@ export class Tally implements BatchUsage {
   isAnswered = false
 }
 
-/** Lines that this run handles (`--share`) and that no earlier run has finished. */
+/** Lines to request: the lines of this share that no earlier run has finished. */
 export interface BatchInput {
   tally: Tally
   /** Throws a `CliError` for an invalid line or a failed read. */
@@ -145,7 +145,7 @@ export async function openSource({ input, host }: Context, name: string): Promis
   }
 }
 
-/** A non-empty input line: its text, or its problem. */
+/** A line of the input that is not blank, or the description of its problem. */
 export type TextLine = { index: number; text: string } | BadLine
 
 const mebibyte = 1024 * 1024
@@ -173,29 +173,29 @@ export async function* readLines(
 
 /**
  * Reads the lines of a batch. Checks a whole file first, and throws a usage error that lists every invalid
- * line. Also checks and counts the lines of other shares: an invalid line stops every share, and a duplicate
- * has the same number in each share.
+ * line. Also reads the lines of other shares. An invalid line stops every share, and a duplicate gets the
+ * same `#` number in every share.
  */
 export async function readInput(
   source: BatchSource,
   prepare: PrepareLine,
   ledger: Ledger,
-  { place, of }: Share = { place: 1, of: 1 },
+  { start, of }: Share = { start: 1, of: 1 },
 ): Promise<BatchInput> {
   const tally = new Tally()
-  async function* read(onBad: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
+  async function* read(onBadLine: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
     for await (const text of readLines(source.read())) {
-      const made = await createLine(text, prepare, tally, ledger)
-      if ('problem' in made) {
-        onBad(made)
+      const created = await createLine(text, prepare, tally, ledger)
+      if ('problem' in created) {
+        onBadLine(created)
         continue
       }
       tally.hasLine = true
-      if ((made.line.index - place) % of !== 0) continue
+      if ((created.line.index - start) % of !== 0) continue
       total++
-      if (made.isDone) tally.skipped++
-      else yield made.line
+      if (created.isDone) tally.skipped++
+      else yield created.line
     }
     tally.total = total
   }
@@ -207,39 +207,41 @@ export async function readInput(
     if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
   })
   if (!source.isRepeatable) return { tally, lines }
-  const checked: CheckedLines = { numbers: [], fingerprints: [], repeated: new Map() }
+  const checked: CheckedLines = { numbers: [], fingerprints: [], duplicates: new Map() }
   for await (const { index, hash } of lines) {
     checked.numbers.push(index)
     checked.fingerprints.push(getFingerprint(hash))
-    if (hash.includes('#')) checked.repeated.set(index, hash)
+    if (hash.includes('#')) checked.duplicates.set(index, hash)
   }
   if (bad.length > 0) throw refuse()
   return { tally, lines: rereadLines(source, prepare, tally, checked) }
 }
 
-/**
- * Lines to request, as arrays of small integers, because their hashes would take several times the memory.
- */
+/** Checked lines of a file. Stores small integers, because hashes would take several times the memory. */
 interface CheckedLines {
+  /** Line numbers. */
   numbers: number[]
-  /** Fingerprints of the hashes. */
+  /** Fingerprints of the hashes, in the same order. */
   fingerprints: number[]
-  /** Hashes of duplicates by line number. */
-  repeated: Map<number, string>
+  /** Hashes of duplicates, by line number. */
+  duplicates: Map<number, string>
 }
 
 /**
- * Returns the part of a hash that fits into a small integer. On average, one of 2^28 changes of a line is not
- * detected.
+ * Returns the part of a hash that fits into a small integer. parley overlooks one of 2^28 changes of a line
+ * on average.
  */
 const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
-/** Reads the lines with these numbers again. Throws a `CliError` if the file has changed since its check. */
+/**
+ * Reads the checked lines again, to request them. Throws a `CliError` if the file has changed since the
+ * check.
+ */
 async function* rereadLines(
   source: BatchSource,
   prepare: PrepareLine,
   tally: Tally,
-  { numbers, fingerprints, repeated }: CheckedLines,
+  { numbers, fingerprints, duplicates }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
   const changed = (what: string) =>
@@ -247,10 +249,10 @@ async function* rereadLines(
   let next = 0
   for await (const text of readLines(source.read())) {
     if (text.index !== numbers[next]) continue
-    const made = await createLine(text, prepare, tally)
-    if ('problem' in made || getFingerprint(made.line.hash) !== fingerprints[next])
+    const created = await createLine(text, prepare, tally)
+    if ('problem' in created || getFingerprint(created.line.hash) !== fingerprints[next])
       throw changed(`line ${text.index} was changed`)
-    yield { ...made.line, hash: repeated.get(text.index) ?? made.line.hash }
+    yield { ...created.line, hash: duplicates.get(text.index) ?? created.line.hash }
     next++
     if (next === numbers.length) return
   }
@@ -264,11 +266,11 @@ interface BadLine {
   hint?: string
 }
 
-const notJson = 'jq -R . converts each line of plain text to JSON'
+const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
 type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 
-/** Creates a line and adds it to the ledger, or describes its problem. */
+/** Creates a batch line and adds it to the ledger. Returns the problem of an invalid line. */
 async function createLine(
   text: TextLine,
   prepare: PrepareLine,
@@ -296,7 +298,7 @@ const hashRequest = ({ model, body }: LineCall): string =>
 function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
   if (error instanceof SyntaxError) {
     const place = describeJsonError(text).replace('line 1, ', '')
-    return { problem: `it is not JSON: ${place}`, hint: notJson }
+    return { problem: `it is not JSON: ${place}`, hint: notJsonHint }
   }
   if (!(error instanceof CliError) || error.kind !== 'usage') throw error
   const { problems } = error.details

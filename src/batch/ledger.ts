@@ -3,34 +3,36 @@ import { usageError } from '../errors.ts'
 import type { Id } from './line-form.ts'
 
 /**
- * Entries for requests with a result of an earlier run. A positive entry is the number of input lines with
- * the request.
+ * Entries of requests that an earlier run has finished or failed. An input line with the request replaces
+ * such an entry by a positive entry: the number of input lines with this request.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Entry for an id of the input. A positive entry is a part of the fingerprint of the request that has the id
- * in the results.
+ * Entry of an id that an input line has. A positive entry belongs to an id in earlier results: a part of its
+ * request's fingerprint.
  */
 const inInput = -1
 
-/** Records the requests and ids of the input and of earlier results. */
+/**
+ * Records the requests and ids of the input and of earlier results, to find finished lines and duplicates.
+ */
 export class Ledger {
   readonly #requests = new FingerprintMap()
   readonly #ids = new FingerprintMap()
 
-  /** Adds a line of the results. If several lines have the same hash, the last one counts. */
+  /** Adds an earlier result. If several results have the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: Id; hash: string; isOk: boolean }): void {
     this.#requests.set(getFingerprint(hash), isOk ? ok : failed)
-    // The number of a duplicate depends on the lines around it, so the id is stored with the hash without
-    // that number.
+    // The number of a duplicate (`#2`) depends on the other lines, so the id is stored without that number.
     if (id !== undefined)
       this.#ids.set(getFingerprint(String(id)), toEntry(getFingerprint(hash.replace(/#.*/s, ''))))
   }
 
   /**
-   * Adds a line of the input. Throws a usage error if its id was used before, or belongs to another request.
-   * Returns the hash with `#2`, `#3` for duplicates.
+   * Adds a line of the input. Returns its hash, which ends with `#2`, `#3` for duplicates, and whether an
+   * earlier run has finished it. Throws a usage error if another line has its id, or an earlier result has
+   * its id with another request.
    */
   addLine({ id, hash: base }: { id?: Id; hash: string }): { hash: string; isDone: boolean } {
     const request = getFingerprint(base)
@@ -45,18 +47,18 @@ export class Ledger {
     return { hash, isDone }
   }
 
-  /** Counts the requests of the results that no input line has had so far. */
+  /** Returns the number of requests in earlier results that no input line has. */
   countOtherRequests(): number {
     return this.#requests.countNegative()
   }
 
   #addId(id: Id, request: number): void {
-    const key = getFingerprint(String(id))
-    const entry = this.#ids.get(key)
+    const fingerprint = getFingerprint(String(id))
+    const entry = this.#ids.get(fingerprint)
     if (entry === inInput) throw usageError(`its id ${formatId(id)} was used before`)
     if (entry !== 0 && entry !== toEntry(request))
       throw usageError(`its id ${formatId(id)} is in the results with another request`)
-    this.#ids.set(key, inInput)
+    this.#ids.set(fingerprint, inInput)
   }
 }
 
@@ -64,8 +66,8 @@ export class Ledger {
 const toEntry = (request: number) => (request % 2 ** 30) + 1
 
 /**
- * Maps fingerprints to numbers other than 0 in at most 32 bytes for each. A `Map` needs 70, and a batch of
- * 100,000 lines with ids then takes 30 MiB more.
+ * Hash table from fingerprints to numbers other than 0. Takes at most 32 bytes per entry. A `Map` takes 70,
+ * so a batch of 100,000 lines with ids would take 30 MiB more.
  */
 class FingerprintMap {
   #keys = new Float64Array(512)
@@ -89,7 +91,7 @@ class FingerprintMap {
     return this.#values.reduce((count, value) => (value < 0 ? count + 1 : count), 0)
   }
 
-  /** Returns the index of the fingerprint in the hash table, or the free index at which to add it. */
+  /** Returns the index of a fingerprint, or the free index at which to add it. */
   #findSlot(key: number): number {
     let slot = key % this.#keys.length
     while (this.#values[slot] !== 0 && this.#keys[slot] !== key) slot = (slot + 1) % this.#keys.length
@@ -106,11 +108,11 @@ class FingerprintMap {
 }
 
 /**
- * Returns 52 bits of the text's digest. Among 100,000 texts, two have the same fingerprint with a probability
- * of 1 in 900,000.
+ * Returns 52 bits of a text's digest. The probability that two of 100,000 texts have the same fingerprint is
+ * 1 in 900,000.
  */
 function getFingerprint(text: string): number {
-  // JSON escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
+  // Uses JSON, which escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
   return Number.parseInt(digest('sha256', JSON.stringify(text)).slice(0, 13), 16)
 }
 

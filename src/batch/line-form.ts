@@ -2,15 +2,15 @@ import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
 
-/** A line as its author wrote it: a prompt, or the source text of a body. */
+/** Parsed line of a batch: a prompt, or the source text of a request body. */
 export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
 
-/** The user's identifier of a line. */
+/** The user's id of a line. */
 export type Id = string | number
 
 const parleyFields = ['id', 'prompt', 'model']
 
-/** Field names for id and body in batch files of other services. */
+/** Names of the id, the body, and ignored fields in batch files of other services. */
 const idNames = ['custom_id', 'key']
 const bodyNames = ['body', 'params', 'request']
 const ignoredNames = ['method', 'url']
@@ -49,7 +49,7 @@ function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName
 /** Reads a body. Removes its field `model`, because the address of the request names the model. */
 function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
   const model = readModel(value)
-  return { model, body: model === undefined ? body : withoutField(body, 'model') }
+  return { model, body: model === undefined ? body : removeField(body, 'model') }
 }
 
 function readPrompt(prompt: unknown): string {
@@ -72,7 +72,10 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   throw usageError(`its "${name}" must be a string or a whole number`)
 }
 
-/** Returns the names that the object has. Throws if it has two, because choosing one would be a guess. */
+/**
+ * Returns which of the names the object has. Throws a usage error if it has two, because parley cannot
+ * choose.
+ */
 function findFields(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
   if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
@@ -85,8 +88,8 @@ function refuseUnknownFields(value: Record<string, unknown>, known: string[]): v
   throw usageError(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)
 }
 
-/** Removes all fields with this name and keeps the other source text. */
-function withoutField(object: string, name: string): string {
+/** Returns the object without the fields with this name. The other source text is unchanged. */
+function removeField(object: string, name: string): string {
   const kept: string[] = []
   let start = object.indexOf('{') + 1
   let end = start

@@ -10,7 +10,7 @@ import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { Tally } from './input.ts'
 
-/** A context that prints messages above the status line. */
+/** A context whose messages are printed above the status line. */
 export interface BatchContext extends Context {
   status: StatusLine
 }
@@ -35,23 +35,23 @@ export function withStatusLine(context: Context): BatchContext {
 const progressIntervalMs = 250
 
 /**
- * Columns that stay free for `^C`, which a terminal prints after the progress line. If `^C` continued on the
- * next row, the progress line could not be removed.
+ * Columns at the end of the status line that stay free for `^C`, which a terminal prints there. If `^C`
+ * wrapped to the next row, parley could not remove the status line.
  */
 const ctrlCColumns = 3
 
-/** Number of results after which V8's young generation is limited, because it no longer needs to grow. */
+/** Number of results after which the size of V8's young generation is limited, because it then suffices. */
 const steadyResults = 2000
 
 /** Reports the progress and the end of a batch to the user. */
 export class BatchReport {
   readonly #context
   readonly #tally
-  /** A results file exists, so `--resume` can continue. */
+  /** The batch has a results file, so `--resume` can resume it. */
   readonly #isResumable
   readonly #saved
   readonly #start
-  /** stderr is a terminal that shows the progress line. */
+  /** The status line is shown: stderr is a suitable terminal, and `--quiet` is not set. */
   readonly #isShown
   readonly #stopProgressLines
   #pausedUntil = 0
@@ -80,18 +80,18 @@ export class BatchReport {
     )
   }
 
-  /** Prints a result. Resolves after stdout accepted it; throws if stdout fails. */
+  /** Prints a result. Resolves after stdout has accepted it. Throws if stdout fails. */
   async write(line: string): Promise<void> {
     const { output, status, host } = this.#context
     const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
-    // The reader of stdout may print to the same terminal, so the status line is removed. The next tick
-    // prints it again, below that text.
+    // The reader of stdout may print on the same terminal, so the status line is removed. The next tick
+    // prints it again, below that output.
     if (!output.isTerminal && this.#isShown && host.stdout.file === undefined) status.remove()
     await (output.isTerminal ? status.above(write) : write())
     await output.flush()
   }
 
-  /** Reports that a results file has results of requests that the input does not have. */
+  /** Prints a note if the results file has results of requests that are not in the input. */
   onOtherRequests(name: string, requests: number): void {
     if (requests > 0)
       this.note(`${name} has results of ${count(requests)} other request${requests === 1 ? '' : 's'}`)
@@ -102,8 +102,8 @@ export class BatchReport {
   }
 
   /**
-   * Returns a failure as JSON for a result. Redacts secrets, except in a paid answer that is saved nowhere
-   * else.
+   * Returns a failure as JSON for a result line. Redacts secrets, except in a paid answer of which there is
+   * no other copy.
    */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
@@ -122,19 +122,22 @@ export class BatchReport {
     this.#last = { index, at: this.#context.host.timers.now() }
   }
 
-  /** Reports a pause of all lines until this time (monotonic clock), and the number of slots after it. */
+  /**
+   * Prints a note on a pause of all requests. `until`: monotonic end of the pause. `slots`: requests at a
+   * time then.
+   */
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.host.timers.now()) / 1000).toFixed(1)
     this.note(`${error.message}; all requests wait ${wait} s, then ${slots} at a time`)
   }
 
-  /** Reports that a line is retried after `wait` milliseconds. */
-  onRetry(index: number, failure: CliError, wait: number): void {
-    this.note(`line ${index}: ${describeRetry(failure, wait)}`)
+  /** Prints a note on a retry of a line after `waitMs`. */
+  onRetry(index: number, failure: CliError, waitMs: number): void {
+    this.note(`line ${index}: ${describeRetry(failure, waitMs)}`)
   }
 
-  /** Removes the status line. */
+  /** Ends all progress output. */
   end(): void {
     const { status, cleanups } = this.#context
     this.#cancelTick()
@@ -143,7 +146,7 @@ export class BatchReport {
     cleanups.delete(status.remove)
   }
 
-  /** Prints the counts, and how to continue if lines failed or are not finished. */
+  /** Prints the counts and, if lines failed or are not finished, how to resume. */
   printSummary(stop: unknown): void {
     this.note(this.describeSummary(stop))
   }
@@ -182,23 +185,23 @@ export class BatchReport {
 
   describeSummary(stop?: unknown): string {
     const { host, summary } = this.#context
-    // Includes the wait before the first line.
+    // Measured from the start of the process, so it includes the wait for the first line.
     const seconds = (host.timers.now() - summary.startMs) / 1000
     const counts = formatSummary(this.#tally, this.#left ?? 0, seconds)
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
   }
 
-  /** Describes the requests that an interrupt or the deadline leaves without an answer. */
+  /** Describes the requests without an answer after an interrupt or the deadline. */
   #describeUnanswered(): string {
     const { unanswered } = this.#context.endings
     if (unanswered === 0) return ''
     return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }
 
-  /** Describes how to continue if lines are left. */
+  /** Describes how to resume if lines failed or are not finished. */
   #describeResume(stop: unknown): string {
     const left = this.#left
-    // If results were saved elsewhere, the message of the failure or of the signal already names their file.
+    // If results were saved in another file, the message of the failure or signal explains how to resume.
     if (this.#saved.part || (left === 0 && this.#tally.failed === 0)) return ''
     if (this.#isResumable) {
       if (stop instanceof CliError && stop.kind === 'stopped' && !stop.details.deadline)
@@ -207,33 +210,33 @@ export class BatchReport {
       return left === 0 ? `; ${again} repeats the failed lines` : `; to resume: ${again}`
     }
     if (this.#context.endings.sent === 'no') return '; nothing was sent'
-    return left === 0 ? '' : '; without --results the rest cannot be resumed'
+    return left === 0 ? '' : '; a batch without --results cannot be resumed'
   }
 }
 
-/** Formats the progress with the most important facts first; times in seconds. */
-export function formatProgress(tally: Tally, passed: number, pause = 0): string {
+/** Formats the progress for a status line, with the most important facts first. */
+export function formatProgress(tally: Tally, passedSeconds: number, pauseSeconds = 0): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
-  const rate = passed > 0 ? (ok + failed) / passed : 0
+  const rate = passedSeconds > 0 ? (ok + failed) / passedSeconds : 0
   return joinFields(
     total === undefined ? `${count(done)} done` : `${count(done)} of ${count(total)} done`,
     failed > 0 && `${count(failed)} failed`,
-    pause > 0 && `paused for ${formatTime(pause)}`,
+    pauseSeconds > 0 && `paused for ${formatTime(pauseSeconds)}`,
     total !== undefined && rate > 0 && `${formatTime((total - done) / rate)} left`,
     rate > 0 && (rate >= 1 ? `${rate.toFixed(rate < 10 ? 1 : 0)}/s` : `${(rate * 60).toFixed(1)}/min`),
     describeTokens(tally),
   )
 }
 
-/** Formats the final counts of a batch. */
+/** Formats the counts of a batch for its summary. */
 export function formatSummary(tally: Tally, left: number, seconds: number): string {
-  const { ok, failed, elsewhere, skipped, failures } = tally
+  const { ok, failed, savedElsewhere, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return joinFields(
     `${count(ok)} ok`,
     `${count(failed)} failed${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}`,
-    elsewhere > 0 && `${count(elsewhere)} of these saved elsewhere`,
+    savedElsewhere > 0 && `${count(savedElsewhere)} of these saved elsewhere`,
     skipped > 0 && `${count(skipped)} already done`,
     left > 0 && `${count(left)} not done`,
     describeTokens(tally),

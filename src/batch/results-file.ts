@@ -10,7 +10,7 @@ import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Facts about the results of earlier runs. */
+/** Facts about the results of earlier runs in the results file. */
 export class EarlierResults {
   /** Number of results. */
   results = 0
@@ -20,13 +20,16 @@ export class EarlierResults {
   isPartial = false
   /** Offset of the end of the last complete line, in bytes. */
   end = 0
-  /** Text after the last complete line: none, the start of a result, a whole result, or other text. */
+  /**
+   * Text after the last line break: none, the start of a result (`torn`), a whole result, or other text
+   * (`foreign`).
+   */
   tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'
   /** Number of lines that are not results. */
-  others = 0
+  otherLines = 0
 }
 
-/** Reads the parts of a result that depend on the command. */
+/** Reads the parts of a result that only one of the commands `chat` and `image` has. */
 export interface ResultReader {
   /** Returns false if a file of the result is missing. */
   hasFiles?(line: Record<string, unknown>): boolean
@@ -41,8 +44,8 @@ export interface ResultsOptions {
 }
 
 /**
- * Opens and locks the results file. With `--resume` it removes an incomplete last line and adds the results
- * to the ledger. Throws a `CliError` of kind `file`.
+ * Opens and locks the results file. With `--resume`, adds its results to the ledger and removes an incomplete
+ * last line. Throws a `CliError` of kind `file`.
  */
 export async function openResults(
   { host, deadline, messages, summary, cleanups }: Context,
@@ -55,16 +58,16 @@ export async function openResults(
   let held: Lock | undefined
   try {
     held = await lockForRun(path, { name, deadline, messages })
-    // The other run may have removed its file, because the file had no result. Then this run opens a new
-    // file.
+    // While this run waited for the lock, the other run may have removed its file, because the file had no
+    // result.
     if (isResumed && file.findChange() !== undefined) {
       const former = file
       file = open()
       former.close()
     }
     const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
-    // A file that contains only other lines is not a results file, so the run fails and keeps the file.
-    if (earlier.results === 0 && earlier.others > 0)
+    // A file without any result is not a results file, so the run fails and does not change the file.
+    if (earlier.results === 0 && earlier.otherLines > 0)
       throw new CliError('file', `${name}: it contains no batch results`)
     if (earlier.tail === 'foreign')
       throw new CliError('file', `${name}: its last line is not a result of a batch`)
@@ -75,7 +78,7 @@ export async function openResults(
     cleanups.add(results.close)
     return results
   } catch (error) {
-    // Without the lock, another run may use the file, so it is not removed.
+    // If this run does not have the lock, another run may be using the file, so the file is not removed.
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()
@@ -108,11 +111,12 @@ export class ResultsFile {
   }
 
   /**
-   * Throws a `CliError` if another run has taken over the file, or if it was removed, replaced or truncated.
+   * Throws a `CliError` if another process has taken over the file, or if the file was removed, replaced or
+   * truncated.
    */
   requireOwned(): void {
     this.#file.requireUnchanged()
-    // A process that was suspended for long may have lost its lock to another run.
+    // After a long suspension, another process may have taken over the lock.
     if (!this.#lock.isHeld())
       throw new CliError('file', `${this.#opened.name}: another parley process has taken it over`)
   }
@@ -130,7 +134,7 @@ export class ResultsFile {
     addFile(this.#opened.summary, this.#opened.name)
   }
 
-  /** Releases the file. Removes a new file that is still empty. */
+  /** Closes and unlocks the file. Removes a new file that is still empty. */
   readonly close = (): void => {
     const { path, isResumed } = this.#opened
     const isUntouched = this.#file.findChange() === undefined && this.#lock.isHeld()
@@ -140,7 +144,7 @@ export class ResultsFile {
   }
 }
 
-/** Every result line starts with one of these prefixes, with its own number instead of 0. */
+/** Starts of result lines. A result line has the line number instead of 0. */
 const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
 /** Reads the results of earlier runs and adds them to the ledger. */
@@ -159,7 +163,7 @@ export async function readEarlierResults(
         earlier.results++
         earlier.tokens += result.tokens ?? 0
         if (result.tokens === null) earlier.isPartial = true
-      } else if (!isTorn) earlier.others++
+      } else if (!isTorn) earlier.otherLines++
       if (isWhole) earlier.end = end
       else if (result) earlier.tail = 'whole'
       else earlier.tail = isTorn ? 'torn' : 'foreign'
@@ -168,7 +172,7 @@ export async function readEarlierResults(
   return earlier
 }
 
-/** Reads the facts of a result line; `tokens` is `null` if an answer has no token count. */
+/** Reads the facts of a result line. `tokens` is `null` if the answer has no token count. */
 function readResult(bytes: Uint8Array, { hasFiles }: ResultReader) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
@@ -184,7 +188,7 @@ function readResult(bytes: Uint8Array, { hasFiles }: ResultReader) {
   }
 }
 
-/** Returns true for the start of a result that was cut off, and false for whole JSON. */
+/** Returns whether a text is the start of a result. Returns false for a whole result. */
 function isIncompleteResult(bytes: Uint8Array): boolean {
   const text = decodeText(bytes)
   const head = text.slice(0, 40).replace(/\d+/g, '0')
@@ -194,5 +198,5 @@ function isIncompleteResult(bytes: Uint8Array): boolean {
 
 const decoder = new TextDecoder()
 
-/** Decodes without the byte order mark that some editors add. */
+/** Decodes a line, and removes the byte order mark that some editors add. */
 const decodeText = (bytes: Uint8Array): string => decoder.decode(bytes)

@@ -26,35 +26,33 @@ interface LineFailure {
   error: CliError
 }
 
-/** Prints results, and reports progress to the user. */
+/** Prints results and reports progress. */
 export type Reporter = Pick<BatchReport, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
 
 export interface BatchSettings {
   limits: BatchLimits
   timers: Timers
   report: Reporter
-  /**
-   * Writes results to the results file. If writing fails, the result is printed on stdout.
-   */
+  /** The results file. If writing to it fails, the result is printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
-  /** Saves a result that stdout does not accept. Synchronous; does not throw. */
+  /** Saves a result that could not be written to stdout. Synchronous. Does not throw. */
   save(text: string): void
 }
 
 export interface BatchOutcome {
   /** Reason why the batch stopped before its end. */
   stop: unknown
-  /** The failed line with the lowest number; a line that may succeed later precedes others. */
+  /** Failure of the first failed line. Lines that may succeed later have priority over other lines. */
   failure: LineFailure | undefined
 }
 
 /**
- * Minimum extension of a pause that is reported. The waits that concurrent answers request differ by some
+ * Minimum extension of a pause for a note. The waits that concurrent responses request differ by some
  * milliseconds.
  */
 const minReportedExtensionMs = 1000
 
-/** Requests the lines of an input concurrently and writes each result when it is ready. */
+/** Requests the lines of an input concurrently. Writes each result as soon as its request ends. */
 export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
@@ -66,20 +64,22 @@ export class BatchRun implements BatchState {
   readonly #options
   /** Lines with a running request or a scheduled retry. */
   readonly #active: ShortLivedSet<BatchLine> = new ShortLivedSet()
+  /** Failure of the first failed line. */
   #first: LineFailure | undefined
+  /** Failure of the first failed line that may succeed later. */
   #firstTransient: LineFailure | undefined
-  /** The first reason for the stop. */
+  /** First reason why the batch stops. */
   #reason: unknown
-  /** Ends the waits of single lines. */
+  /** Ends the waits of single lines for their retries. */
   readonly #ending = new AbortController()
-  /** Failure that caused the current pause. */
+  /** Failure that caused the last pause of all requests. */
   #refusal: CliError | undefined
   #hasReportedMissingTokens = false
-  /** The failed lines may include a request that was carried out, so repeating them may pay twice. */
+  /** The service may have carried out a request of a failed line, so repeating the line may cost twice. */
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
   readonly #unprinted: ShortLivedSet<string> = new ShortLivedSet()
-  /** Number of pending operations. When an operation ends, it wakes the loop that starts requests. */
+  /** Number of pending operations. Each one continues the loop of `runToEnd` when it ends. */
   #pending = 0
   #wake = () => {}
 
@@ -104,11 +104,10 @@ export class BatchRun implements BatchState {
         else await this.#waitForEvent(now, step.until)
       }
     } finally {
-      // A silent pipe may never end, so closing it is not awaited.
+      // Does not wait for the end of the input, because a silent pipe may never end.
       this.#lines.return?.().catch(() => {})
     }
-    // A waiting line may have received content that was paid for, so its result is written although the line
-    // is not retried.
+    // A waiting line is not retried. If it has received a paid part of an answer, its failure is its result.
     for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
     return { stop: this.#reason, failure: this.#firstTransient ?? this.#first }
   }
@@ -120,8 +119,8 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Writes the received parts of answers, and saves results that stdout has not accepted yet. Synchronous,
-   * because signal handlers call it.
+   * Writes results with the received parts of answers, and saves results that stdout has not accepted yet.
+   * Synchronous, because signal handlers call it.
    */
   saveReceived(): void {
     const { results, report, save } = this.#options
@@ -145,8 +144,8 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Runs an operation whose end wakes the loop. The operation handles its own failures; any other error is a
-   * bug.
+   * Runs an operation that continues the loop of `runToEnd` when it ends. The operation handles its failures,
+   * so an error here is a bug.
    */
   #start(work: Promise<void>): void {
     this.#pending++
@@ -159,7 +158,7 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Resolves after an operation ends, or at `until` or the deadline. Throws if there is nothing to wait for.
+   * Resolves when an operation ends, at `until`, or at the deadline. Throws if there is nothing to wait for.
    */
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
@@ -178,7 +177,7 @@ export class BatchRun implements BatchState {
     this.#ending.abort()
   }
 
-  /** Fails every running request. */
+  /** Fails every running request, because the deadline has passed. */
   #cancelRunning(): void {
     const deadline = true
     const isPaused = this.waiting.length > 0 && this.#refusal
@@ -196,14 +195,14 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** Reads the next line of the input before a slot is free. */
+  /** Reads the next line of the input. */
   async #readNext(): Promise<void> {
     this.next = 'awaited'
     try {
       const { done, value } = await this.#lines.next()
       this.next = done ? 'none' : value
     } catch (error) {
-      // A failed read ends the input. The lines before the failure are still requested.
+      // The lines before the failed read are still requested.
       this.next = 'none'
       this.#reason ??= error
     }
@@ -216,25 +215,25 @@ export class BatchRun implements BatchState {
     this.#start(this.#requestUntilDone(line))
   }
 
-  /** Requests a line until it has a result, or joins the waiting lines. */
+  /** Requests a line, and retries it until it has a result or waits for the end of a pause. */
   async #requestUntilDone(line: BatchLine): Promise<void> {
     for (;;) {
-      const ticket = this.gate.pause.number
+      const pauseNumber = this.gate.pause.number
       this.#active.add(line)
       const start = this.#options.timers.now()
       line.failure = undefined
       const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
-      // The deadline may have failed this line in the meantime, so its result is already written.
+      // The deadline has failed this line meanwhile, so its result is already written.
       if (!this.#active.delete(line)) return
       this.#reportMissingTokens(line)
       const now = this.#options.timers.now()
       line.seconds = (now - start) / 1000
       if (!('error' in outcome)) {
-        this.gate = recordAnswer(this.gate, ticket, { isOk: true, now })
+        this.gate = recordAnswer(this.gate, pauseNumber, { isOk: true, now })
         return this.#finishLine(line, outcome)
       }
       if (outcome.error instanceof CliError) line.mayDuplicate ||= outcome.error.mayDuplicate
-      const next = this.#decideAfterFailure(line, ticket, { error: outcome.error, now })
+      const next = this.#decideAfterFailure(line, pauseNumber, { error: outcome.error, now })
       if (next instanceof CliError) return this.#finishLine(line, next)
       if (next !== 'wait') {
         this.#active.add(line)
@@ -245,7 +244,7 @@ export class BatchRun implements BatchState {
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
       if (next !== 'wait' && !isPaused) continue
-      // If the line is not retried, this failure becomes the result, with the paid content.
+      // If the batch stops before a retry, this failure is the result, with the paid part of the answer.
       line.failure = line.spent.answers > 0 && outcome.error instanceof CliError ? outcome.error : undefined
       break
     }
@@ -259,14 +258,14 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Throws if another run has taken over the results file. Called before each request, because a suspended
-   * process may lose the file.
+   * Throws if another process has taken over the results file. Called before each request, because a
+   * suspended process may lose the file.
    */
   #requireOwned(): void {
     this.#options.results?.requireOwned()
   }
 
-  /** Throws if an incomplete answer must not be continued. */
+  /** Throws if parley must not request the next part of an incomplete answer. */
   #requireNext(line: BatchLine): void {
     this.#requireOwned()
     if (!this.#active.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
@@ -274,12 +273,12 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Decides about a failed line: returns its failure, `wait` for a common pause, or the milliseconds before
-   * its own retry.
+   * Decides about a failed line. Returns its failure, `wait` if it waits for the end of a pause, or the
+   * milliseconds until its retry.
    */
   #decideAfterFailure(
     line: BatchLine,
-    ticket: number,
+    pauseNumber: number,
     { error, now }: { error: unknown; now: number },
   ): CliError | 'wait' | number {
     const effect = error instanceof CliError ? classifyFailure(error) : 'not sent'
@@ -292,9 +291,9 @@ export class BatchRun implements BatchState {
     const failed = { error, index: line.index, now, deadline: retry.deadline, random }
     const before = this.gate
     try {
-      if (effect === 'refused') this.gate = recordRefusal(before, ticket, failed)
-      else if (effect === 'outage') this.gate = recordOutageFailure(before, ticket, failed)
-      else this.gate = recordAnswer(before, ticket, { isOk: false, now })
+      if (effect === 'refused') this.gate = recordRefusal(before, pauseNumber, failed)
+      else if (effect === 'outage') this.gate = recordOutageFailure(before, pauseNumber, failed)
+      else this.gate = recordAnswer(before, pauseNumber, { isOk: false, now })
     } catch (reason) {
       this.#stop(reason)
       return effect === 'refused' ? 'wait' : error
@@ -338,7 +337,7 @@ export class BatchRun implements BatchState {
       if (error) this.#noteFailure({ index, error })
       const isWritten = await this.#write(text)
       const { failures } = this.tally
-      if (!isWritten) this.tally.elsewhere++
+      if (!isWritten) this.tally.savedElsewhere++
       if (error) {
         this.tally.failed++
         failures[error.kind] = (failures[error.kind] ?? 0) + 1
@@ -357,7 +356,8 @@ export class BatchRun implements BatchState {
   }
 
   /**
-   * Writes a result. Returns true if it is in its destination, where the next run or the reader expects it.
+   * Writes a result. Returns whether it is in its destination: the results file or, without `--results`,
+   * stdout.
    */
   async #write(text: string): Promise<boolean> {
     const { results, report, save } = this.#options
@@ -367,7 +367,7 @@ export class BatchRun implements BatchState {
     } catch (error) {
       this.#stop(error instanceof CliError ? error.with({ consequence: writtenToStdout }) : error)
     }
-    // The answer was paid for, so the result is printed instead. If printing fails too, the result is saved.
+    // The answer was paid for, so the result is printed instead. If printing also fails, the result is saved.
     this.#unprinted.add(text)
     try {
       await report.write(text)
@@ -385,7 +385,7 @@ export class BatchRun implements BatchState {
   }
 }
 
-/** Adds the facts of all requests of the line to its last failure. */
+/** Adds to a line's failure the number of its requests, and whether a repetition may cost twice. */
 const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: BatchLine) =>
   failure.with({
     attempts: spent.attempts,

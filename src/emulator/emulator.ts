@@ -29,15 +29,15 @@ import { type EmulatedResponse, errorResponse, jsonResponse, toHttpResponse } fr
 import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
-  /** Required credentials. If omitted, any credential is valid. */
+  /** Accepted credentials. If omitted, the emulator accepts any credential. */
   credentials?: { accessToken?: string; apiKey?: string }
   faults?: Faults
-  /** Delay before a response starts, and before an agent reacts. */
+  /** Delay before each response, and before each reaction of an agent. */
   latencyMs?: number
-  /** Fixed answer of the model. */
+  /** Answer to every prompt. If omitted, the emulator composes the answer from the prompt. */
   answer?: string | undefined
   sessions?: SessionsOptions
-  /** Also refuse requests that match the specification but that a service may refuse. */
+  /** Also refuse valid requests that a service may refuse, such as a message without content. */
   isStrict?: boolean
 }
 
@@ -50,16 +50,16 @@ interface Route {
   query: URLSearchParams
 }
 
-/** A checked call of an endpoint. */
+/** A request to a known endpoint. */
 interface Call extends Route {
-  /** The parsed body. The endpoint's schema determines the fields. */
+  /** The parsed body. Its fields depend on the endpoint. */
   body: GenerateRequest & SendEventsBody & CreateSessionBody
   headers: Record<string, string>
 }
 
 type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
-/** Creates a handler for each endpoint; a missing handler is a type error. */
+/** Creates a handler for each endpoint. */
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
@@ -88,7 +88,7 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
   }
 }
 
-/** Endpoint names for `--fault`. */
+/** Names of the endpoints in `--fault`. */
 const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',
@@ -106,8 +106,8 @@ const faultNames: Record<EndpointName, string> = {
 export const faultEndpoints = [...new Set(Object.values(faultNames))]
 
 /**
- * Emulates both services. Checks requests against the specification, and responds as src/wire/README.md
- * describes.
+ * Emulates the gateway and the session service. Checks requests and responds as src/wire/README.md (gateway;
+ * session events; public clients) describes. `now` is a monotonic clock in milliseconds.
  */
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
@@ -168,7 +168,7 @@ function refuseCredential(
   return errorResponse(401, `the header ${place}`)
 }
 
-/** Maximum length of a refusal's message. */
+/** Maximum length of the message in an error response, in characters. */
 const maxMessageLength = 4000
 
 /**
@@ -198,8 +198,8 @@ function listProblems(schema: Schema, value: unknown, type = ''): string[] {
 }
 
 /**
- * Lists problems of headers that a service may refuse although the specification does not mention the rule.
- * Any vendor prefix is accepted.
+ * Lists headers that a service may refuse: a missing version, and undocumented betas (src/wire/README.md:
+ * session events, 9.2 and 9.3). Accepts any vendor prefix.
  */
 function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)

@@ -1,12 +1,12 @@
 import { usageError } from '../errors.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
-/** Kinds of faults other than an HTTP status. */
+/** Kinds of faults, in addition to HTTP statuses. */
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
 /**
- * A requested failure. Without `endpoint` it applies to all endpoints. `left` is the number of repetitions
- * left.
+ * A failure that `--fault` requests. Without `endpoint`, it applies to every endpoint. `left`: number of
+ * requests that will still fail.
  */
 export interface Fault {
   endpoint?: string
@@ -47,7 +47,7 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   }
 }
 
-/** Returns the fault for a call, and reduces its repetitions. */
+/** Returns the fault for a request to an endpoint, and counts the request. */
 export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
   const fault = faults.find(
     ({ left, endpoint: only }) => left > 0 && (only === undefined || only === endpoint),
@@ -58,13 +58,13 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
 }
 
 /**
- * Returns an error response. A 429 has a Retry-After of one second, because every rate limit refills within a
- * second.
+ * Returns an error response. A 429 has a Retry-After of one second, because the emulator's rate limits are
+ * per second.
  */
 export const faultResponse = (status: number, why = `asked to fail with ${status}`): EmulatedResponse =>
   errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
-/** Response of a captive portal, the login page of a public network. */
+/** Response of a captive portal, which is the login page of a public network. */
 export const webPageResponse: EmulatedResponse = {
   status: 200,
   contentType: 'text/html',
@@ -72,8 +72,9 @@ export const webPageResponse: EmulatedResponse = {
 }
 
 /**
- * Creates a token bucket with `rate` tokens that refills in a second. Each call takes one token, or returns
- * false if the bucket is empty. `now` is a monotonic clock in milliseconds.
+ * Creates a token bucket with `rate` tokens, which refills within a second. Each call of the returned
+ * function takes one token. It returns false if the bucket is empty. `now` is a monotonic clock in
+ * milliseconds.
  */
 export function createLimiter(rate: number, now: () => number): () => boolean {
   let left = rate
@@ -83,7 +84,7 @@ export function createLimiter(rate: number, now: () => number): () => boolean {
     const time = now()
     left = Math.min(rate, left + ((time - last) * rate) / 1000)
     last = time
-    // The client's wait may be slightly too short because of rounding, so almost one token is enough.
+    // Because of rounding, the client may wait slightly too little, so 0.99 tokens are enough.
     if (left < 0.99) return false
     left--
     return true

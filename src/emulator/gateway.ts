@@ -4,7 +4,7 @@ import { takeStart } from '../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
 import { createSample, createSampleForTexts } from './sample.ts'
 
-/** An answer that the emulator composed from the prompt. */
+/** Text, tokens and continuation of an answer. */
 type EmulatedAnswer = ReturnType<typeof composeAnswer>
 
 const greeting = "Hello from parley's emulator!"
@@ -14,14 +14,15 @@ const notice = 'No model read your prompt, and this text only shows the form of 
 /** Estimates one token for every four characters. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
-/** Shortens a client's text for a quotation. */
+/** Shortens a client's text to quote it in an answer. */
 export const shorten = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
 
 /**
- * Composes the answer: `fixed` if given, JSON if the request has a schema, otherwise text about the prompt.
+ * Composes the answer: `fixed` if given, JSON if the request has a schema, otherwise a text that quotes the
+ * prompt.
  */
 export function composeAnswer(request: GenerateRequest, model: string, fixed?: string) {
   const texts = readTexts(request)
@@ -29,8 +30,8 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   const prompt = promptText.replace(/\s+/g, ' ')
   const quoted = shorten(prompt)
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
-  const said = quoted === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quoted}”.`
-  const prose = `${greeting} ${said} ${notice}`
+  const echo = quoted === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quoted}”.`
+  const prose = `${greeting} ${echo} ${notice}`
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = fixed ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose
   const limit = Math.max(request.generationConfig?.maxOutputTokens ?? Infinity, 0) * 4
@@ -46,7 +47,9 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   }
 }
 
-/** Returns the requested part of an answer. The words `in 3 parts` in a prompt divide the answer. */
+/**
+ * Returns the requested part of an answer. A prompt with words such as `in 3 parts` requests several parts.
+ */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
   const all = number === '1' ? [whole] : splitWords(whole)
@@ -59,7 +62,7 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
     /** The request's continuation token does not belong to this answer. */
     hasWrongToken: index < 0,
-    /** The answer has several parts. It needs continuation tokens, which only the native form has. */
+    /** The answer has several parts, which only the native form supports. */
     isPart: count > 1,
     /** Continuation token of the next part. */
     next: index + 1 < count ? tokenOf(index + 1) : undefined,
@@ -68,17 +71,17 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
 
 const maxParts = 64
 
-/** Creates the documented response of the chat endpoint. */
+/** Creates the documented response of the chat endpoint (src/wire/README.md: gateway, 2.3). */
 export function messageResponse(answer: EmulatedAnswer): EmulatedResponse {
   return jsonResponse({
     ...messageHead(answer),
     content: [{ type: 'text', text: answer.text }],
-    stop_reason: stopReason(answer),
+    stop_reason: getStopReason(answer),
     usage: usage(answer, answer.outputTokens),
   })
 }
 
-/** Streams the answer as message events. */
+/** Streams the answer as message events (src/wire/README.md: public clients, 7). */
 export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse {
   const head = { ...messageHead(answer), content: [], stop_reason: null, usage: usage(answer, 1) }
   const events = [
@@ -93,7 +96,7 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
     { type: 'content_block_stop', index: 0 },
     {
       type: 'message_delta',
-      delta: { stop_reason: stopReason(answer) },
+      delta: { stop_reason: getStopReason(answer) },
       usage: { output_tokens: answer.outputTokens },
     },
     { type: 'message_stop' },
@@ -101,18 +104,18 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
   return eventsResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
-/** Creates a response in the native form, which has `candidates`. */
+/** Creates a response in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
 export const nativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
-  jsonResponse(nativeChunk(answer, answer.text, true))
+  jsonResponse(createNativeChunk(answer, answer.text, true))
 
 /** Streams the answer in the native form as server-sent events. */
 export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = splitWords(answer.text)
-  const chunks = pieces.map((text, index) => nativeChunk(answer, text, index === pieces.length - 1))
+  const chunks = pieces.map((text, index) => createNativeChunk(answer, text, index === pieces.length - 1))
   return eventsResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
 }
 
-function nativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
+function createNativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
   const { inputTokens, outputTokens, isCut, next, model } = answer
   const reason = next === undefined ? (isCut ? 'MAX_TOKENS' : 'STOP') : 'CONTINUATION'
   const end = isLast ? { finishReason: reason, continuationToken: next } : {}
@@ -132,7 +135,7 @@ const splitWords = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
 
 const messageHead = ({ id, model }: EmulatedAnswer) => ({ id, type: 'message', role: 'assistant', model })
 
-const stopReason = ({ isCut }: EmulatedAnswer) => (isCut ? 'max_tokens' : 'end_turn')
+const getStopReason = ({ isCut }: EmulatedAnswer) => (isCut ? 'max_tokens' : 'end_turn')
 
 const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
   input_tokens: inputTokens,

@@ -9,11 +9,13 @@ export interface ListenOptions {
   port: number
   host: string
   exchange: Exchange
-  /** Called after each answered request. */
+  /**
+   * Called after each request. `status` is `undefined` if the connection was closed without a whole response.
+   */
   onRequest(entry: { method: string; path: string; status: number | undefined }): void
 }
 
-/** Timeouts for slow or silent clients. */
+/** Timeouts of the HTTP server, so that slow or silent clients do not keep connections open. */
 const timeoutsMs = {
   headersTimeout: 5000,
   requestTimeout: 60_000,
@@ -21,12 +23,14 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/** Serves an exchange over HTTP. If the exchange fails, the connection is closed, as by a network failure. */
+/**
+ * Starts an HTTP server for an exchange. If the exchange throws, the server closes or resets the connection.
+ */
 export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
     try {
-      const answer = findRefusal(request, isLoopback(host)) ?? (await callExchange(request, exchange))
+      const answer = refuseWebPage(request, isLoopback(host)) ?? (await forwardRequest(request, exchange))
       status = answer.status
       await write(answer, response)
     } catch (error) {
@@ -42,34 +46,34 @@ export async function listen({ port, host, exchange, onRequest }: ListenOptions)
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-/** Returns the address for clients on this machine. A server on all interfaces gets the loopback address. */
+/**
+ * Returns the URL of a server for clients on this machine. For all interfaces, it has the loopback address.
+ */
 export function addressToCall(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }
 
-/**
- * Returns a 403 for requests that a web page sends through a browser, by address or by a rebound host name.
- */
-function findRefusal({ headers }: IncomingMessage, isPrivate: boolean): HttpResponse | undefined {
+/** Returns a 403 for a request that a web page sends through a browser, including by DNS rebinding. */
+function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResponse | undefined {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) {
     return textResponse(403, 'requests from web pages are refused')
   }
   const name = headers.host?.replace(/:\d+$/, '').replace(/^\[|\]$/g, '') ?? ''
-  if (isPrivate && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
+  if (isLocal && isIP(name) === 0 && name.toLowerCase() !== 'localhost') {
     return textResponse(403, 'the Host header must name this machine')
   }
   return undefined
 }
 
-/** Maximum size of one body, and of all bodies that are being read. */
+/** Maximum size of one body, and of all incomplete bodies together. */
 const maxBodyBytes = 64 * 1024 * 1024
 const maxTotalBytes = 256 * 1024 * 1024
 
-/** Size of all bodies that are being read. */
-let heldBytes = 0
+/** Size of the received parts of all incomplete bodies. */
+let incomingBytes = 0
 
-/** Reads a body; returns `undefined` if it is too long. */
+/** Reads a body. Returns `undefined` if a size limit is exceeded. */
 async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
   const collected = collectBody()
@@ -77,21 +81,21 @@ async function readBody(request: IncomingMessage): Promise<Uint8Array | undefine
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {
       size += chunk.length
-      heldBytes += chunk.length
-      if (size > maxBodyBytes || heldBytes > maxTotalBytes) return undefined
+      incomingBytes += chunk.length
+      if (size > maxBodyBytes || incomingBytes > maxTotalBytes) return undefined
       collected.add(chunk)
     }
     return collected.bytes()
   } finally {
-    heldBytes -= size
+    incomingBytes -= size
   }
 }
 
-async function callExchange(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
+async function forwardRequest(request: IncomingMessage, exchange: Exchange): Promise<HttpResponse> {
   const body = await readBody(request)
   if (!body) {
-    // Discards the rest of the body, because a client may not read the response before it has sent
-    // everything.
+    // Reads and drops the rest of the body, because a client may read the response only after it has sent the
+    // whole body.
     request.resume()
     return textResponse(413, 'the body is longer than 64 MiB, or there is no memory left for it')
   }
@@ -107,12 +111,12 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   let resumeWriting = () => {}
   response.on('drain', () => resumeWriting())
   response.on('close', () => {
-    // Closes the response, because a stream that waits for an event does not detect a closed connection.
+    // Closes the response here, because a stream that waits for an event does not detect a closed connection.
     answer.close()
     resumeWriting()
   })
   response.writeHead(answer.status, answer.headers)
-  // Sends the headers at once, because the first event of a stream may be late.
+  // Sends the headers now, because the first event of a stream may be late.
   response.flushHeaders()
   for await (const chunk of answer.body) {
     if (response.destroyed) return
@@ -124,13 +128,14 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-/** Closes the connection of a request whose response failed or is incomplete. */
+/** Closes the connection of a request without a whole response. */
 async function abortRequest(
   error: unknown,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // Waits for one turn of the event loop, so that the written bytes leave before the connection closes.
+  // Waits for one iteration of the event loop, so that the written bytes are sent before the connection
+  // closes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()
   else if (error instanceof CliError) request.socket.resetAndDestroy()

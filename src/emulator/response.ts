@@ -2,13 +2,13 @@ import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
-/** An emulated response: status, content type, and the pieces of the body in order. */
+/** An emulated response. `pieces`: the parts of the body, which are sent one by one. */
 export interface EmulatedResponse {
   status: number
   contentType: string
   headers?: Record<string, string>
   pieces: Iterable<string> | AsyncIterable<string>
-  /** Closes a stream that has no end of its own. */
+  /** Ends a stream that otherwise has no end. */
   close?(): void
 }
 
@@ -37,7 +37,7 @@ const errorTypes: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-/** Creates an error response in the session service's envelope. */
+/** Creates an error response with the session service's error envelope. */
 export function errorResponse(
   status: number,
   message: string,
@@ -54,11 +54,11 @@ export function errorResponse(
 }
 
 /**
- * Converts an emulated response to an HTTP response that sends the pieces one by one. `isCut`: the body ends
- * inside a piece.
+ * Converts an emulated response to an HTTP response that sends the pieces one by one. With `isCut`, the body
+ * fails inside of a piece.
  */
 export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
-  // A stream is cut after 60 % of its pieces, so the client has received a part of the answer.
+  // A stream is cut after 60 % of its pieces, so that the client receives a part of the answer.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
 
   async function* body(): AsyncGenerator<Uint8Array> {
@@ -69,7 +69,7 @@ export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut 
       if (isLast) throw new CliError('response', 'the emulator cut the connection', { isCutOff: true })
     }
   }
-  // Only a body of one piece that is not cut gets a Content-Length.
+  // Only a complete body of one piece gets a Content-Length.
   const whole = Array.isArray(pieces) && pieces.length === 1 && !isCut ? String(pieces[0]) : undefined
   const isStream = response.contentType === 'text/event-stream'
   return {

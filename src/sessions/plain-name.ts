@@ -12,18 +12,18 @@ export const escapeInvisible = (text: string): string =>
   )
 
 /**
- * Formats a name or id from the service. A name with blanks or punctuation becomes a JSON string, so that it
- * cannot pass for a part of parley's message.
+ * Formats a name or id from the service for a message. A name with blanks or punctuation becomes a JSON
+ * string, so that it does not look like a part of parley's message.
  */
 export const formatName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
     ? text
     : escapeInvisible(JSON.stringify(text))
 
-/** Maximum length of a name next to other words, in characters. */
+/** Maximum length of a name in a message, in characters. */
 const maxNameLength = 60
 
-/** Formats a name or id, truncated to `columns` columns. */
+/** Formats a name or id for a message, with at most 60 characters and `columns` columns. */
 export const formatBriefName = (text: string, columns = Infinity): string =>
   truncateToColumns(
     formatName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),
@@ -31,8 +31,8 @@ export const formatBriefName = (text: string, columns = Infinity): string =>
   )
 
 /**
- * Returns an upper bound of a text's width, counting characters beyond ASCII as two columns. Too short a row
- * is better than a wrapped one.
+ * Returns an upper bound of a text's width in columns. Counts each character outside of ASCII as two columns,
+ * because a row that is cut too early is better than a wrapped row.
  */
 export const estimateColumns = (text: string): number =>
   [...text].reduce((sum, char) => sum + (char < '\x7f' ? 1 : 2), 0)

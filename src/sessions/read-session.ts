@@ -9,7 +9,7 @@ const maxWaitMs = 5000
 const maxAnswerBytes = 2 ** 20
 
 /**
- * Reads the session resource. Returns `undefined` after any failure, because some services do not have this
+ * Reads the session resource. Returns `undefined` after any failure, because some services lack this
  * endpoint.
  */
 export async function readSession({

@@ -1,8 +1,8 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /**
- * Creates a confirmation with only the fields of the specification. It needs no thread id, because the
- * service finds the thread by the tool use's id.
+ * Creates a confirmation with only the specified fields (src/wire/README.md: session events, 2.2). It has no
+ * thread id, because the service finds the thread by the tool use's id.
  */
 export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
   type: 'user.tool_confirmation',
@@ -11,13 +11,13 @@ export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?
   deny_message: result === 'deny' ? reason : undefined,
 })
 
-/** Result of a tool use, in the form that the agent receives. */
+/** Result of a tool use for the agent. */
 export interface ToolResult {
   text: string
   isError: boolean
 }
 
-/** Creates the result event of a tool use that parley executed, or did not execute because it was denied. */
+/** Creates the result event of a tool use that parley has executed or denied. */
 export const createToolResult = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,

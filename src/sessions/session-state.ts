@@ -23,12 +23,10 @@ import {
 import { type Money, readBudget, readUsage } from '../wire/sessions/usage.ts'
 import { Background, type WorkflowRun } from './background.ts'
 
-/** Reason and details of a session's stop. `why` is the last error message of the turn. */
+/** Reason and details of a session's stop. `why`: the last error message since the last task. */
 type Stop =
   | { kind: 'done'; reason: string }
-  /**
-   * `ids`: the waiting tool uses that the idle event lists or, if it has no list, all unanswered tool uses.
-   */
+  /** `ids`: the waiting tool uses that the idle event lists. If it lists none, all unanswered tool uses. */
   | { kind: 'waiting'; ids: string[] }
   | {
       kind: 'stuck'
@@ -52,29 +50,34 @@ export interface ToolUse {
   thread?: unknown
   /** The service's own decision (`evaluated_permission`). */
   permission?: unknown
-  /** JSON source text of the whole event. */
+  /** JSON source text of the event. */
   text?: string | undefined
-  /** The tool use was allowed, and the service does not run it, so a client has to send its result. */
+  /**
+   * A client allowed the tool use, but the service does not run the tool, so a client must send its result.
+   */
   wantsResult?: boolean
-  /** The service sent two different inputs or names for this id, so an allow would be ambiguous. */
+  /**
+   * The service sent two different inputs or names with this id, so it is not clear what an allow would run.
+   */
   isContradicted?: boolean | undefined
-  /** The tool use needs no more decisions. Its input and text are dropped, because they may be long. */
+  /**
+   * No further decision about the tool use is possible. Its input and text, which may be long, are removed.
+   */
   isClosed?: boolean
 }
 
+/** Entry of `working` for a request to the model. */
 const modelRequest = 'model request'
 
-/**
- * Returns whether a client has to run the tool and send its result. Such a tool use needs no confirmation.
- */
+/** Returns whether a client must run the tool and send its result. Such a tool use needs no confirmation. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
 /** The answer to a tool use: a confirmation or a result. */
 interface Answer {
-  /** A client sent the answer, not the service. */
+  /** A client sent the answer. If false, the service ran the tool and sent the result. */
   isReply: boolean
-  /** The session's list or stream contained the answer. */
+  /** The list or the stream contained the answer. */
   isShown: boolean
   /** Decision of the last confirmation. */
   decision: unknown
@@ -82,48 +85,54 @@ interface Answer {
   isResult: boolean
 }
 
-/** The part of a session's state that depends on the order of the events. */
+/** The state that depends on the order of the events. */
 class OrderedState {
   /** Answers by tool use id. */
   readonly answers = new Map<string, Answer>()
-  /** Tool uses that the last idle event lists and a client has interrupted since. */
+  /** Ids of the tool uses that waited when a client interrupted them, after the last stop event. */
   readonly interrupted = new Set<string>()
-  /** Tool uses of this turn that may need an answer. */
+  /** Ids of the tool uses since the last task that may need an answer. */
   readonly open = new Set<string>()
   /**
-   * The permissions that tool uses had before a client allowed them, by id. These tool uses now wait for a
-   * result.
+   * Tool uses that a client has allowed and that now wait for a result: their permissions before the allow,
+   * by id.
    */
   readonly forResult = new Map<string, unknown>()
   readonly background = new Background()
-  /** The last client event that had an effect interrupted the whole session. */
+  /** A client interrupted the whole session, and no client has sent an event with an effect since. */
   isHalted = false
   isEmpty = true
   /**
-   * `idle by resource`: the session resource reports idle, but no event does. `stalled`: no event has arrived
-   * for a long time, and no work is known to be in progress. The next event ends both.
+   * `idle by resource`: the session resource is idle, but there is no idle event. `stalled`: there was no
+   * event for a long time, and no work is known to be in progress. The next event ends both of these.
    */
   status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
-  /** Work in progress in the main thread: `modelRequest`, and the ids of tool uses that the service runs. */
+  /** Work in progress of the main thread: `modelRequest`, and ids of the tool uses that the service runs. */
   readonly working = new Set<string>()
-  showsIdleEvents = false
+  sendsIdleEvents = false
+  /** Stop reason of the last `session.status_idle`. */
   idle: ReturnType<typeof readStopReason> | undefined
-  /** Ids of the tool uses that the idle event `idle` lists. */
+  /** Ids of the tool uses that the last `session.status_idle` lists. */
   listed: ReadonlySet<string> = new Set()
-  /** Ids in `listed` of the tool uses whose answer is not known yet. */
-  readonly left = new Set<string>()
+  /** Ids in `listed` of the tool uses without an answer. */
+  readonly unanswered = new Set<string>()
+  /** Details of the last `session.status_idle`, such as the category of a refusal. */
   details: ReturnType<typeof readStopDetails> = {}
-  /** The session's own cost limit, as last reported. */
+  /** The session's own cost limit in the last `session.usage`. */
   budget: Money | undefined
-  /** The session's cost, as last reported. */
+  /** The session's cost in the last `session.usage`. */
   cost: Money | undefined
+  /** `terminated` or `deleted`, after such an event. */
   end: string | undefined
+  /** Message of the last `session.error` since the last task. */
   error: string | undefined
-  /** The service has given up after the last error, and no later event shows that it works again. */
+  /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
-  /** Set if the last evaluation found that this turn did not reach its outcome. */
+  /** Set if the last `span.outcome_evaluation_end` reports that the agent did not reach the outcome. */
   missed: Stop | undefined
+  /** Time of the last stop event. */
   stoppedAt: string | undefined
+  /** Id of the last stop event. */
   lastStop: string | undefined
 
   get isIdle(): boolean {
@@ -132,32 +141,32 @@ class OrderedState {
 }
 
 /**
- * Computes the state of a session from its events in order. Only the descriptions of tool uses do not depend
- * on the order; `restart` keeps them.
+ * Computes the state of a session from its events in order. `restart` keeps only the descriptions of tool
+ * uses, which do not depend on the order.
  */
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
   #ordered = new OrderedState()
   /** Ids of all stop events, in order. */
   readonly stops = new Set<string>()
-  /** parley is replying to the waiting tool uses, so waiting for them does not count as a stop. */
-  #isAttended = false
+  /** parley is replying to the waiting tool uses, so the session does not count as stopped. */
+  #isReplying = false
 
   /**
-   * Adds the newest event. `text` is its source text. Returns false for an answer that the session did not
-   * wait for.
+   * Adds the newest event. `text` is its source text. Returns false for an answer to a tool use that did not
+   * wait.
    */
   add(event: SessionEvent, text?: string): boolean {
     if (isToolUse(event)) this.addToolUse(event, text)
     return this.addReduced(event)
   }
 
-  /** Adds the description of a tool use, because `addReduced` gets only its id. */
+  /** Adds the name and input of a tool use, which the event for `addReduced` does not have. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
-    // Nobody could reply to a tool use without an id, so it is ignored.
+    // A tool use without an id is ignored, because nobody can reply to it.
     if (id === undefined) return
-    this.addAgain(event, text)
+    this.addRepeated(event, text)
     const earlier = this.#toolUses.get(id)
     if (earlier?.isClosed) return
     const use = readToolUse(event, text)
@@ -165,7 +174,7 @@ export class SessionState {
     this.#toolUses.set(id, use)
   }
 
-  /** Drops everything that depends on the order of the events. The caller adds all events again. */
+  /** Removes everything that depends on the order of the events. The caller then adds all events again. */
   restart(): void {
     for (const [id, permission] of this.#ordered.forResult) this.#setForResult(id, permission, false)
     this.#ordered = new OrderedState()
@@ -173,26 +182,26 @@ export class SessionState {
   }
 
   /**
-   * Adds the newest event. If the event is a tool use, `addToolUse` was called before. `isAssumed` is true if
-   * the service accepted the event but has not listed or streamed it yet. Returns false for an answer that
-   * the session did not wait for.
+   * Adds the newest event, which may have only some of its fields. For a tool use, the caller must call
+   * `addToolUse` first. `isUnseen`: the service accepted the event, but has not listed or streamed it yet.
+   * Returns false for an answer to a tool use that did not wait.
    */
-  addReduced(event: SessionEvent, isAssumed = false): boolean {
+  addReduced(event: SessionEvent, isUnseen = false): boolean {
     const { type } = event
     const ordered = this.#ordered
     ordered.isEmpty = false
     if (ordered.status !== 'idle') ordered.status = 'working'
-    this.#addWork(event)
-    if (isToolUse(event)) this.#open(event)
-    const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isAssumed)
-    const isForThread = hasEffect && this.#answerThread(getAnsweredId(event))
-    // A new turn does not wait for the tool uses of the previous turn.
+    this.#updateWork(event)
+    if (isToolUse(event)) this.#addToOpen(event)
+    const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isUnseen)
+    const isForThread = hasEffect && this.#answerInThread(getAnsweredId(event))
+    // After a message or an interrupt, the session no longer waits for the earlier tool uses.
     if (type === 'user.message' || type === 'user.interrupt')
-      for (const id of ordered.open) if (this.#isAbout(event, id)) ordered.open.delete(id)
+      for (const id of ordered.open) if (this.#affects(event, id)) ordered.open.delete(id)
     if (type === 'user.interrupt') {
-      for (const id of this.pending.filter((each) => this.#isAbout(event, each))) {
+      for (const id of this.pending.filter((each) => this.#affects(event, each))) {
         ordered.interrupted.add(id)
-        ordered.left.delete(id)
+        ordered.unanswered.delete(id)
       }
       for (const id of ordered.background.interrupt(event)) ordered.interrupted.add(id)
     }
@@ -216,21 +225,23 @@ export class SessionState {
     }
     if (stopsSession(event)) {
       this.#addStop(event)
-      ordered.showsIdleEvents ||= this.stop?.kind === 'done' || ordered.idle?.type === 'end_turn'
-    } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#stillWaits))
+      ordered.sendsIdleEvents ||= this.stop?.kind === 'done' || ordered.idle?.type === 'end_turn'
+    } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#hasWaiting))
       ordered.status = 'working'
     return hasEffect
   }
 
-  /** Compares a repeated event with the first event of its id. Returns whether their tool uses differ. */
-  addAgain(event: SessionEvent, text?: string): boolean {
+  /** Compares a repeated event with the first event with its id. Returns whether their tool uses differ. */
+  addRepeated(event: SessionEvent, text?: string): boolean {
     const use = this.#toolUses.get(event.id ?? '')
     if (!use || use.isContradicted || isSame(use, readToolUse(event, text))) return false
     use.isContradicted = true
     return true
   }
 
-  /** Records that the session resource reports a stop that no event shows. Applies until the next event. */
+  /**
+   * Records that the session resource is idle or terminated, without an event. Applies until the next event.
+   */
   addIdleResource(isTerminated = false): void {
     const stop_reason = this.#ordered.hasFinalError ? { type: 'retries_exhausted' } : undefined
     this.#addStop({ type: isTerminated ? 'session.status_terminated' : 'session.status_idle', stop_reason })
@@ -238,8 +249,8 @@ export class SessionState {
   }
 
   /**
-   * Records a long silence. A running session then counts as stopped if tool uses of its child threads wait
-   * and no work is known to be in progress. Applies until the next event.
+   * Records that there was no event for a long time. A running session then counts as stopped if tool uses of
+   * its child threads wait and no work is known to be in progress. Applies until the next event.
    */
   addSilence(): void {
     const { background, status, working } = this.#ordered
@@ -252,22 +263,24 @@ export class SessionState {
     return this.#ordered.isEmpty
   }
 
-  /** Only the session resource reports the stop, although this service usually sends an idle event. */
+  /**
+   * The session resource is idle without an idle event, although this service has sent idle events before.
+   */
   get lacksIdleEvent(): boolean {
-    return this.#ordered.status === 'idle by resource' && this.#ordered.showsIdleEvents
+    return this.#ordered.status === 'idle by resource' && this.#ordered.sendsIdleEvents
   }
 
-  /** The session has stopped, with or without waiting tool uses. */
+  /** The session has stopped. Tool uses may be waiting. */
   get isIdle(): boolean {
     return this.#ordered.isIdle
   }
 
-  /** The service has sent an idle event at the end of a turn, so parley expects one for each turn. */
-  get showsIdleEvents(): boolean {
-    return this.#ordered.showsIdleEvents
+  /** The service has sent an idle event after the agent's work, so parley expects one each time. */
+  get sendsIdleEvents(): boolean {
+    return this.#ordered.sendsIdleEvents
   }
 
-  /** The session may have stopped after an error, without a stop event. */
+  /** The service no longer retries after an error, so the session may have stopped without a stop event. */
   get hasFinalError(): boolean {
     return this.#ordered.hasFinalError
   }
@@ -282,17 +295,17 @@ export class SessionState {
     return this.#ordered.lastStop
   }
 
-  /** Reason of the current stop; `undefined` while the agent works or has unprocessed input. */
+  /** Reason of the current stop. `undefined` while the agent works, or will work on events from clients. */
   get stop(): Stop | undefined {
     const { isIdle, end, error, idle, interrupted, missed, budget, cost, details } = this.#ordered
-    if (!isIdle) return this.#stall
+    if (!isIdle) return this.#stalledStop
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // The specification's example has `event_ids` and no type, so listed tool uses count as waiting for any
-    // type.
+    // The specification shows `event_ids` without a type (src/wire/README.md: session events, 6), so the
+    // listed tool uses count as waiting with any type that replies can continue.
     if (!isStuck(type) && ids.length > 0)
-      return this.#isAttended || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
+      return this.#isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
       return { kind: 'done', reason: 'interrupted' }
     // All tool uses of the idle event are answered, so the agent continues.
@@ -305,9 +318,9 @@ export class SessionState {
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
   }
 
-  /** The stop of a running session that only waits for tool uses of child threads. */
-  get #stall(): Stop | undefined {
-    const isStalled = this.#ordered.status === 'stalled' && !this.#isAttended
+  /** The stop of a running session that only waits for replies to tool uses of its child threads. */
+  get #stalledStop(): Stop | undefined {
+    const isStalled = this.#ordered.status === 'stalled' && !this.#isReplying
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
@@ -317,30 +330,32 @@ export class SessionState {
     return this.#ordered.background.openRuns
   }
 
-  /** The session is idle, but its turn continues: the agent will answer when its workflow runs have ended. */
-  get isBetweenRuns(): boolean {
+  /** The session is idle, but the agent will continue when its workflow runs have ended. */
+  get isWaitingForRuns(): boolean {
     const { isIdle, end, idle } = this.#ordered
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
-  /** The service's own name for the reason of the stop. */
+  /** The service's name for the reason of the stop, such as `end_turn`. */
   get stopReason(): string | undefined {
     const { isIdle, end, idle } = this.#ordered
     return isIdle ? (end ?? idle?.type) : undefined
   }
 
   /**
-   * Unanswered tool uses that the last `session.status_idle`, or the last idle event of a child thread,
-   * lists. parley answers only these tool uses.
+   * Ids of the unanswered tool uses in the last `session.status_idle` or in the last idle event of a child
+   * thread. parley replies only to these tool uses.
    */
   get pending(): string[] {
-    const { left, background } = this.#ordered
-    return [...new Set([...left, ...background.waiting])].filter(
+    const { unanswered, background } = this.#ordered
+    return [...new Set([...unanswered, ...background.waiting])].filter(
       (id) => this.#findAnsweredReason(id) === undefined,
     )
   }
 
-  /** Pending tool uses that only child threads list. They wait even while the main thread works. */
+  /**
+   * Pending tool uses that only idle events of child threads list. They wait even if the main thread works.
+   */
   get pendingInThreads(): string[] {
     const { listed, background } = this.#ordered
     return [...background.waiting].filter(
@@ -349,16 +364,16 @@ export class SessionState {
   }
 
   /**
-   * The pending tool uses that can be answered now: all if the session is idle, otherwise only tool uses of
-   * child threads.
+   * The pending tool uses that parley can answer now. While the main thread works, only tool uses of child
+   * threads can be answered.
    */
-  get asked(): string[] {
+  get answerable(): string[] {
     const { isIdle, end, idle } = this.#ordered
     if (!isIdle) return this.pendingInThreads
     return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
-  /** Returns why a tool use needs no reply any more, or `undefined` while the session waits for the reply. */
+  /** Returns why a tool use no longer needs a reply, or `undefined` while the session waits for the reply. */
   findClosedReason(id: string): string | undefined {
     const { end } = this.#ordered
     if (end !== undefined) return `the session is ${end}`
@@ -368,16 +383,16 @@ export class SessionState {
   }
 
   /**
-   * Sets whether parley is replying to the waiting tool uses. If so, waiting for them does not count as a
-   * stop.
+   * Sets whether parley is replying to the waiting tool uses. If so, the session does not count as stopped
+   * while it waits for the replies.
    */
-  setAttended(isAttended: boolean): void {
-    this.#isAttended = isAttended
+  setReplying(isReplying: boolean): void {
+    this.#isReplying = isReplying
   }
 
   /**
-   * Unanswered tool uses, if the session stopped and did not list the tool uses that wait. Each of them may
-   * be waiting.
+   * If the session stopped without a list of the waiting tool uses: all unanswered tool uses. Each of them
+   * may be waiting.
    */
   get unlisted(): string[] {
     return [...this.#ordered.open].filter((id) => this.#isUnlisted(id))
@@ -394,7 +409,7 @@ export class SessionState {
     return this.#toolUses.get(id)
   }
 
-  /** Returns the tool use that an event answers, if the tool use is known. */
+  /** Returns the tool use to which an event replies, if the tool use is known. */
   findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
     const id = getAnsweredId(event)
     return id === undefined ? undefined : this.getToolUse(id)
@@ -404,8 +419,8 @@ export class SessionState {
     return this.#ordered.answers.get(id)
   }
 
-  /** Updates the work in progress of the main thread. */
-  #addWork(event: SessionEvent): void {
+  /** Updates `working`, the work in progress of the main thread. */
+  #updateWork(event: SessionEvent): void {
     const { type, id } = event
     const { working } = this.#ordered
     if (!isOfMainThread(event)) return
@@ -423,8 +438,8 @@ export class SessionState {
     else working.delete(answered)
   }
 
-  /** Returns whether an event concerns a tool use. An event of a child thread concerns only that thread. */
-  #isAbout(event: SessionEvent, id: string): boolean {
+  /** Returns whether a client event affects a tool use: an event for one thread affects only that thread. */
+  #affects(event: SessionEvent, id: string): boolean {
     return isOfMainThread(event) || this.#toolUses.get(id)?.thread === event.session_thread_id
   }
 
@@ -437,29 +452,29 @@ export class SessionState {
   }
 
   /**
-   * Adds an answer to a tool use of a child thread. Returns whether the main thread stays idle: the thread
-   * belongs to a workflow run, or the main thread still waits for another answer.
+   * Adds an answer to a tool use of a child thread. Returns whether the main thread stays idle, because the
+   * thread belongs to a workflow run or the main thread waits for another answer.
    */
-  #answerThread(id = ''): boolean {
+  #answerInThread(id = ''): boolean {
     const { background, listed } = this.#ordered
     const thread = background.answer(id)
     if (!thread || listed.has(id)) return false
-    return thread.run !== undefined || this.#hasListedLeft
+    return thread.run !== undefined || this.#hasUnansweredListed
   }
 
   #hasThreadEnded(id: string): boolean {
     return this.#ordered.background.hasEnded(id, this.#toolUses.get(id)?.thread)
   }
 
-  /** Returns whether other work of the session can continue while tool uses wait. */
+  /** Returns whether the agent or a workflow run can continue although tool uses wait. */
   #hasOtherWork(reason: string | undefined): boolean {
     const { background, isHalted } = this.#ordered
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
   /**
-   * Returns whether the agent continues without input. Returns false after an interrupt, because the workflow
-   * runs may then never end.
+   * Returns whether the agent continues without a further client event. Returns false after an interrupt,
+   * because the workflow runs may then never end.
    */
   #continuesWithoutInput(reason: string | undefined): boolean {
     const { background, isHalted } = this.#ordered
@@ -468,22 +483,23 @@ export class SessionState {
   }
 
   /**
-   * If an idle event lists only answered tool uses, the session waits for the results of the allowed ones.
+   * Checks the tool uses of an idle event. If all of them are answered, the session waits for the results of
+   * the allowed tool uses.
    */
   #waitForResults(listed: readonly string[] = []): void {
-    // Some services list answered tool uses together with waiting ones. These need no result.
+    // Some services list answered tool uses together with waiting ones. The answered ones need no result.
     if (!listed.every((id) => this.#ordered.answers.has(id))) return
     for (const id of listed) this.#waitForResult(id)
   }
 
-  /** Records that a client has to send the result of an allowed tool use, unless the result is known. */
+  /** Records that a client must send the result of an allowed tool use, unless there is a result. */
   #waitForResult(id: string): void {
-    const { answers, forResult, listed, left } = this.#ordered
+    const { answers, forResult, listed, unanswered } = this.#ordered
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
-    if (listed.has(id)) left.add(id)
+    if (listed.has(id)) unanswered.add(id)
     if (!forResult.has(id)) forResult.set(id, use.permission)
     this.#setForResult(id, 'allow', true)
   }
@@ -493,14 +509,14 @@ export class SessionState {
     if (use) Object.assign(use, { permission, wantsResult })
   }
 
-  #open({ id, evaluated_permission: permission }: SessionEvent): void {
+  #addToOpen({ id, evaluated_permission: permission }: SessionEvent): void {
     const { answers, open } = this.#ordered
     if (id !== undefined && permission !== 'allow' && permission !== 'deny' && !answers.has(id)) open.add(id)
   }
 
   /**
-   * Adds an answer. Returns whether the answer has an effect: it is the first answer to a tool use for which
-   * the session waits, or the tool use is not known.
+   * Adds an answer. Returns whether it has an effect: it is the first answer to a waiting tool use, or to an
+   * unknown tool use.
    */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, forResult, open } = this.#ordered
@@ -508,7 +524,7 @@ export class SessionState {
     const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
     for (const id of named) {
-      // This confirmation was sent before the session began to wait for the result, so it is not the answer.
+      // The session already waits for the result of this tool use, so a confirmation is not its answer.
       if (!isResult && forResult.has(id)) continue
       const earlier = answers.get(id)
       const isReply = event.type.startsWith('user.') || earlier?.isReply === true
@@ -516,7 +532,7 @@ export class SessionState {
       answers.set(id, { isReply, isShown: isShown || earlier?.isShown === true, isResult, decision })
       open.delete(id)
       const use = this.#toolUses.get(id)
-      // Keeps the input of an allowed tool use, because a client may have to run the tool later.
+      // An allowed tool use keeps its input, because a client may have to run the tool.
       if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) close(use)
     }
     return hasEffect
@@ -528,22 +544,22 @@ export class SessionState {
   }
 
   /**
-   * A tool use of the last idle event still waits. Some services send no new idle event when a client has
-   * answered only some of the listed tool uses.
+   * A tool use that the last idle event lists still waits. Some services send no new idle event when a client
+   * has answered only some of the listed tool uses.
    */
-  get #stillWaits(): boolean {
-    return !isStuck(this.#ordered.idle?.type) && this.#hasListedLeft
+  get #hasWaiting(): boolean {
+    return !isStuck(this.#ordered.idle?.type) && this.#hasUnansweredListed
   }
 
   /**
-   * A tool use of the last idle event has no answer. Drops answered ones from `left`, so that answering a
-   * long list takes linear time.
+   * A tool use that the last idle event lists has no answer. Removes answered tool uses from `unanswered`, so
+   * that answering a long list takes linear time.
    */
-  get #hasListedLeft(): boolean {
-    const { left } = this.#ordered
-    for (const id of left) {
+  get #hasUnansweredListed(): boolean {
+    const { unanswered } = this.#ordered
+    for (const id of unanswered) {
       if (this.#findAnsweredReason(id) === undefined) return true
-      left.delete(id)
+      unanswered.delete(id)
     }
     return false
   }
@@ -566,8 +582,8 @@ export class SessionState {
     if (!isIdle) return
     ordered.idle = readStopReason(event)
     ordered.listed = new Set(ordered.idle.eventIds)
-    ordered.left.clear()
-    for (const id of ordered.listed) ordered.left.add(id)
+    ordered.unanswered.clear()
+    for (const id of ordered.listed) ordered.unanswered.add(id)
     ordered.details = readStopDetails(event)
     ordered.interrupted.clear()
     ordered.background.addIdle()
@@ -606,20 +622,20 @@ function close(use: ToolUse): void {
 }
 
 /**
- * Returns whether two events with the same id have the same tool use. Closed tool uses have no content to
- * compare, so they count as the same.
+ * Returns whether two events with the same id have the same tool use. A closed tool use has no content, so it
+ * counts as the same.
  */
 const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.isClosed === true ||
   one.text === other.text ||
   getToolUseFingerprint(one, one.text) === getToolUseFingerprint(other, other.text)
 
-/** Maximum nesting depth of an input. The event around it has one more level. */
+/** Maximum nesting depth of a tool use's input. */
 export const maxInputDepth = 100
 
 /**
- * Returns a hash of a tool use. The order of the input's keys does not change the hash; duplicate keys and
- * the source text of numbers do. `text` is the JSON text of an object with the field `input`.
+ * Returns a hash of a tool use. `text` is the JSON text of an object with the field `input`. The order of the
+ * input's fields does not change the hash, but duplicate fields and the source text of numbers do.
  */
 export function getToolUseFingerprint(
   { type, server, name }: { [Field in 'type' | 'server' | 'name']?: unknown },
@@ -638,9 +654,9 @@ export function getToolUseFingerprint(
   return createHash('sha256').update(whole).digest('base64')
 }
 
-/** Returns whether a session that is idle for this reason may wait for replies. */
+/** Returns whether a session that stopped for this reason may be waiting for replies. */
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 
-/** Returns whether replies cannot continue a session that is idle for this reason. */
+/** Returns whether replies cannot continue a session that stopped for this reason. */
 const isStuck = (reason: string | undefined) =>
   reason === 'retries_exhausted' || reason === 'budget_reached' || reason === 'refusal'

@@ -31,6 +31,7 @@ type SessionRecord = Record<string, unknown> & { id: string }
 const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
+/** Returns a text, or an empty text for any other value, because no schema checks these fields. */
 const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export interface ListOptions extends BetaOptions {
@@ -86,7 +87,7 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
   asText(updated) || asText(created),
 ]
 
-/** Returns the columns for a terminal. The title comes last, because the last column is cut if it is too wide. */
+/** Returns the columns for a terminal. The title is last, because a table cuts the last column to fit. */
 function toTableRow(session: SessionRecord): string[] {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [id, status, formatZonedTime(changed), title]
@@ -125,7 +126,7 @@ export async function createSession(context: Context, options: CreateOptions): P
 
 const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)} was created`
 
-/** Adds the id of the created session to a failure, so that nobody creates and pays for a second one. */
+/** Adds the created session's id to a failure, so that nobody creates and pays for a second session. */
 function addSessionId(failure: CliError, session: SessionRecord): CliError {
   const isOutput = failure.kind === 'file'
   return failure.with({
@@ -137,9 +138,9 @@ function addSessionId(failure: CliError, session: SessionRecord): CliError {
 }
 
 /**
- * Reads a session from a response. Without `--raw` it stops reading at the end of the session's JSON, so a
- * response that is cut or stays open after that is still valid. Throws a `CliError` if the response is not a
- * session.
+ * Reads a session from a response. Without `--raw`, it reads only to the end of the session's JSON, so a
+ * response that is cut after that, or stays open, is still valid. Calls `onReceived` at the end of the JSON.
+ * Throws a `CliError` if the response is not a session.
  */
 async function receiveSession(
   { flags }: Context,
@@ -192,24 +193,23 @@ async function readCreateBody(
     ...(isMissing(body.agent) ? ['--agent ID'] : []),
     ...(isMissing(body.environment_id) ? ['--environment ID'] : []),
   ]
-  if (missing.length > 0)
-    throw usageError(`${missing.join(' and ')} must be given, or -i FILE with the fields`)
+  if (missing.length > 0) throw usageError(`give ${missing.join(' and ')}, or -i FILE with these fields`)
   const { CreateSessionBody } = await import('../wire/sessions/session-requests.ts')
   const parsed = CreateSessionBody.safeParse(body)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   return Buffer.from(text)
 }
 
-/** Returns true for a missing or blank id. An agent may be an object with the id. */
+/** Returns whether the id of an agent or environment is missing. An agent may be an object with an `id`. */
 const isMissing = (value: unknown): boolean =>
   value === undefined || (isObject(value) ? isBlank(value.id) : isBlank(value))
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
-/** Width of the longest label of `sessions show`. */
+/** Width of the longest label in the output of `sessions show`. */
 const labelColumns = 'may wait for'.length
 
-/** Prints a session's status and usage, the tool uses that wait, and the command that answers. */
+/** Prints a session's status and usage, its waiting tool uses, and the commands that answer them. */
 export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
   const { flags, output, messages } = context
   const { caller, parts } = await accessSession(context, { ...options, session: id })
@@ -243,11 +243,11 @@ export async function showSession(context: Context, options: BetaOptions, id: st
   }
   const unlisted = state.isIdle ? state.unlisted : []
   await print([
-    ...state.asked.map((toolUse) => ['waits for', describe(toolUse)]),
+    ...state.answerable.map((toolUse) => ['waits for', describe(toolUse)]),
     ...unlisted.map((toolUse) => ['may wait for', describe(toolUse)]),
   ])
   await output.flush()
-  const waiting = [...state.asked, ...unlisted]
+  const waiting = [...state.answerable, ...unlisted]
   if (waiting.length === 0) return
   const { details } = await createWaitingError(context, session.id, state, waiting)
   for (const line of details.consequence?.split('\n') ?? []) messages.note(line)

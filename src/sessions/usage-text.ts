@@ -3,8 +3,8 @@ import { formatMoney } from '../io/money.ts'
 import type { SessionUsage } from '../wire/sessions/usage.ts'
 
 /**
- * Formats usage for a person: `12,282 tokens in · 408 out · $1.87`. Returns an empty text if nothing is
- * known.
+ * Formats usage for a person, such as `12,282 tokens in · 408 out · $1.87`. Returns an empty text for empty
+ * usage.
  */
 export function describeUsage({ tokens = {}, cost }: Partial<SessionUsage>): string {
   const { cacheReadInputTokens: cached } = tokens

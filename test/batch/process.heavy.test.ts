@@ -68,7 +68,7 @@ test('an interrupted batch without --results says that it cannot be resumed (nee
   const { signal, err, out } = await ended
   expect([signal, idsIn(out)]).toEqual(['SIGTERM', [1, 2, 3, 4]])
   expect(err).toMatch(
-    /parley: interrupted: 4 ok · 0 failed · 36 not done .* may be billed; without --results the rest cannot be resumed\n$/,
+    /parley: interrupted: 4 ok · 0 failed · 36 not done .* may be billed; a batch without --results cannot be resumed\n$/,
   )
 })
 

@@ -4,7 +4,7 @@ import { formatProgress, formatSummary } from '../../src/batch/report.ts'
 const none = {
   ok: 0,
   failed: 0,
-  elsewhere: 0,
+  savedElsewhere: 0,
   failures: {},
   skipped: 0,
   tokens: 0,

@@ -10,7 +10,7 @@ const none = {
   hasLine: false,
   ok: 0,
   failed: 0,
-  elsewhere: 0,
+  savedElsewhere: 0,
   failures: {},
   skipped: 0,
   tokens: 0,
@@ -443,7 +443,7 @@ describe('batch that starts no further request', () => {
     expect(stop).toMatchObject({ kind: 'file', details: { consequence: /are on stdout/ } })
     expect(requested.length).toBeLessThanOrEqual(11)
     expect(sorted(out)).toEqual(requested.slice(6))
-    expect(tally).toMatchObject({ ok: requested.length, failed: 0, elsewhere: requested.length - 6 })
+    expect(tally).toMatchObject({ ok: requested.length, failed: 0, savedElsewhere: requested.length - 6 })
   })
 
   test('a batch requests the lines of a pipe before an invalid one, then stops', async () => {

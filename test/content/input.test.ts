@@ -308,7 +308,7 @@ describe('invalid input', () => {
       ['events', 'send', '-s', 's', '--no-stdin'],
       'never read',
       2,
-      'parley: no events: give words, flags',
+      'parley: no events: give a message, event flags',
     ],
     [
       'a prompt that starts like a body',

@@ -105,9 +105,9 @@ describe('replies to the emulated agent', () => {
   })
 
   test.each([
-    ['custom-tool-result', 'use custom deploy {}', 'read what deploy gave: “v1.2 is out”'],
+    ['custom-tool-result', 'use custom deploy {}', 'read the result of deploy: “v1.2 is out”'],
     ['custom-tool-error', 'use custom deploy {}', 'does without deploy, which failed: “v1.2 is out”'],
-    ['tool-result', 'use bash {}', 'read what bash gave: “v1.2 is out”'],
+    ['tool-result', 'use bash {}', 'read the result of bash: “v1.2 is out”'],
     ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
   ])('the emulated agent quotes the reply of --%s', async (flag, task, expectedText) => {
     await send(task)
@@ -133,7 +133,9 @@ describe('replies to the emulated agent', () => {
     const confirmation = { type: 'user.tool_confirmation', tool_use_id: use?.id, result: 'allow' }
     const again = await event(confirmation)
     expect(again).toMatchObject({ code: 4, out: '' })
-    expect(again.err).toContain('events[0].tool_use_id: waits for no reply: it was answered or interrupted')
+    expect(again.err).toContain(
+      'events[0].tool_use_id: does not wait for a reply: it was answered or interrupted',
+    )
     expect(await listed()).toEqual(before)
     await send('use bash {}')
     const [, other] = await usesOf()

@@ -230,7 +230,7 @@ faultsInside('R: response content', [
       script: json(body),
       code: 8,
       reqs: 1,
-      err: ['is not a receipt', 'the event may have been accepted'],
+      err: ['does not list the accepted events', 'the event may have been accepted'],
     }),
   ),
   {

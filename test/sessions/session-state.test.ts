@@ -240,7 +240,7 @@ test.each<[words: string, showsRests: boolean]>([
   ['use1 wait1:use1 confirm1:use1', false],
   ['message1 gone1', false],
 ])('after the events "%s", the service is known to send idle events: %s', (words, showsRests) => {
-  expect(after(words).showsIdleEvents).toBe(showsRests)
+  expect(after(words).sendsIdleEvents).toBe(showsRests)
 })
 
 test('a session is idle if the session resource is idle, until the next event or request', () => {
@@ -249,7 +249,7 @@ test('a session is idle if the session resource is idle, until the next event or
   const expectIdle = () => {
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
-    expect([state.stop, state.stopReason, state.showsIdleEvents, [...state.stops]]).toEqual([
+    expect([state.stop, state.stopReason, state.sendsIdleEvents, [...state.stops]]).toEqual([
       done,
       undefined,
       false,
@@ -300,7 +300,7 @@ test.each<[string, object, boolean]>([
   ['a tool use with another id', { id: 'use2', name: 'other' }, false],
   ['a tool use without an id', { id: undefined, name: 'other' }, false],
 ])('a tool use is compared with %s', (_, changes, isContradicted) => {
-  for (const come of ['add', 'addAgain'] as const) {
+  for (const come of ['add', 'addRepeated'] as const) {
     const state = after('use1')
     state[come]({ ...toEvent('use1'), ...changes })
     if (come === 'add') state.add(toEvent('use1'))
@@ -313,19 +313,19 @@ test('two tool uses with the same id are compared only up to the end of the inpu
   const state = new SessionState()
   const event = { ...toEvent('use1'), input: { a: 1 } }
   state.add(event, text(''))
-  state.addAgain(event, text('"processed_at":5,'))
-  state.addAgain(event)
+  state.addRepeated(event, text('"processed_at":5,'))
+  state.addRepeated(event)
   expect(state.getToolUse('use1')?.isContradicted ?? false).toBe(false)
-  state.addAgain(event, '{"input":{"a":1.0}}')
+  state.addRepeated(event, '{"input":{"a":1.0}}')
   expect(state.getToolUse('use1')?.isContradicted).toBe(true)
 })
 
 test('a tool use that is repeated after its decision is not compared', () => {
   const state = after('use1 use2 ran1:use1')
-  for (const id of ['use1', 'use2']) state.addAgain({ ...toEvent(id), input: { a: 1 } })
+  for (const id of ['use1', 'use2']) state.addRepeated({ ...toEvent(id), input: { a: 1 } })
   expect(['use1', 'use2'].map((id) => state.getToolUse(id)?.isContradicted ?? false)).toEqual([false, true])
   const empty = after('use1')
-  empty.addAgain({ ...toEvent('use1'), input: undefined })
+  empty.addRepeated({ ...toEvent('use1'), input: undefined })
   expect(empty.getToolUse('use1')?.isContradicted ?? false).toBe(false)
 })
 
@@ -401,20 +401,20 @@ test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: stri
 test('an allowed tool use that a later idle event lists waits for its result', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1'), answer, waits('i2', 't1')]) state.add(event, 'text')
-  expect(state.asked).toEqual(['t1'])
+  expect(state.answerable).toEqual(['t1'])
   expect(state.getToolUse('t1')).toMatchObject({ text: 'text', permission: 'allow', wantsResult: true })
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
   state.add({ id: 'r1', type: 'user.tool_result', tool_use_id: 't1' })
   state.add(waits('i3', 't1'))
-  expect(state.asked).toEqual([])
+  expect(state.answerable).toEqual([])
 })
 
 test('a session does not stop at an idle event whose tool uses get replies now', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
-  state.setAttended(true)
-  expect([state.stop, state.asked]).toEqual([undefined, ['t1']])
-  state.setAttended(false)
+  state.setReplying(true)
+  expect([state.stop, state.answerable]).toEqual([undefined, ['t1']])
+  state.setReplying(false)
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 

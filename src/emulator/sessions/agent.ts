@@ -6,21 +6,21 @@ import { createSampleForTexts } from '../sample.ts'
 import { type ClientEvent, Session } from './session.ts'
 import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
-/** State of an agent between two reactions, stored as JSON. */
+/** State of an agent between two reactions. The storage contains it as JSON. */
 interface AgentState {
-  /** Events to which the agent has not reacted yet. */
+  /** Events of clients and of the service to which the agent has not reacted yet. */
   inbox: SessionEvent[]
-  /** Remaining steps of the task, in rounds. The steps of a round happen together. */
+  /** Remaining steps of the task, in rounds. The agent executes the steps of a round together. */
   rounds: TaskStep[][]
   /** Ids of the main thread's tool uses without a reply. */
   waiting: string[]
   threads: Thread[]
   /** Workflow runs that have not ended. */
   runs: WorkflowRun[]
-  /** The session has not been idle since it started to work. */
+  /** The session's status is running. */
   isRunning: boolean
-  /** Text of the message that the agent sends when the task is done. */
-  lastWord?: string | undefined
+  /** Text of the agent's message after the last step of the task. */
+  finalMessage?: string | undefined
   /** Tokens of the whole session. */
   usage: { input: number; output: number }
 }
@@ -43,22 +43,25 @@ interface WorkflowRun {
   steps: RunStep[]
 }
 
-/** An event of a workflow run, or a tool use whose reply the run needs to continue. */
+/** An event of a workflow run, or a tool use. The run continues only after the reply to the tool use. */
 type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
-/** A session in the store. */
+/** A session in the storage. */
 export interface StoredSession {
   id: string
   created: string
-  /** Time of the last change, as a string that sorts by time. */
+  /** Time of the last change in ISO 8601, which sorts by time. */
   updated: string
+  /** Fields of the session resource that clients have set. */
   fields: object
-  /** Events as JSON. */
+  /** JSON of each event. */
   events: string[]
   agent: AgentState
 }
 
-/** For each type of reply: the types of tool uses that it answers, and its field with the tool use's id. */
+/**
+ * For each type of reply: the field with the id of the tool use, and the types of tool uses that it answers.
+ */
 export const replies = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
@@ -67,15 +70,18 @@ export const replies = new Map([
 
 const doneText = 'The emulated agent is done.'
 
-/** A session with an emulated agent. The agent first accepts events, then reacts to all of them together. */
+/**
+ * A session with an emulated agent. It accepts the events of a request, then the agent reacts to them
+ * together.
+ */
 export class AgentSession extends Session {
   #stored: Omit<StoredSession, 'id' | 'events'>
-  readonly #uses = new Map<string, SessionEvent>()
+  readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
-  /** Steps to schedule after the reaction. */
-  readonly #nextSteps: (() => void)[] = []
+  /** Steps to schedule after the current reaction. */
+  readonly #laterSteps: (() => void)[] = []
 
-  /** `schedule` delays the reaction and each later step. */
+  /** `schedule` calls the agent's reactions and later steps, possibly after a delay. */
   constructor(id: string, schedule: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
@@ -93,19 +99,19 @@ export class AgentSession extends Session {
   }
 
   override accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined {
-    const refusal = this.#findMismatch(parameters)
+    const refusal = this.#checkEvents(parameters)
     if (refusal) return refusal
     const wasOverBudget = this.#isOverBudget
-    // Spreads the fields, because assigning a field named `__proto__` would set the prototype.
+    // Uses spread syntax, because assigning a client's field `__proto__` would set the prototype.
     this.#stored.fields = { ...this.#stored.fields, ...fields }
     this.#stored.updated = new Date().toISOString()
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
       const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
-      this.#receive(this.#add(parameter.type, { ...parameter, ...outcome }))
+      this.#process(this.#add(parameter.type, { ...parameter, ...outcome }))
     }
     if (this.#isBusy) this.#schedule(() => this.#react())
-    else if (wasOverBudget && !this.#isOverBudget) this.#schedule(() => this.#reactInTurn([]))
+    else if (wasOverBudget && !this.#isOverBudget) this.#schedule(() => this.#reactAndStop([]))
     return undefined
   }
 
@@ -114,7 +120,7 @@ export class AgentSession extends Session {
     return {
       budget: null,
       ...fields,
-      // These fields come last, so that fields from a client never replace them.
+      // These fields come last, so that a client's fields do not replace them.
       id: this.id,
       type: 'session',
       status: this.#isBusy || this.#stored.agent.isRunning ? 'running' : 'idle',
@@ -131,7 +137,7 @@ export class AgentSession extends Session {
   /** Loads the state that another process stored. */
   load({ id: _, events, ...stored }: StoredSession): void {
     this.#stored = stored
-    for (const text of events.slice(this.events.length)) this.#show(JSON.parse(text), text)
+    for (const text of events.slice(this.events.length)) this.#addEvent(JSON.parse(text), text)
   }
 
   get #isBusy(): boolean {
@@ -141,34 +147,34 @@ export class AgentSession extends Session {
   #add(type: string, fields: object = {}): SessionEvent {
     const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
-    // These fields are spread twice: first for their position, last so that fields from a client never
-    // replace them.
-    return this.#show({ ...own, ...fields, ...own })
+    // The first spread puts these fields at the start of the JSON. The last spread keeps a client's fields
+    // from replacing them.
+    return this.#addEvent({ ...own, ...fields, ...own })
   }
 
-  #show(event: SessionEvent, text = JSON.stringify(event)): SessionEvent {
-    if (event.type.endsWith('tool_use')) this.#uses.set(event.id ?? '', event)
-    this.show({ id: event.id, type: event.type, text })
+  #addEvent(event: SessionEvent, text = JSON.stringify(event)): SessionEvent {
+    if (event.type.endsWith('tool_use')) this.#toolUses.set(event.id ?? '', event)
+    this.publish({ id: event.id, type: event.type, text })
     return event
   }
 
   /**
-   * Returns a refusal if valid events do not fit the session's state: a reply of the wrong type, a second
-   * reply, a reply to a tool use of an ended thread, or a message while the session waits. Accepts a reply to
-   * an unknown tool use.
+   * Checks events against the session's state. Returns an error response for a reply of the wrong type, a
+   * second reply, a reply to a tool use of an ended thread, and a message while the session waits. Accepts a
+   * reply to an unknown tool use.
    */
-  #findMismatch(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
+  #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const answered = new Set<string>()
     let isInterrupted = false
     for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
-      const refusal = this.#findMismatchOf(event, index, answered, isInterrupted)
+      const refusal = this.#checkEvent(event, index, answered, isInterrupted)
       if (refusal) return refusal
       isInterrupted ||= event.type === 'user.interrupt' && readString(event.session_thread_id) === ''
     }
     return undefined
   }
 
-  #findMismatchOf(
+  #checkEvent(
     event: ClientEvent & Record<string, unknown>,
     index: number,
     answered: Set<string>,
@@ -184,20 +190,20 @@ export class AgentSession extends Session {
     }
     const reply = replies.get(event.type)
     const id = reply && readString(event[reply.field])
-    const use = id === undefined ? undefined : this.#uses.get(id)
+    const use = id === undefined ? undefined : this.#toolUses.get(id)
     if (!reply || !use || id === undefined) return undefined
     const place = formatPath(['events', index, reply.field])
     if (!reply.uses.includes(use.type))
       return errorResponse(400, `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}`)
     if (use.evaluated_permission === 'deny')
-      return errorResponse(400, `${place}: the service refused it: it waits for no reply`)
+      return errorResponse(400, `${place}: the service refused it, so it does not wait for a reply`)
     const thread = this.#findThread(use)
     if (thread?.isEnded) {
       if (event.type === 'user.tool_confirmation') return undefined
       return errorResponse(400, `${place}: its thread ${thread.id} has ended`)
     }
     if (answered.has(id) || !(thread?.waiting ?? waiting).includes(id))
-      return errorResponse(409, `${place}: waits for no reply: it was answered or interrupted`)
+      return errorResponse(409, `${place}: does not wait for a reply: it was answered or interrupted`)
     answered.add(id)
     return undefined
   }
@@ -206,13 +212,13 @@ export class AgentSession extends Session {
     return this.#stored.agent.threads.find((thread) => thread.id === id)
   }
 
-  /** Accepts an event. The agent reacts to it later. */
-  #receive(event: SessionEvent): void {
+  /** Applies an accepted event to the state, and queues it for the agent's reaction. */
+  #process(event: SessionEvent): void {
     const { agent } = this.#stored
     const reply = replies.get(event.type)
     if (reply) {
       const id = readString(event[reply.field])
-      const thread = this.#findThread(this.#uses.get(id) ?? event)
+      const thread = this.#findThread(this.#toolUses.get(id) ?? event)
       // A confirmation for an ended thread has no effect.
       if (thread?.isEnded) return
       agent.waiting = agent.waiting.filter((each) => each !== id)
@@ -224,41 +230,41 @@ export class AgentSession extends Session {
   }
 
   /**
-   * Applies an interrupt. Returns whether it interrupts anything. Workflow runs continue, but their
-   * interrupted threads drop their waiting tool uses.
+   * Applies an interrupt of one thread or of all threads. Returns whether a thread was working or waiting.
+   * Workflow runs continue, but no longer wait for the tool uses of interrupted threads.
    */
   #applyInterrupt(threadId: string): boolean {
     const { agent } = this.#stored
-    const isWhole = threadId === ''
-    const isWaiting = ({ id, waiting }: Thread) => (isWhole || id === threadId) && waiting.length > 0
+    const isAllThreads = threadId === ''
+    const isWaiting = ({ id, waiting }: Thread) => (isAllThreads || id === threadId) && waiting.length > 0
     const threads = agent.threads.filter(isWaiting)
     const isIdle = !this.#isBusy && !agent.isRunning && agent.waiting.length === 0
-    if (threads.length === 0 && (!isWhole || isIdle)) return false
+    if (threads.length === 0 && (!isAllThreads || isIdle)) return false
     for (const thread of threads) {
       thread.waiting = []
-      this.#nextSteps.push(() => this.#advance(thread.run))
+      this.#laterSteps.push(() => this.#continueRun(thread.run))
     }
-    if (isWhole) Object.assign(agent, { inbox: [], rounds: [], waiting: [], lastWord: undefined })
+    if (isAllThreads) Object.assign(agent, { inbox: [], rounds: [], waiting: [], finalMessage: undefined })
     return true
   }
 
-  /** Reacts to new events until the session is idle. */
+  /** Reacts to the queued events. */
   #react(): void {
     const { agent } = this.#stored
     const events = agent.inbox
     if (events.length === 0) return
     agent.inbox = []
     const isOfRun = (event: SessionEvent) => {
-      const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
+      const use = this.#toolUses.get(readString(event[replies.get(event.type)?.field ?? '']))
       return use !== undefined && this.#findThread(use)?.run != null
     }
-    // A reply in a thread of a workflow run does not start a turn of the session.
-    if (!events.every(isOfRun)) this.#reactInTurn(events)
+    // After a reply in a thread of a workflow run, only that thread continues, not the main thread.
+    if (!events.every(isOfRun)) this.#reactAndStop(events)
     else for (const event of events) this.#applyReply(event)
-    for (const step of this.#nextSteps.splice(0)) this.#schedule(step)
+    for (const step of this.#laterSteps.splice(0)) this.#schedule(step)
   }
 
-  #reactInTurn(events: readonly SessionEvent[]): void {
+  #reactAndStop(events: readonly SessionEvent[]): void {
     const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
       this.#add('session.status_running')
@@ -266,18 +272,18 @@ export class AgentSession extends Session {
     for (const event of events) {
       const { type } = event
       agent.usage.input += countTokens(JSON.stringify(event))
-      if (type === 'user.message') this.#begin(readTexts(event))
-      else if (type === 'user.define_outcome') this.#begin([readString(event.description)])
-      else if (type === 'workflow_run.status_ended') this.#readResult(event)
+      if (type === 'user.message') this.#startTask(readTexts(event))
+      else if (type === 'user.define_outcome') this.#startTask([readString(event.description)])
+      else if (type === 'workflow_run.status_ended') this.#reportRunResult(event)
       else if (replies.has(type)) this.#applyReply(event)
     }
-    while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#beginRound()
-    // While only child threads wait, the session is still running.
+    while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#startRound()
+    // If only child threads wait, the session is still running.
     if (agent.waiting.length === 0 && this.#isWaiting) return
     const isDone = agent.waiting.length === 0
     if (isDone && agent.runs.length === 0) {
-      if (agent.lastWord !== undefined) this.#say(agent.lastWord)
-      agent.lastWord = undefined
+      if (agent.finalMessage !== undefined) this.#sendMessage(agent.finalMessage)
+      agent.finalMessage = undefined
     }
     const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
     const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
@@ -287,63 +293,64 @@ export class AgentSession extends Session {
     agent.isRunning = false
   }
 
-  /** The turn waits for a reply. Waiting threads of workflow runs do not block it. */
+  /** The main thread, or a child thread without a workflow run, waits for a reply. */
   get #isWaiting(): boolean {
     const { waiting, threads } = this.#stored.agent
     return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
   }
 
-  #begin(texts: string[]): void {
+  #startTask(texts: string[]): void {
     const { agent } = this.#stored
     const rounds = readTask(texts)
     const sample = createSampleForTexts(texts)
-    agent.lastWord = sample ?? agent.lastWord
+    agent.finalMessage = sample ?? agent.finalMessage
     if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
-      this.#say('The emulated agent wants to use a tool.')
+      this.#sendMessage('The emulated agent wants to use a tool.')
     agent.rounds.push(...rounds)
-    if (rounds.length > 0) this.#beginRound()
+    if (rounds.length > 0) this.#startRound()
     else if (sample === undefined)
-      this.#say(`The emulated agent read “${shorten(texts.join(' '))}”, and has nothing to do.`)
+      this.#sendMessage(`The emulated agent read “${shorten(texts.join(' '))}”, and has nothing to do.`)
   }
 
-  #beginRound(): void {
+  #startRound(): void {
     const { agent } = this.#stored
     for (const step of agent.rounds.shift() ?? []) {
       const { type, fields, thread, plan } = step
       if (type === 'agent.message') {
-        this.#write(type, fields)
-        agent.lastWord = undefined
+        this.#addGenerated(type, fields)
+        agent.finalMessage = undefined
         continue
       }
-      agent.lastWord ??= doneText
+      agent.finalMessage ??= doneText
       if (plan) this.#startRun(plan)
-      else if (thread) this.#beginThread(step, null)
+      else if (thread) this.#startThread(step, null)
       else if (type === 'session.error') this.#add(type, fields)
-      else this.#use(step, agent)
+      else this.#startToolUse(step, agent)
     }
   }
 
   /** Starts a tool use of the main thread, or of a child thread. */
-  #use({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
-    const event = this.#write(type, { ...fields, ...threadField(thread) })
+  #startToolUse({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
+    const event = this.#addGenerated(type, { ...fields, ...threadField(thread) })
     const { evaluated_permission: permission } = fields
-    if (permission === 'allow') this.#add(...composeResult(event))
-    else if (permission === 'deny') this.#add(...composeResult(event, 'the service refused this tool use'))
+    if (permission === 'allow') this.#add(...createResult(event))
+    else if (permission === 'deny') this.#add(...createResult(event, 'the service refused this tool use'))
     else thread.waiting.push(event.id ?? '')
   }
 
-  /** Starts a child thread with a tool use. */
-  #beginThread(step: TaskStep, run: string | null): void {
+  /** Creates a child thread with a tool use. */
+  #startThread(step: TaskStep, run: string | null): void {
     const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
     this.#stored.agent.threads.push(thread)
     this.#addOfThread('session.thread_created', thread, { workflow_run_id: run })
     this.#addOfThread('session.thread_status_running', thread)
-    this.#use(step, thread)
+    this.#startToolUse(step, thread)
     const reason = { type: 'requires_action', event_ids: thread.waiting }
     this.#addOfThread('session.thread_status_idle', thread, { stop_reason: reason })
-    if (step.thread === 'ends') this.#nextSteps.push(() => this.#endThread(thread.id))
+    if (step.thread === 'ends') this.#laterSteps.push(() => this.#endThread(thread.id))
   }
 
+  /** Adds an event about a child thread. */
   #addOfThread(type: string, { id, name }: Thread, fields: object = {}): void {
     this.#add(type, { session_thread_id: id, agent_name: name, ...fields })
   }
@@ -351,15 +358,15 @@ export class AgentSession extends Session {
   #endThread(id: string): void {
     const { agent } = this.#stored
     const thread = agent.threads.find((each) => each.id === id)
-    // The thread ends only if its tool use still waits for a reply.
+    // After a reply, the thread does not end.
     if (!thread || thread.waiting.length === 0) return
     Object.assign(thread, { waiting: [], isEnded: true })
     this.#addOfThread('session.thread_status_terminated', thread)
-    this.#wake({ type: 'session.thread_status_terminated' })
+    this.#receiveServiceEvent({ type: 'session.thread_status_terminated' })
   }
 
-  /** Schedules a reaction of the agent to an event of the service. */
-  #wake(event: SessionEvent): void {
+  /** Queues an event of the service, and schedules the agent's reaction. */
+  #receiveServiceEvent(event: SessionEvent): void {
     this.#stored.agent.inbox.push(event)
     this.#schedule(() => this.#react())
   }
@@ -380,49 +387,49 @@ export class AgentSession extends Session {
     const ending = { result: { type: result, ...(isError ? { error } : {}) } }
     steps.push({ event: ['workflow_run.status_ended', ending] })
     this.#stored.agent.runs.push({ id, name, steps })
-    this.#say(`The emulated agent started the workflow run ${name}.`)
-    this.#nextSteps.push(() => this.#advance(id))
+    this.#sendMessage(`The emulated agent started the workflow run ${name}.`)
+    this.#laterSteps.push(() => this.#continueRun(id))
   }
 
-  /** Executes the next step of a workflow run. */
-  #advance(id: string | null): void {
+  /** Executes the next step of a workflow run. Does nothing for `null`, a thread without a workflow run. */
+  #continueRun(id: string | null): void {
     const { agent } = this.#stored
     const run = agent.runs.find((each) => each.id === id)
     const step = run?.steps.shift()
     if (!run || !step) return
     if ('use' in step) {
-      // The workflow run continues after the reply.
-      this.#beginThread(step.use, run.id)
+      // The workflow run continues after the reply to this tool use.
+      this.#startThread(step.use, run.id)
       return
     }
     const [type, fields] = step.event
     const event = this.#add(type, { ...fields, workflow_run_id: run.id })
     if (run.steps.length > 0) {
-      this.#schedule(() => this.#advance(id))
+      this.#schedule(() => this.#continueRun(id))
       return
     }
     agent.runs = agent.runs.filter((each) => each !== run)
-    this.#wake({ ...event, name: run.name })
+    this.#receiveServiceEvent({ ...event, name: run.name })
   }
 
-  #readResult({ name, result }: SessionEvent): void {
+  #reportRunResult({ name, result }: SessionEvent): void {
     const { type } = result as { type: string }
-    this.#say(`The emulated agent read the result of the workflow run ${name}: ${type}.`)
+    this.#sendMessage(`The emulated agent read the result of the workflow run ${name}: ${type}.`)
   }
 
   #applyReply(event: SessionEvent): void {
-    const use = this.#uses.get(readString(event[replies.get(event.type)?.field ?? '']))
+    const use = this.#toolUses.get(readString(event[replies.get(event.type)?.field ?? '']))
     const thread = use && this.#findThread(use)
-    if (thread?.run == null) this.#stored.agent.lastWord ??= doneText
+    if (thread?.run == null) this.#stored.agent.finalMessage ??= doneText
     if (!use) return
     if (thread) this.#addOfThread('session.thread_status_running', thread)
     const fields = threadField(thread)
-    if (event.type !== 'user.tool_confirmation') this.#say(describeResult(use, event), fields)
-    else if (event.result === 'allow') this.#add(...composeResult(use))
-    else this.#say(describeDenial(use, readString(event.deny_message)), fields)
+    if (event.type !== 'user.tool_confirmation') this.#sendMessage(describeResult(use, event), fields)
+    else if (event.result === 'allow') this.#add(...createResult(use))
+    else this.#sendMessage(describeDenial(use, readString(event.deny_message)), fields)
     if (!thread) return
     this.#addOfThread('session.thread_status_idle', thread, { stop_reason: { type: 'end_turn' } })
-    this.#nextSteps.push(() => this.#advance(thread.run))
+    this.#laterSteps.push(() => this.#continueRun(thread.run))
   }
 
   /** The session's cost has reached its budget. */
@@ -431,7 +438,7 @@ export class AgentSession extends Session {
     return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
   }
 
-  /** Cost in cents. Tokens are so expensive that each turn costs at least a cent. */
+  /** Cost in cents. Tokens are so expensive that even a short task costs at least a cent. */
   get #cost(): number {
     const { input, output } = this.#stored.agent.usage
     return Math.ceil((input + 5 * output) / 20)
@@ -449,12 +456,12 @@ export class AgentSession extends Session {
     }
   }
 
-  #say(text: string, fields: object = {}): void {
-    this.#write('agent.message', { content: [{ type: 'text', text }], ...fields })
+  #sendMessage(text: string, fields: object = {}): void {
+    this.#addGenerated('agent.message', { content: [{ type: 'text', text }], ...fields })
   }
 
-  /** Adds an event that a model would generate, and counts its tokens. */
-  #write(type: string, fields: object): SessionEvent {
+  /** Adds an event that a model would generate, and counts its output tokens. */
+  #addGenerated(type: string, fields: object): SessionEvent {
     this.#stored.agent.usage.output += countTokens(JSON.stringify(fields))
     return this.#add(type, fields)
   }
@@ -464,10 +471,10 @@ const threadField = (thread: { id?: string } = {}): object =>
   thread.id === undefined ? {} : { session_thread_id: thread.id }
 
 /**
- * Returns the type and fields of a tool use's result. `refusal` is the reason if the tool use was not
- * executed.
+ * Returns the type and fields of the service's result event for a tool use. `refusal`: why the service did
+ * not execute the tool use.
  */
-function composeResult(use: SessionEvent, refusal?: string): [string, object] {
+function createResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id: thread } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
   const fields = {
@@ -494,5 +501,5 @@ function describeResult({ name }: SessionEvent, result: SessionEvent): string {
   const quoted = `“${shorten(readText(result))}”`
   return result.is_error === true
     ? `The emulated agent does without ${name}, which failed: ${quoted}.`
-    : `The emulated agent read what ${name} gave: ${quoted}.`
+    : `The emulated agent read the result of ${name}: ${quoted}.`
 }

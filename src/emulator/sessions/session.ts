@@ -15,7 +15,7 @@ export interface ListedEvent {
 /** Returns whether a client sent the event. */
 export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
-/** An emulated session. */
+/** An emulated session. Clients send events to it and read its events. */
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
@@ -27,14 +27,14 @@ export abstract class Session {
   }
 
   /**
-   * Accepts all events in order, or returns a refusal and accepts none. `fields`: the client's fields for a
-   * new session.
+   * Accepts all events in order. If one of them is invalid, accepts none and returns an error response.
+   * `fields`: fields of the session resource that the client sets.
    */
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
   /** Returns the session resource. */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
-  protected show(event: ListedEvent): void {
+  protected publish(event: ListedEvent): void {
     this.events.push(event)
     this.newEvents.emit('event', event)
   }

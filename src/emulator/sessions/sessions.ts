@@ -4,45 +4,45 @@ import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
 import { AgentSession, type StoredSession } from './agent.ts'
-import { PlayedSession } from './played.ts'
+import { ReplaySession } from './replay.ts'
 import { isFromClient, type ListedEvent, type Session } from './session.ts'
 
-/** Storage by which processes share sessions. */
+/** Storage through which several emulator processes share their sessions. */
 export interface SessionStore {
-  /** Returns changes of other processes since the last read or write. */
+  /** Returns the sessions that other processes have changed since the last read or write. */
   read(): StoredSession[]
-  /** Locks the storage, reads changes of other processes, and writes the sessions that `change` returns. */
+  /** Locks the storage, calls `change`, and writes the sessions that it returns. */
   change(change: () => StoredSession[]): Promise<void>
 }
 
 export interface SessionsOptions {
   /**
-   * Respond with 404 to an id that no client created. If omitted, the first request with an id creates the
-   * session.
+   * Respond with 404 to a session id that the emulator has not created. If omitted, the first request with an
+   * id creates the session.
    */
   onlyCreated?: boolean
-  /** Recorded events that each session replays. */
+  /** Events of a recorded session, which every session replays. */
   record?: readonly ListedEvent[] | undefined
-  /** Storage to share sessions with other processes. If omitted, sessions end with this process. */
+  /** Shared storage. If omitted, the sessions exist only in this process. */
   store?: SessionStore
 }
 
 const maxPageSize = 100
 
-/** Interval between reads of the storage while a session is followed. */
+/** Interval between reads of the storage while a client follows a session. */
 const pollIntervalMs = 200
 
 /** Emulates the session service. */
 export class Sessions {
-  readonly #all = new Map<string, Session>()
+  readonly #sessions = new Map<string, Session>()
   readonly #created = new Set<string>()
   readonly #options: SessionsOptions
-  /** Delay before an agent reacts. */
-  readonly #latency: number
+  /** Delay before each reaction of an agent. */
+  readonly #latencyMs: number
 
-  constructor(options: SessionsOptions, latency: number) {
+  constructor(options: SessionsOptions, latencyMs: number) {
     this.#options = options
-    this.#latency = latency
+    this.#latencyMs = latencyMs
   }
 
   create({ initial_events: events = [], ...fields }: CreateSessionBody): Promise<EmulatedResponse> {
@@ -70,7 +70,7 @@ export class Sessions {
 
   describeAll(query: URLSearchParams): EmulatedResponse {
     this.#refresh()
-    const all = [...this.#all.values()].map((session) => session.describe())
+    const all = [...this.#sessions.values()].map((session) => session.describe())
     const newest = all.sort((one, other) => other.created_at.localeCompare(one.created_at))
     return createPage(newest, query, (session) => JSON.stringify(session))
   }
@@ -78,12 +78,8 @@ export class Sessions {
   list(id: string, query: URLSearchParams): EmulatedResponse {
     return this.#withSession(id, ({ events }) => {
       const types = query.getAll('types[]')
-      const wanted = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
-      return createPage(
-        query.get('order') === 'desc' ? wanted.toReversed() : wanted,
-        query,
-        ({ text }) => text,
-      )
+      const items = types.length === 0 ? events : events.filter(({ type }) => types.includes(type))
+      return createPage(query.get('order') === 'desc' ? items.toReversed() : items, query, ({ text }) => text)
     })
   }
 
@@ -98,9 +94,9 @@ export class Sessions {
       }
       async function* pieces(): AsyncGenerator<string> {
         try {
-          // Sends a comment first, which shows the client that the stream is open.
+          // Sends a comment first, so that the client receives the response headers at once.
           yield ': listening\n\n'
-          for await (const [event] of news) yield encode(event)
+          for await (const [event] of news) yield encodeEvent(event)
         } finally {
           close()
         }
@@ -113,16 +109,16 @@ export class Sessions {
     this.#refresh()
     if (this.#options.onlyCreated && !this.#created.has(id))
       return errorResponse(404, `unknown session ${id}`)
-    const session = this.#find(id)
-    this.#all.set(id, session)
+    const session = this.#getSession(id)
+    this.#sessions.set(id, session)
     return use(session)
   }
 
-  #find(id: string): Session {
+  #getSession(id: string): Session {
     const { record, store } = this.#options
-    // The storage is locked until the agent has reacted, so the agent reacts without a delay.
-    const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latency))
-    return this.#all.get(id) ?? (record ? new PlayedSession(id, record) : new AgentSession(id, schedule))
+    // The agent must react while the storage is locked, so it reacts without a delay.
+    const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latencyMs))
+    return this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))
   }
 
   async #change(id: string, use: (session: Session) => EmulatedResponse): Promise<EmulatedResponse> {
@@ -131,7 +127,7 @@ export class Sessions {
     let response: EmulatedResponse | undefined
     await store.change(() => {
       response = this.#withSession(id, use)
-      const all = [...this.#all.values()].filter((session) => session instanceof AgentSession)
+      const all = [...this.#sessions.values()].filter((session) => session instanceof AgentSession)
       return all
         .map((session) => session.toStored())
         .sort((one, other) => one.updated.localeCompare(other.updated))
@@ -139,17 +135,17 @@ export class Sessions {
     return response as EmulatedResponse
   }
 
-  /** Loads changes by other processes. */
+  /** Loads the changes of other processes. */
   #refresh(): void {
     for (const stored of this.#options.store?.read() ?? []) {
-      const session = this.#find(stored.id)
+      const session = this.#getSession(stored.id)
       if (session instanceof AgentSession) session.load(stored)
-      this.#all.set(stored.id, session)
+      this.#sessions.set(stored.id, session)
     }
   }
 }
 
-const encode = ({ id, type, text }: ListedEvent): string =>
+const encodeEvent = ({ id, type, text }: ListedEvent): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
 
 const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
@@ -158,9 +154,9 @@ const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/** Returns a page of a list. Its token for the next page is the number of items before that page. */
+/** Returns a page of a list. The token `next_page` is the index of the next page's first item. */
 function createPage<T>(
-  wanted: readonly T[],
+  items: readonly T[],
   query: URLSearchParams,
   toJson: (item: T) => string,
 ): EmulatedResponse {
@@ -169,6 +165,6 @@ function createPage<T>(
   if (!(start >= 0) || !(limit >= 1))
     return errorResponse(400, 'page must be a token of the service, and limit a number')
   const end = start + limit
-  const next = end < wanted.length ? String(end) : null
-  return createList(wanted.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)
+  const next = end < items.length ? String(end) : null
+  return createList(items.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)
 }

@@ -1,43 +1,45 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { shorten } from '../gateway.ts'
 
-/** An event that the agent creates for a line of its task. */
+/** A step of an agent's task, which creates an event. */
 export interface TaskStep {
   type: string
-  /** Fields of the event except its type. An allowed tool use is executed at once. */
+  /** Fields of the event except its type. */
   fields: Record<string, unknown>
-  /** Puts the event into a new child thread. The thread waits for a reply, or ends before the reply. */
+  /** Creates the event in a new child thread, which waits for a reply or ends before the reply. */
   thread?: 'waits' | 'ends'
-  /** Plan of a workflow run that the event starts. */
+  /** Workflow run that the event starts. */
   plan?: RunPlan
 }
 
-/** Steps of a workflow run. */
+/** Content of a workflow run. */
 export interface RunPlan {
   name: string
   phases: string[]
-  /** Tool use in a thread of the run. The run waits for the reply. */
+  /** Tool use in a child thread of the run. The run waits for the reply. */
   use?: TaskStep | undefined
   /** Field `result.type` of the event that ends the run. */
   result: string
 }
 
-/** Matches a line with a step and its JSON input. */
-const form = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
+/** Matches a line with a step: its keyword, its name, and its input as JSON. */
+const stepForm = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
- * Matches a line that begins like a step. Such a line counts only if the message has a valid step, because it
- * may be prose.
+ * Matches a line that begins with the keyword of a step. The line may also be prose, so it counts only if
+ * another line is a step.
  */
 const stepStart = /^\s*(?:then|thread|use|lose|run|say|refuse|start|fail)(?!\S)/
 
-/** Maximum number of phases of a workflow run. Without a delay, each phase calls the next one recursively. */
+/**
+ * Maximum number of phases of a workflow run. Without a delay, each phase is a nested call in the last one.
+ */
 const maxPhases = 100
 
-/** Steps for the words "a tool" and "two tools". */
-const examples = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
+/** Steps for a message with the words "a tool" or "two tools". */
+const exampleSteps = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
-/** Help text of the forms that `readTask` accepts. */
+/** Help text on the steps that `readTask` accepts. */
 export const taskForms = [
   `  use bash {"command":"git status"}           a built-in tool`,
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
@@ -47,23 +49,24 @@ export const taskForms = [
   '  thread use bash {}                          in a child thread',
   '  thread lose bash {}                         in a thread that ends at once',
   '  refuse bash {}                              the service refuses it',
-  '  fail github {}                              an MCP server fails for good',
+  '  fail github {}                              an MCP server fails permanently',
   '  start ci {"phases":["a"],"result":"error","use":"bash {}"}  workflow run "ci"',
 ].join('\n')
 
 /**
- * Parses a message into rounds of steps. The steps of a round happen together. A message has lines in the
- * forms above, or the words "a tool" or "two tools". For a line that only begins like a step, the agent
- * reports that it does not understand the line.
+ * Parses the texts of a message into rounds of steps. The agent executes the steps of a round together, and
+ * starts a round at a line that begins with `then`. Each step is a line; the words "a tool" or "two tools"
+ * stand for example steps. For a line that only begins like a step, the agent reports that it does not
+ * understand the line.
  */
 export function readTask(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
   const lines = text.split('\n')
-  const isScript = lines.some((line) => form.test(line))
+  const isScript = lines.some((line) => stepForm.test(line))
   const given = isScript ? lines.filter((line) => stepStart.test(line)) : []
   const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
   const rounds: TaskStep[][] = []
-  for (const line of count > 0 && !given.some(readStep) ? examples.slice(0, count) : given) {
+  for (const line of count > 0 && !given.some(readStep) ? exampleSteps.slice(0, count) : given) {
     if (rounds.length === 0 || /^\s*then\s/.test(line)) rounds.push([])
     rounds.at(-1)?.push(readStep(line) ?? say(describeUnknownStep(line)))
   }
@@ -80,7 +83,7 @@ const say = (text: string): TaskStep => ({
 })
 
 function readStep(line: string): TaskStep | undefined {
-  const [, words = '', names = '', json = ''] = form.exec(line) ?? []
+  const [, words = '', names = '', json = ''] = stepForm.exec(line) ?? []
   const input = tryParseJson(json)
   if (!isObject(input)) return undefined
   const name = names.trim()
@@ -137,10 +140,10 @@ const failServer = (server: string): TaskStep => ({
 
 function readRun(name: string, input: Record<string, unknown>): TaskStep | undefined {
   const { phases = ['work'], use, result = 'completed' } = input
-  const asked = typeof use === 'string' ? readStep(`thread use ${use}`) : undefined
-  const isRight =
+  const waitingUse = typeof use === 'string' ? readStep(`thread use ${use}`) : undefined
+  const isValid =
     Array.isArray(phases) && phases.length <= maxPhases && phases.every((phase) => typeof phase === 'string')
-  if (!isRight || !/^\S+$/.test(name) || typeof result !== 'string' || (use !== undefined && !asked))
+  if (!isValid || !/^\S+$/.test(name) || typeof result !== 'string' || (use !== undefined && !waitingUse))
     return undefined
-  return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, use: asked, result } }
+  return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, use: waitingUse, result } }
 }

@@ -119,7 +119,7 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
   if (earlier === text) return true
   const state = new SessionState()
   state.add(SessionEvent.parse(JSON.parse(earlier)), earlier)
-  return !state.addAgain(event, text)
+  return !state.addRepeated(event, text)
 }
 
 /**

@@ -274,7 +274,7 @@ class SessionRecord {
 
   /** Returns whether a tool use still has the tool, server and input of an earlier record. */
   isSame({ id, text = '{}' }: PendingToolUse): boolean {
-    this.state.addAgain(SessionEvent.parse(JSON.parse(text)), text)
+    this.state.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.getToolUse(id)?.isContradicted !== true
   }
 }

@@ -11,27 +11,28 @@ import { type EventItem, readEventItem } from '../../wire/sessions/events-page.t
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
 /**
- * Maximum length of unread events, in characters. More events would leave V8's young generation, so reading
- * pauses.
+ * Maximum length of the received events that no consumer has read, in characters. With more, V8 would move
+ * them out of its young generation, so the stream stops reading from the connection.
  */
 const maxUnreadLength = 2 ** 20
 
 /**
- * Reads a session's events from one connection while they happen. The reader does not wait for a consumer,
- * until too many events are unread.
+ * Reads a session's events from one connection while they happen. Buffers them until a consumer calls `next`
+ * or `takeAll`, and stops reading from the connection while `maxUnreadLength` is exceeded.
  */
 export class EventStream {
   readonly #response: OpenResponse
   readonly #timers: Timers
   readonly #decoder: SseDecoder
   #items: EventItem[] = []
-  /** Number of consumed events. */
-  #taken = 0
+  /** Number of events at the start of `#items` that a consumer has read. */
+  #consumedCount = 0
   #unreadLength = 0
-  #end: { error?: unknown } | undefined
-  /** Ends the wait of the consumer in `next`. */
+  /** Set after the connection has ended, with the error if it failed. */
+  #ending: { error?: unknown } | undefined
+  /** Ends the wait of a pending call of `next`. */
   #wake = () => {}
-  /** Ends the reader's pause. */
+  /** Continues reading from the connection. */
   #resumeReading = () => {}
 
   constructor(response: OpenResponse, timers: Timers) {
@@ -42,25 +43,25 @@ export class EventStream {
   }
 
   /**
-   * Returns the next event; `silence` if none arrives within `wait` milliseconds or `wake` is called, `end`
-   * if the connection ended for any reason. Throws a `CliError` for data that is not an event, and when the
-   * deadline has passed.
+   * Returns the next event. Returns `silence` if no event arrives within `maxMs` or if `wake` is called, and
+   * `end` if the connection has ended. Throws a `CliError` for data that is not an event, and after the
+   * deadline.
    */
-  async next(wait: number): Promise<EventItem | 'silence' | 'end'> {
-    if (this.#items.length === this.#taken && !this.#end) await this.#waitForItem(wait)
+  async next(maxMs: number): Promise<EventItem | 'silence' | 'end'> {
+    if (this.#items.length === this.#consumedCount && !this.#ending) await this.#waitForItem(maxMs)
     const [item] = this.#take(1)
     if (item) return item
-    if (!this.#end) return 'silence'
-    if ('error' in this.#end) throw this.#end.error
+    if (!this.#ending) return 'silence'
+    if ('error' in this.#ending) throw this.#ending.error
     return 'end'
   }
 
-  /** Ends the wait of `next`. */
+  /** Makes a pending call of `next` return. */
   wake(): void {
     this.#wake()
   }
 
-  /** Returns all unread events. */
+  /** Returns all received events that no consumer has read. */
   takeAll(): EventItem[] {
     const items = this.#take(this.#items.length)
     if (items.length > 0) this.#wake()
@@ -73,21 +74,21 @@ export class EventStream {
   }
 
   #take(count: number): EventItem[] {
-    const items = this.#items.slice(this.#taken, this.#taken + count)
-    this.#taken += items.length
-    // Removing the first element for each event would be quadratic, so consumed events are removed together.
-    if (this.#taken * 2 >= this.#items.length) {
-      this.#items = this.#items.slice(this.#taken)
-      this.#taken = 0
+    const items = this.#items.slice(this.#consumedCount, this.#consumedCount + count)
+    this.#consumedCount += items.length
+    // Removing the first element after each event would take quadratic time, so several are removed together.
+    if (this.#consumedCount * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#consumedCount)
+      this.#consumedCount = 0
     }
     for (const { text } of items) this.#unreadLength -= text.length
     if (this.#unreadLength < maxUnreadLength) this.#resumeReading()
     return items
   }
 
-  async #waitForItem(wait: number): Promise<void> {
+  async #waitForItem(maxMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const cancel = schedule(this.#timers, wait, resolve)
+      const cancel = schedule(this.#timers, maxMs, resolve)
       this.#wake = () => {
         cancel()
         resolve()
@@ -106,9 +107,9 @@ export class EventStream {
             this.#resumeReading = resolve
           })
       }
-      this.#end = {}
+      this.#ending = {}
     } catch (error) {
-      this.#end = { error: this.#response.fail(error) }
+      this.#ending = { error: this.#response.fail(error) }
     }
     this.#wake()
   }
@@ -116,12 +117,13 @@ export class EventStream {
 
 type OpenResponse = Awaited<ReturnType<Caller['open']>>
 
-/** Returns the request for a session's stream. */
+/** Returns the parts of the request for a session's stream. */
 export const createStreamRequest = (parts: RequestParts): RequestParts => ({
   ...parts,
   headers: { ...parts.headers, Accept: 'text/event-stream' },
 })
 
+/** Opens the stream of a session's events. Throws a `CliError` if the response is not an event stream. */
 export async function openEventStream(
   caller: Caller,
   parts: RequestParts,
@@ -149,20 +151,20 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
 }
 
 /**
- * Treats a cut or silent stream as ended, because the follower connects again. Rethrows a passed deadline,
- * which ends the run.
+ * Treats a failed connection as the end of the stream, because the follower connects again. Rethrows the
+ * error after the deadline, because parley then stops following.
  */
 function ignoreCut(error: unknown): { done: true; value: undefined } {
   if (error instanceof CliError && !error.details.deadline) return { done: true, value: undefined }
   throw error
 }
 
-/** Limits for reading a response that is not an event stream, because it may never end. */
+/** Limits for reading a response that is not an event stream. Its body may never end. */
 const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
 
 /**
- * Returns the failure for a response that is not an event stream: the service's error if the body contains
- * one, otherwise the content type.
+ * Returns the failure for a response that is not an event stream. It contains the service's error if the body
+ * has one, otherwise the response's content type.
  */
 async function describeOtherResponse(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
@@ -173,7 +175,7 @@ async function describeOtherResponse(response: HttpResponse, timers: Timers): Pr
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = unexpectedBodyFailure(
     tryParseJson(text) ?? text,
-    `the answer is not a stream of events: it is ${what}`,
+    `the response is not a stream of events: it is ${what}`,
   )
   return failure.with({ isPermanent: true })
 }

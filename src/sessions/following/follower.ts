@@ -5,7 +5,7 @@ import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
-import { lagWaitsMs, listEvents, listOldestFirst } from '../listing/event-list.ts'
+import { laggingListWaitsMs, listEvents, listOldestFirst } from '../listing/event-list.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy, requireTime } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
@@ -16,31 +16,31 @@ import { type Effect, type FollowInput, startFollowing, stepFollowState } from '
 import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
-  /** Receives the earlier events page by page. */
-  showPast?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
-  /** Continues after the session stops, until it is terminated or deleted. */
+  /** Receives the events of the first list page by page. */
+  showEarlier?: ((items: readonly EventItem[], state: SessionState) => Promise<void>) | undefined
+  /** The follower continues after the session stops, until the session is terminated or deleted. */
   followsForever?: boolean
-  /** Throws a usage error for a session without events. */
-  needsPast?: boolean
-  /** Event ids of a task that an earlier run sent. Other clients' tasks then begin no turn. */
-  ownTaskIds?: ReadonlySet<string> | undefined
+  /** `openFollower` throws a usage error if the session has no events. */
+  needsEvents?: boolean
+  /** Event ids of the task that an earlier run sent. The follower then ignores other clients' tasks. */
+  earlierTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** Maximum age of the last read list when a reply is sent. An older list is read again first. */
+/** Maximum age of the last list for a decision about a reply. parley reads an older list again. */
 const maxListAgeMs = 1_000
 
-/** Maximum time for one reading of the list after an idle event. */
-const maxIdleListWaitMs = 10_000
+/** Maximum time for one of the readings of the list after an idle event. */
+const maxOneListMs = 10_000
 
-/** Maximum time for all readings of the list after an idle event. */
-const maxEndMs = 30_000
+/** Maximum time for all these readings together. */
+const maxFinalListsMs = 30_000
 
-/** After this number of new events, reading backwards stops, and the whole list is read. */
-const maxNewEvents = 10_000
+/** Maximum number of events that are read backwards. After more, the follower reads the whole list. */
+const maxBackwardEvents = 10_000
 
 /**
- * Reads the earlier events and opens a stream. The caller can then send events and miss none of their
- * consequences. Throws a `CliError`, of kind `stopped` if the deadline passed.
+ * Reads the list and opens the stream. The stream delivers all events that the service creates after the
+ * caller sends events. Throws a `CliError`, of kind `stopped` after the deadline.
  */
 export async function openFollower(access: SessionAccess, options: FollowOptions = {}): Promise<Follower> {
   const follower = new Follower(access, options.followsForever)
@@ -53,7 +53,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
   }
 }
 
-/** Numbers and times for the progress line. */
+/** Facts for the progress lines. */
 interface FollowProgress {
   events: number
   toolUses: number
@@ -61,43 +61,45 @@ interface FollowProgress {
   last: { type: string; at: number } | undefined
 }
 
-/** Emits the events of a session while they happen. */
+/** Reads the list and the stream of a session, and emits each new event once. */
 export class Follower {
   readonly progress: FollowProgress = { events: 0, toolUses: 0, last: undefined }
   readonly #access: SessionAccess
   readonly #followsForever: boolean
-  readonly #endProgressLines: () => void
+  readonly #stopProgressLines: () => void
   readonly #seen = new SeenEvents()
   /** State of the session after all received events. */
   readonly state = this.#seen.state
-  /** The turn of the sent task, otherwise the last turn of the session. */
-  readonly turn = this.#seen.turn
+  /** The task that parley follows, and its answer. */
+  readonly task = this.#seen.task
   /**
-   * Failure of the last reading of the list. The stream alone may have omitted events, such as the answer.
+   * Failure of the last reading of the list. Without the list, parley may have missed events that the stream
+   * omitted, such as the answer.
    */
-  unreadEnd: CliError | undefined
-  #policy: ReconnectPolicy
-  /** Time limit for reading the list after an idle event. */
-  #endLimit: Deadline
+  listFailure: CliError | undefined
+  #reconnectPolicy: ReconnectPolicy
+  /** Deadline for all readings of the list after the last idle event. */
+  #finalDeadline: Deadline
   #stream: EventStream | undefined
-  #isWoken = false
+  /** The caller called `wake`, and no batch has been emitted since. */
+  #hasCallerChange = false
   /**
-   * Time of the last list by two clocks: the wall clock may be set back, and the monotonic clock stops while
-   * the computer sleeps.
+   * Time of the request for the last list, by two clocks. The wall clock may be set back, and the monotonic
+   * clock stops while the computer sleeps.
    */
   #listedAt = { now: -Infinity, date: -Infinity }
-  /** False if the service ignores the requested order of a list. */
-  #hasOrder = true
-  /** Events that were added to the state but not emitted yet. */
-  readonly #unshown: EventItem[] = []
+  /** False if the service does not list in the requested order. */
+  #keepsOrder = true
+  /** Events that are part of the state but not emitted yet. */
+  readonly #notEmitted: EventItem[] = []
 
   constructor(access: SessionAccess, followsForever = false) {
     const { context } = access
     this.#access = access
     this.#followsForever = followsForever
-    this.#policy = new ReconnectPolicy(access)
-    this.#endLimit = access.parts.deadline
-    this.#endProgressLines = followsForever
+    this.#reconnectPolicy = new ReconnectPolicy(access)
+    this.#finalDeadline = access.parts.deadline
+    this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) =>
           this.state.isEmpty
@@ -106,64 +108,65 @@ export class Follower {
         )
   }
 
-  /** The service has not shown that it worked on all sent events. */
-  get isUndone(): boolean {
-    return this.#seen.isUndone
+  /** No event shows that the service has worked on all sent events. */
+  get isWorkPending(): boolean {
+    return this.#seen.isWorkPending
   }
 
-  async open({ showPast, needsPast = false, ownTaskIds }: FollowOptions): Promise<void> {
+  async open({ showEarlier, needsEvents = false, earlierTaskIds }: FollowOptions): Promise<void> {
     const { caller, parts, context } = this.#access
-    if (ownTaskIds) this.turn.recognize(ownTaskIds)
-    for (const wait of lagWaitsMs) {
+    if (earlierTaskIds) this.task.setEarlierTaskIds(earlierTaskIds)
+    for (const wait of laggingListWaitsMs) {
       await parts.deadline.wait(wait)
       requireTime(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
-        // The second page begins a long list.
+        // A second page follows, so the list is long.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
-        this.#seen.addPast(items)
-        await showPast?.(items, this.state)
+        this.#seen.addEarlier(items)
+        await showEarlier?.(items, this.state)
       }
-      if (!needsPast || !this.state.isEmpty) break
+      if (!needsEvents || !this.state.isEmpty) break
     }
-    if (needsPast && this.state.isEmpty) throw createNoEventError(this.#access)
-    this.#stream = await this.#openStream(false)
+    if (needsEvents && this.state.isEmpty) throw createEmptySessionError(this.#access)
+    this.#stream = await this.#connect(false)
   }
 
   /**
-   * Emits new events in batches until the session stops; with `sent`, only events after the sent ones. A
-   * batch may be empty. Between two batches the caller may send events and add them to the state. After a
-   * stop, the caller may send events and call `news` again. Throws a `CliError`.
+   * Yields batches of new events until the session stops. With `sent`, the events that the caller has sent,
+   * it yields only later events. A batch may be empty. Between two batches, the caller may send events and
+   * call `addAccepted`. After the session stops, the caller may send events and call `readNewEvents` again.
+   * Throws a `CliError`.
    */
-  async *news(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
+  async *readNewEvents(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
-    this.#policy.addResponse()
+    this.#reconnectPolicy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
-    /** Number of times that the list was read for this idle event. */
+    /** Number of readings of the list since the last idle event. */
     let polls = 0
     for (;;) {
-      if (effect.do !== 'show' && (this.#isWoken || this.#unshown.length > 0)) {
-        this.#isWoken = false
-        effect = { do: 'show', items: this.#unshown.splice(0) }
+      if (effect.do !== 'show' && (this.#hasCallerChange || this.#notEmitted.length > 0)) {
+        this.#hasCallerChange = false
+        effect = { do: 'show', items: this.#notEmitted.splice(0) }
       }
       let input: FollowInput
       if (effect.do === 'end') {
-        if (this.#seen.isStopListed || polls === lagWaitsMs.length) return
-        await this.#listAfterIdle(polls++)
+        if (this.#seen.isStopListed || polls === laggingListWaitsMs.length) return
+        await this.#readFinalList(polls++)
         input = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
-        if (effect.items.length > 0) this.#policy = new ReconnectPolicy(this.#access)
-        this.#count(effect.items)
+        if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
+        this.#updateProgress(effect.items)
         yield effect.items
-        // The caller's time for the events does not count as silence of the service.
-        this.#policy.addResponse()
+        // The time that the caller takes for the batch does not count as silence of the service.
+        this.#reconnectPolicy.addResponse()
         input = { is: 'shown' }
       } else {
         try {
           input = await this.#execute(effect)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
-          const end = this.#policy.findEnd(error)
+          const end = this.#reconnectPolicy.findEnd(error)
           if (end) throw end
           input = { is: 'failed', isConnecting: effect.do === 'connect' }
         }
@@ -173,26 +176,26 @@ export class Follower {
   }
 
   /**
-   * Adds to the state all events that the stream has delivered. Also adds all events of the list, if the last
-   * list is older than a second or `isForced` is set. `news` emits these events later. May be called at any
+   * Adds to the state all events that the stream has delivered. If the last list is older than a second, or
+   * with `isForced`, also reads the list. `readNewEvents` emits these events later. May be called at any
    * time. Throws a `CliError` if the list cannot be read.
    */
   async refresh(isForced = false): Promise<void> {
     requireTime(this.#access.parts.deadline)
-    // Lets Node read the socket first, so that the stream has every event that has arrived.
+    // Lets Node read the socket first, so that the stream has all events that the service has sent.
     await this.#access.context.host.timers.wait(0)
-    this.#takeStreamed()
-    if (isForced || this.#isListOld()) await this.#takeList()
+    this.#addStreamed()
+    if (isForced || this.#isListOld()) await this.#addNewList()
   }
 
-  /** Adds a reply or an interrupt that the service accepted. */
+  /** Adds a reply or an interrupt to the state, after the service has accepted it. */
   addAccepted(event: SessionEvent): void {
     this.#seen.addAccepted(event)
   }
 
   /**
-   * Checks a finished turn against the session resource. If the resource is still running, the list lags
-   * behind, and the session counts as working.
+   * Compares the state of a session whose work is done with the session resource. If the resource is still
+   * running, the list lags behind, so the state becomes `working`.
    */
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
@@ -201,29 +204,31 @@ export class Follower {
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
 
-  /** Adds a list that the caller has read. `news` emits the new events later. */
+  /** Adds a list that the caller has read. `readNewEvents` emits its new events later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
-    for (const item of this.#seen.addList(list)) this.#unshown.push(item)
+    for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)
   }
 
-  /** Makes `news` emit a batch soon, even an empty one, because the caller changed the state. */
+  /**
+   * Makes `readNewEvents` yield a batch at once, even an empty one, after the caller has changed the state.
+   */
   wake(): void {
-    this.#isWoken = true
+    this.#hasCallerChange = true
     this.#stream?.wake()
   }
 
   close(): void {
-    this.#endProgressLines()
+    this.#stopProgressLines()
     this.#stream?.close()
   }
 
-  #openStream(isSingle: boolean): Promise<EventStream> {
+  #connect(isSingle: boolean): Promise<EventStream> {
     const { caller, parts, context } = this.#access
     return openEventStream(caller, { ...parts, isSingle }, context.host.timers)
   }
 
-  #count(items: readonly EventItem[]): void {
+  #updateProgress(items: readonly EventItem[]): void {
     for (const { event } of items) {
       this.progress.events++
       if (isToolUse(event)) this.progress.toolUses++
@@ -235,13 +240,13 @@ export class Follower {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
-    const list = (await this.#readNewest(parts)) ?? (await this.#readAll(parts))
-    this.#policy.addResponse()
+    const list = (await this.#readListBackwards(parts)) ?? (await this.#readWholeList(parts))
+    this.#reconnectPolicy.addResponse()
     this.#listedAt = requestedAt
     return list
   }
 
-  async #readAll(parts: RequestParts): Promise<EventItem[]> {
+  async #readWholeList(parts: RequestParts): Promise<EventItem[]> {
     const list: EventItem[] = []
     for await (const page of listOldestFirst(this.#access.caller, parts))
       for (const item of page) list.push(item)
@@ -249,28 +254,28 @@ export class Follower {
   }
 
   /**
-   * Reads the list backwards as far as the end of the last list. Returns `undefined` if the service does not
-   * list in the requested order.
+   * Reads the list from its newest event backwards, up to the end of the last list. Returns `undefined` if
+   * the service does not list in the requested order.
    */
-  async #readNewest(parts: RequestParts): Promise<EventItem[] | undefined> {
-    if (!this.#hasOrder || !this.#seen.knowsListEnd) return undefined
+  async #readListBackwards(parts: RequestParts): Promise<EventItem[] | undefined> {
+    if (!this.#keepsOrder || !this.#seen.hasListEnd) return undefined
     const newest: EventItem[] = []
     for await (const page of listEvents(this.#access.caller, parts, { order: 'desc' })) {
       for (const item of page) newest.push(item)
-      if (this.#seen.reachesListEnd(newest)) return newest.reverse()
-      if (newest.length > maxNewEvents) return undefined
+      if (this.#seen.overlapsLastList(newest)) return newest.reverse()
+      if (newest.length > maxBackwardEvents) return undefined
     }
-    this.#hasOrder = false
+    this.#keepsOrder = false
     return undefined
   }
 
-  #takeStreamed(): void {
-    for (const item of this.#stream?.takeAll() ?? []) this.#unshown.push(...this.#seen.addStreamed(item))
+  #addStreamed(): void {
+    for (const item of this.#stream?.takeAll() ?? []) this.#notEmitted.push(...this.#seen.addStreamed(item))
   }
 
-  async #takeList(deadline?: Deadline): Promise<void> {
+  async #addNewList(deadline?: Deadline): Promise<void> {
     this.addList(await this.#readList(deadline))
-    this.#takeStreamed()
+    this.#addStreamed()
   }
 
   #isListOld(): boolean {
@@ -282,40 +287,40 @@ export class Follower {
   }
 
   /**
-   * Reads the list after an idle event, because the stream may have omitted events before it. The caller
-   * repeats this until the list contains the idle event.
+   * Reads the list after an idle event, because the stream may have omitted events before that event. The
+   * caller repeats this until the list contains the idle event.
    */
-  async #listAfterIdle(attempt: number): Promise<void> {
+  async #readFinalList(attempt: number): Promise<void> {
     const { messages } = this.#access.context
     const { deadline } = this.#access.parts
-    this.unreadEnd = undefined
-    if (attempt === 0) this.#endLimit = deadline.narrow(maxEndMs, 'no complete list within 30 s')
-    await deadline.wait(lagWaitsMs[attempt] ?? 0)
+    this.listFailure = undefined
+    if (attempt === 0) this.#finalDeadline = deadline.narrow(maxFinalListsMs, 'no complete list within 30 s')
+    await deadline.wait(laggingListWaitsMs[attempt] ?? 0)
     try {
-      await this.#takeList(this.#endLimit.narrow(maxIdleListWaitMs, 'no complete list within 10 s'))
+      await this.#addNewList(this.#finalDeadline.narrow(maxOneListMs, 'no complete list within 10 s'))
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
-      if (isEnded) return this.#seen.trustStop()
+      if (isEnded) return this.#seen.acceptUnlistedStop()
       const waitMs = (error.details.retryAfter ?? 0) * 1000
-      if (attempt < lagWaitsMs.length - 1 && waitMs < this.#endLimit.leftMs)
-        return this.#endLimit.wait(waitMs)
+      if (attempt < laggingListWaitsMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
+        return this.#finalDeadline.wait(waitMs)
       messages.warn(
-        `the list could not be read at the end: ${error.message}; the stream may have left out events`,
+        `the list could not be read after the session stopped: ${error.message}; the stream may have omitted events`,
       )
-      this.unreadEnd = error
-      this.#seen.trustStop()
+      this.listFailure = error
+      this.#seen.acceptUnlistedStop()
     }
   }
 
-  /** Executes an effect and returns its result. Throws a `CliError`. */
+  /** Executes an effect and returns its result for `stepFollowState`. Throws a `CliError`. */
   async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
     const { context, parts } = this.#access
     const { deadline } = parts
     if (effect.do === 'list') {
-      await deadline.wait(effect.after)
+      await deadline.wait(effect.delayMs)
       requireTime(deadline)
-      const session = effect.queriesSession ? await readSession(this.#access) : undefined
+      const session = effect.readsSession ? await readSession(this.#access) : undefined
       const list = await this.#readList()
       return {
         is: 'list',
@@ -325,23 +330,23 @@ export class Follower {
       }
     }
     if (effect.do === 'listen') {
-      const atMost = Math.min(effect.atMost, deadline.leftMs)
-      const next = await (this.#stream as EventStream).next(atMost)
-      if (next === 'silence') return { is: 'silence', of: atMost }
-      this.#policy.addResponse()
+      const maxMs = Math.min(effect.maxMs, deadline.leftMs)
+      const next = await (this.#stream as EventStream).next(maxMs)
+      if (next === 'silence') return { is: 'silence', durationMs: maxMs }
+      this.#reconnectPolicy.addResponse()
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     requireTime(deadline)
     if (effect.because === 'ended') context.messages.note('the stream of events broke off; connecting again')
     this.#stream?.close()
-    await deadline.wait(this.#policy.nextWaitMs())
+    await deadline.wait(this.#reconnectPolicy.nextWaitMs())
     requireTime(deadline)
-    this.#stream = await this.#openStream(true)
+    this.#stream = await this.#connect(true)
     return { is: 'opened' }
   }
 }
 
-function createNoEventError({ context, parts }: SessionAccess): CliError {
+function createEmptySessionError({ context, parts }: SessionAccess): CliError {
   const command = quoteWords([
     'parley',
     ...createResumeCommand(context, parts.params.session, { words: ['TASK'] }),

@@ -1,66 +1,70 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPreview, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { getKey, type SeenEvents } from './seen-events.ts'
+import { getIdentity, type SeenEvents } from './seen-events.ts'
 
 /*
- * Follows a session through two sources. The list contains every event, but late. The stream delivers events
- * at once, but only events since the stream was opened. To emit each event once and in order, the follower has
- * three states:
+ * Decides the next step of the follower, which receives a session's events from two sources:
  *
- * - joining: a stream was opened. Only a list contains the events before its first event.
- * - comparing: the stream's first event is held back until a list contains it, or until the list was read often
- *   enough.
- * - current: a list has contained an event of the stream. From now on, the stream's events are the next events.
+ * - The list contains every event, but some events appear in it late.
+ * - The stream delivers each event at once, but only events since the stream was opened.
  *
- * While the follower searches for the events that it sent, it holds back new events, because it cannot tell
- * which of them came later.
+ * The follower must emit each event once and in the list's order. It is always in one of three states:
  *
- * The session counts as idle when the stream ended, or stayed silent for `settleMs` after an idle event. If
- * the service has not yet worked on the sent events, the follower waits up to `maxTurnDelayMs` for it to
- * start.
+ * - joining: the follower has opened a stream. Events before the stream's first event are only in the list.
+ * - comparing: the stream has delivered its first event. The follower holds this event back. It emits the
+ *   event once the list contains it, or after the last delay of `listDelaysMs`.
+ * - current: the follower emits each new event of the stream immediately.
  *
- * Some services send no idle event after a turn without tool uses. If the agent has sent a message and the stream
- * stays silent, the follower queries the session resource before it reads the list. If the resource is idle and
- * the list has no new event, the session counts as idle until the next event. The same rule applies if the last
- * workflow run ended while the session was idle, and no idle event follows.
+ * After sending events, the follower searches the list and the stream for them. Until it finds them, it holds
+ * back all new events, because they may be earlier or later than the sent ones.
  *
- * After the same silence, a running session counts as waiting if tool uses of its child threads wait and no work is
- * known to be in progress.
+ * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
+ * the service has not started to work on the sent events, the follower first waits up to `maxStartDelayMs`.
  *
- * Between two readings of the list, the follower listens to the stream for a time of `pauses`, or waits for a time
- * of `waits` without listening. Both are in milliseconds.
+ * Some services send no idle event when the agent has answered without a tool use. After the agent's message
+ * and `maxSilenceMs` without an event, the follower therefore reads the session resource, then the list. If
+ * the resource is idle and the list has no new event, the session counts as idle until the next event. The
+ * follower does the same if the last workflow run has ended and the service sends no further idle event.
+ *
+ * A running session may wait only for replies to tool uses of its child threads. If no work is known to be in
+ * progress, it counts as waiting after `maxSilenceMs` without an event.
  */
-export type FollowState = Tracking &
+export type FollowState = CommonFields &
+  /** `listenMs`: times for which to listen to the stream before each reading of the list. */
   (
-    | { is: 'joining'; pauses: readonly number[] }
-    | { is: 'comparing'; item: EventItem; waits: readonly number[] }
+    | { is: 'joining'; listenMs: readonly number[] }
+    /** `listDelaysMs`: delays before each reading of the list, without listening to the stream. */
+    | { is: 'comparing'; item: EventItem; listDelaysMs: readonly number[] }
     | { is: 'current' }
   )
 
-/** Fields that all states of the follower have. */
-interface Tracking {
-  /** Changes with each received event. */
+/** Fields of every state. */
+interface CommonFields {
+  /** The received events. `stepFollowState` changes only this object; the other fields are immutable. */
   readonly seen: SeenEvents
-  /** Continues after the session stops, until it is terminated or deleted. */
+  /** The follower continues after the session stops, until the session is terminated or deleted. */
   readonly followsForever: boolean
-  /** Monotonic time until which the stream must stay silent before an idle event counts. */
-  readonly settlesAt?: number
+  /** The follower of a stopped session ends if the stream is silent until this monotonic time. */
+  readonly idleCountsAt?: number
   /**
-   * Monotonic time of the next reading of the list, while sent events are searched for or an idle event is
-   * not certain. `polls` counts these readings, because the pauses between them grow.
+   * Monotonic time of the next reading of the list. Set only while the follower searches for sent events, or
+   * while the session is stopped.
    */
   readonly pollAt?: number
+  /** Number of readings of the list. The pauses between them grow. */
   readonly polls: number
+  /** Monotonic time at which the session stopped. */
   readonly stoppedSince?: number
+  /** Monotonic time at which the search for the sent events began. */
   readonly searchingSince?: number
 }
 
-/** Result of an effect, which is the input of the next step. */
+/** Result of the last effect. `stepFollowState` takes it and returns the next effect. */
 export type FollowInput =
   /**
-   * A list was read. `list` contains all events, or only the events that are new since the last list.
-   * `isQuiet`: the stream was silent for a long time before. `status`: status of the session resource, if
-   * parley queried it before it read the list.
+   * The follower has read the list. `list` contains all events, or only those since the last reading.
+   * `isQuiet`: the stream was silent for `maxSilenceMs` before. `status`: status of the session resource, if
+   * the follower read it before the list.
    */
   | {
       is: 'list'
@@ -70,28 +74,31 @@ export type FollowInput =
     }
   /** The stream delivered an event. */
   | { is: 'event'; item: EventItem }
-  /** The stream was silent for `of` milliseconds. */
-  | { is: 'silence'; of: number }
+  /** The stream delivered no event for `durationMs`. */
+  | { is: 'silence'; durationMs: number }
+  /** The stream ended. */
   | { is: 'ended' }
+  /** The follower has opened another stream. */
   | { is: 'opened' }
   /** A request failed. `isConnecting`: it was the request for another stream. */
   | { is: 'failed'; isConnecting?: boolean }
-  /** The caller has received the emitted events. It may have sent events itself in the meantime. */
+  /** The caller has processed the emitted events. It may also have sent events. */
   | { is: 'shown' }
 
-/** The action that the follower takes next. Times are in milliseconds. */
+/** Next action of the follower. */
 export type Effect =
-  /** Emit `items` as one batch of events, which may be empty. */
+  /** Emit `items` to the caller as one batch. The batch may be empty. */
   | { do: 'show'; items: EventItem[] }
   /**
-   * Wait for `after`, then read the list. `isQuiet`: the stream has been silent for long. `queriesSession`:
-   * query the session resource before reading the list.
+   * Wait for `delayMs`, then read the list. `isQuiet`: the stream was silent for `maxSilenceMs`.
+   * `readsSession`: read the session resource before the list.
    */
-  | { do: 'list'; after: number; isQuiet?: boolean; queriesSession?: boolean }
-  /** Wait for the next event of the stream. */
-  | { do: 'listen'; atMost: number }
-  /** Open another stream. */
+  | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
+  /** Wait up to `maxMs` for the next event of the stream. */
+  | { do: 'listen'; maxMs: number }
+  /** Open another stream. `because`: the stream ended, or a request failed. */
   | { do: 'connect'; because: 'ended' | 'failed' }
+  /** Stop following. */
   | { do: 'end' }
 
 export interface FollowStep {
@@ -99,41 +106,42 @@ export interface FollowStep {
   effect: Effect
 }
 
-/** Silence of the stream after which an idle event counts. */
-const settleMs = 200
+/** Minimum silence of the stream after an idle event, before the follower ends. */
+const silenceAfterIdleMs = 200
 
-/** A stream that is silent for longer may have lost an event, so the list is read. */
+/** After this silence, the stream may have lost an event, so the follower reads the list. */
 const maxSilenceMs = 30_000
 
 /**
- * Time limits of the search for sent events. The search first uses the ids of the receipt: for `idSearchMs`,
- * or for `ambiguousIdSearchMs` if an older event has the same content. It ends after `maxSearchMs`; then
- * every new event counts as later than the sent ones.
+ * Time limits of the search for sent events. The follower first searches for the ids that the service
+ * returned when it accepted the events: for `idSearchMs`, or for `ambiguousIdSearchMs` if an older event has
+ * the same content. It then searches for the content. After `maxSearchMs`, every new event counts as later
+ * than the sent events.
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
-/** After a stop, the service gets this time to start work on a sent event. */
-const maxTurnDelayMs = 5_000
+/** Maximum time between a stop of the session and the service's work on a sent event. */
+const maxStartDelayMs = 5_000
 
 /** Pauses between readings of the list during a search for sent events. */
-const pollPausesMs = [100, 250, 500, 1_000]
+const searchPausesMs = [100, 250, 500, 1_000]
 
-/** Pause between readings of the list while the sent task is queued behind another turn. */
-const queuedPollPauseMs = 5_000
+/** Pause between readings of the list while the session works on another client's task first. */
+const queuedPauseMs = 5_000
 
-/** Pauses between readings of a list that does not yet contain the stream's first event. */
-const listWaitsMs = [250, 500, 1_000]
+/** Delays before readings of the list in the state `comparing`. */
+const comparingDelaysMs = [250, 500, 1_000]
 
-/** Pauses between readings of the list after a reconnect, to find events that no stream delivered. */
-const cutPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
+/** Pauses between readings of the list after a reconnect, because neither stream delivered some events. */
+const reconnectPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
-const readList = { do: 'list', after: 0 } as const
+const readList = { do: 'list', delayMs: 0 } as const
 
 const show = (items: EventItem[]): Effect => ({ do: 'show', items })
 
 /**
- * Returns the first state and effect. The caller must open the first stream before it sends `sent`, so that
- * the stream delivers every event after that.
+ * Returns the first state and effect. `sent`: the events that the caller has just sent. The caller must open
+ * the stream before it sends them, so that the stream delivers every later event.
  */
 export function startFollowing(
   seen: SeenEvents,
@@ -141,47 +149,50 @@ export function startFollowing(
   sent?: readonly SessionEvent[],
 ): FollowStep {
   const tracking = { seen, followsForever, polls: 0 }
-  if (!sent) return { state: { ...tracking, is: 'joining', pauses: [] }, effect: readList }
+  if (!sent) return { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
   seen.addSent(sent)
   return { state: { ...tracking, is: 'current' }, effect: show([]) }
 }
 
-/** Returns the next state and effect. Changes only the `SeenEvents` of the state. */
+/** Returns the next state and effect. */
 export function stepFollowState(before: FollowState, input: FollowInput, now: number): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
   switch (input.is) {
     case 'list':
-      return takeList(state, input)
+      return addList(state, input)
     case 'event':
-      return takeEvent(state, input.item, now)
+      return addStreamEvent(state, input.item, now)
     case 'shown':
       return continueFollowing(state, now)
     case 'silence': {
-      if (isOver(state, now)) return { state, effect: { do: 'end' } }
-      const isQuiet = !followsForever && input.of >= maxSilenceMs
-      const effect = { ...readList, isQuiet, queriesSession: isQuiet && seen.mayBeIdle }
-      return { state: state.is === 'joining' ? { ...state, pauses: state.pauses.slice(1) } : state, effect }
+      if (hasEnded(state, now)) return { state, effect: { do: 'end' } }
+      const isQuiet = !followsForever && input.durationMs >= maxSilenceMs
+      const effect = { ...readList, isQuiet, readsSession: isQuiet && seen.mayBeIdle }
+      return {
+        state: state.is === 'joining' ? { ...state, listenMs: state.listenMs.slice(1) } : state,
+        effect,
+      }
     }
     case 'ended':
-      return { state, effect: isOver(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
+      return { state, effect: hasEnded(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
     case 'opened':
-      // Neither stream delivers the events between the two connections, so a list is read.
+      // Neither stream delivers the events between the two connections, so the follower reads the list.
       seen.addConnection()
       return {
-        state: { ...state, is: 'joining', pauses: cutPausesMs, settlesAt: undefined, polls: 0 },
+        state: { ...state, is: 'joining', listenMs: reconnectPausesMs, idleCountsAt: undefined, polls: 0 },
         effect: readList,
       }
     case 'failed':
-      // Without a stream, only the list shows the end of the turn.
+      // Without a stream, only the list shows whether the session has stopped.
       if (input.isConnecting) return { state, effect: readList }
-      // Only the list failed, and the stream is still open.
-      if (state.is === 'comparing') return continueFollowing({ ...state, waits: [] }, now)
+      // Only the request for the list failed. The stream is still open.
+      if (state.is === 'comparing') return continueFollowing({ ...state, listDelaysMs: [] }, now)
       return { state, effect: { do: 'connect', because: 'failed' } }
   }
 }
 
-function takeList(
+function addList(
   before: FollowState,
   { list, isQuiet, status }: Extract<FollowInput, { is: 'list' }>,
 ): FollowStep {
@@ -189,63 +200,65 @@ function takeList(
   const fresh = seen.addList(list)
   if (isQuiet && fresh.length === 0) {
     const isTerminated = status === 'terminated'
-    const isIdle = status === undefined ? seen.state.isBetweenRuns : isTerminated || status === 'idle'
+    const isIdle = status === undefined ? seen.state.isWaitingForRuns : isTerminated || status === 'idle'
     if (seen.mayBeIdle && isIdle) seen.state.addIdleResource(isTerminated)
     seen.state.addSilence()
   }
   const state = { ...before, polls: before.polls + 1, pollAt: undefined }
-  const hasMet = state.is === 'comparing' && list.some((item) => getKey(item) === getKey(state.item))
-  return { state: hasMet ? { ...state, is: 'current' } : state, effect: show(fresh) }
+  const found = state.is === 'comparing' && list.some((item) => getIdentity(item) === getIdentity(state.item))
+  return { state: found ? { ...state, is: 'current' } : state, effect: show(fresh) }
 }
 
-function takeEvent(state: FollowState, item: EventItem, now: number): FollowStep {
+function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowStep {
   const { seen } = state
   if (isPreview(item.event) || !seen.isNew(item)) {
-    // The event may give a known tool use a second, different input. An empty batch makes the caller show
-    // this immediately to a person who decides about the tool use.
-    if (seen.addAgain(item)) return { state, effect: show([]) }
-    // Without an id, an equal event may be a repetition or a new event. The list has the right number of
-    // equal events, so it is read.
-    const isUnclear = item.event.id === undefined && !isPreview(item.event) && state.is === 'current'
-    return listen(isUnclear ? { ...state, is: 'joining', pauses: cutPausesMs } : state, now)
+    // A repeated event may have another input than the first event with its id. The empty batch lets the
+    // caller report this at once to a person who decides about the tool use.
+    if (seen.addRepeated(item)) return { state, effect: show([]) }
+    // An event without an id that equals an earlier event may be that event or a new one. The list contains
+    // the right number of equal events, so the follower reads the list.
+    const mayBeNew = item.event.id === undefined && !isPreview(item.event) && state.is === 'current'
+    return listen(mayBeNew ? { ...state, is: 'joining', listenMs: reconnectPausesMs } : state, now)
   }
-  if (state.is === 'joining' && !seen.lacksSentEvents) {
+  if (state.is === 'joining' && !seen.isMissingSentEvents) {
     seen.hold(item)
-    return { state: { ...state, is: 'comparing', item, waits: listWaitsMs }, effect: readList }
+    return { state: { ...state, is: 'comparing', item, listDelaysMs: comparingDelaysMs }, effect: readList }
   }
   const fresh = seen.addStreamed(item)
-  return seen.lacksSentEvents ? listen(state, now) : { state, effect: show(fresh) }
+  return seen.isMissingSentEvents ? listen(state, now) : { state, effect: show(fresh) }
 }
 
-/** Continues after all events were emitted. */
+/** Returns the next step after the caller has processed the emitted events. */
 function continueFollowing(state: FollowState, now: number): FollowStep {
   if (state.is !== 'comparing') return listen(state, now)
-  const [after, ...waits] = state.waits
-  if (after !== undefined) return { state: { ...state, waits }, effect: { do: 'list', after } }
+  const [delayMs, ...listDelaysMs] = state.listDelaysMs
+  if (delayMs !== undefined) return { state: { ...state, listDelaysMs }, effect: { do: 'list', delayMs } }
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/** Listens to the stream. During a search for sent events, also reads the list. */
+/**
+ * Listens to the stream. Also reads the list while sent events are missing, or while the session is stopped.
+ */
 function listen(before: FollowState, now: number): FollowStep {
-  const { settlesAt = now + settleMs, polls, ...others } = updateTimes(before, now)
+  const { idleCountsAt = now + silenceAfterIdleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
-  const state = { ...others, settlesAt, polls }
+  const state = { ...others, idleCountsAt, polls }
   const searchLimitMs = getSearchLimitMs(seen)
   if (now - searchingSince > searchLimitMs) {
-    seen.narrowSearch()
+    seen.endSearchPhase()
     return { state, effect: readList }
   }
-  if (isOver(state, now)) return { state, effect: { do: 'listen', atMost: Math.max(0, settlesAt - now) } }
-  const pause = (state.is === 'joining' && state.pauses[0]) || maxSilenceMs
+  if (hasEnded(state, now)) return { state, effect: { do: 'listen', maxMs: Math.max(0, idleCountsAt - now) } }
+  const pause = (state.is === 'joining' && state.listenMs[0]) || maxSilenceMs
   const isPolling = seen.isSearching || stoppedSince !== undefined
-  if (!isPolling) return { state, effect: { do: 'listen', atMost: pause } }
-  const wait = seen.isQueued ? queuedPollPauseMs : (pollPausesMs[polls % pollPausesMs.length] ?? maxSilenceMs)
+  if (!isPolling) return { state, effect: { do: 'listen', maxMs: pause } }
+  const wait = seen.isQueued ? queuedPauseMs : (searchPausesMs[polls % searchPausesMs.length] ?? maxSilenceMs)
   const pollAt = state.pollAt ?? now + wait
   if (pollAt <= now) return { state, effect: readList }
   const searchLeft = seen.isSearching ? searchLimitMs - (now - searchingSince) + 1 : Infinity
   return {
     state: { ...state, pollAt },
-    effect: { do: 'listen', atMost: Math.min(pollAt - now, pause, searchLeft) },
+    effect: { do: 'listen', maxMs: Math.min(pollAt - now, pause, searchLeft) },
   }
 }
 
@@ -254,7 +267,7 @@ function getSearchLimitMs({ seeksIds, isAmbiguous }: SeenEvents): number {
   return isAmbiguous ? ambiguousIdSearchMs : idSearchMs
 }
 
-/** Updates the two timestamps: when the session stopped, and when the search for the sent events began. */
+/** Sets or removes the times of the session's stop and of the start of the search for sent events. */
 function updateTimes(state: FollowState, now: number): FollowState {
   const { seen, followsForever, stoppedSince = now, searchingSince = now } = state
   const isStopped = !followsForever && seen.state.stop !== undefined
@@ -265,8 +278,8 @@ function updateTimes(state: FollowState, now: number): FollowState {
   }
 }
 
-function isOver({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
+function hasEnded({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
   if (seen.state.stop?.kind === 'ended') return true
   if (seen.isQueued) return false
-  return now - stoppedSince >= (seen.isUndone ? maxTurnDelayMs : 0)
+  return now - stoppedSince >= (seen.isWorkPending ? maxStartDelayMs : 0)
 }

@@ -9,7 +9,7 @@ import {
 } from '../../wire/sessions/session-event.ts'
 import type { WorkflowRun } from '../background.ts'
 import { formatBriefName } from '../plain-name.ts'
-import { isTask } from './followed-turn.ts'
+import { isTask } from './followed-task.ts'
 
 type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
 
@@ -17,13 +17,13 @@ type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
 const maxReasonLength = 500
 
 /**
- * Collects failures in a turn that may still end well: tool uses that the service refused, MCP servers that
- * failed for good, and workflow runs that did not complete. Each is printed once as a warning and counted in
- * the report.
+ * Collects failures that do not end a session's work: tool uses that the service refused, MCP servers that
+ * failed permanently, and workflow runs that did not complete. Each failure is printed once as a warning, and
+ * the report counts it.
  */
 export class Incidents {
   readonly #context: Context
-  /** Incidents, by their kind and the id of the part that failed. */
+  /** Failures, by kind and id of the tool use, MCP server or workflow run. */
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
   /** Names of workflow runs, by id. */
   readonly #names = new Map<string, string>()
@@ -38,17 +38,17 @@ export class Incidents {
   }
 
   /**
-   * Adds earlier events. Only the incidents of the last turn count. `ownIds` are the ids of its task, if
-   * known.
+   * Adds earlier events. Only failures since the last task count. `ownIds`: ids of the task that an earlier
+   * run sent; other clients' tasks then do not count.
    */
-  addPast(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
+  addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {
       if (isTask(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()
       this.#add(event)
     }
   }
 
-  /** Adds new events and prints new warnings. */
+  /** Adds new events and prints a warning for each new failure. */
   add(items: readonly EventItem[]): void {
     for (const { event } of items) this.#add(event)
     for (const incident of this.#found.values()) {
@@ -63,16 +63,16 @@ export class Incidents {
     if (refusal !== undefined) {
       const tool = formatBriefName(typeof name === 'string' && name !== '' ? name : '(no name)')
       const why = refusal === '' ? '' : `: ${formatBriefName(refusal)}`
-      this.#find(
+      this.#addIncident(
         'refusedToolUses',
         id,
         `the service refused the tool use ${formatBriefName(id)} (${tool})${why}`,
       )
     }
-    if (type === 'session.error') this.#addServer(event)
+    if (type === 'session.error') this.#addServerError(event)
     if (typeof run !== 'string' || run === '') {
       if (type === 'workflow_run.error')
-        this.#find(
+        this.#addIncident(
           'failedWorkflowRuns',
           id,
           `a workflow run was not created${asSuffix(readError(event.error).message)}`,
@@ -80,39 +80,39 @@ export class Incidents {
       return
     }
     if (type === 'workflow_run.created' && typeof name === 'string') this.#names.set(run, name)
-    if (type === 'workflow_run.status_ended') this.#addEnd(event, run)
+    if (type === 'workflow_run.status_ended') this.#addRunEnd(event, run)
   }
 
-  #addServer({ error }: SessionEvent): void {
+  #addServerError({ error }: SessionEvent): void {
     const { server, message, isFinal } = readError(error)
     if (server === undefined || !isFinal) return
-    this.#find(
+    this.#addIncident(
       'failedServers',
       server,
-      `the MCP server ${formatBriefName(server)} failed for good${asSuffix(message)}`,
+      `the MCP server ${formatBriefName(server)} failed permanently${asSuffix(message)}`,
     )
   }
 
-  #addEnd(event: SessionEvent, id: string): void {
+  #addRunEnd(event: SessionEvent, id: string): void {
     const { type = 'no result', message } = readRunResult(event)
     if (type === 'completed') return
     const which = describeRun({ id, name: this.#names.get(id) })
-    this.#find(
+    this.#addIncident(
       'failedWorkflowRuns',
       id,
       `the workflow run ${which} did not complete: ${formatBriefName(type)}${asSuffix(message)}`,
     )
   }
 
-  #find(kind: Kind, what: string, warning: string): void {
-    const key = `${kind} ${what}`
-    if (!this.#found.has(key)) this.#found.set(key, { kind, warning, isReported: false })
+  #addIncident(kind: Kind, failedPart: string, warning: string): void {
+    const id = `${kind} ${failedPart}`
+    if (!this.#found.has(id)) this.#found.set(id, { kind, warning, isReported: false })
   }
 }
 
 const asSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
-/** Returns the name and id of a workflow run, for a message. */
+/** Returns the name and the id of a workflow run for a message. */
 export const describeRun = ({ id, name }: WorkflowRun): string =>
   name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

@@ -1,408 +1,426 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isPreview, readText, type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
-import { type KeyedItem, SessionLog } from './session-log.ts'
+import { type LogItem, SessionLog } from './session-log.ts'
 
 /**
- * Collects the received events of a session and determines which are new. A stream may repeat old events, so
- * events are compared by their id or, without an id, by their whole content. Also searches lists and streams
- * for the events that this process sent. A list may lag behind, but its order is right: events before a sent
- * event are older. If a list contains no sent event, all its events are older.
+ * Collects the received events of a session and determines which of them are new. A stream may repeat old
+ * events. An event is known if an earlier event has the same id. Events without an id are compared as a
+ * whole.
+ *
+ * Also searches the list and the stream for the events that this process sent, because only later events
+ * belong to their answer. The list may lag behind, but its order is right: events before a sent event are
+ * older. Until the list contains a sent event, all its events count as older.
  */
 export class SeenEvents {
   readonly #log = new SessionLog()
   readonly state = this.#log.state
-  readonly turn = this.#log.turn
-  /** Number of earlier events without an id, by a digest of their content. */
-  readonly #pastCounts = new Map<string, number>()
+  readonly task = this.#log.task
+  /** Numbers of equal events without an id in the first list, by their digest. */
+  readonly #earlierCounts = new Map<string, number>()
+  /** The last sent events, while parley searches for them or waits for work on them. */
   #sent: SentEvents | undefined
-  /** New events of lists that did not contain the sent events yet, by key. */
-  readonly #listedBefore = new Map<string, KeyedItem>()
-  /** Events of the stream before the sent events; `undefined` if the stream was opened after they were sent. */
+  /** New events of lists that did not contain the sent events yet, by identity. */
+  readonly #listedBefore = new Map<string, LogItem>()
+  /**
+   * New events of the stream until it delivers the sent events. `undefined` if the stream was opened after
+   * the events were sent.
+   */
   #streamedBefore: EventItem[] | undefined
   /**
-   * New events of the stream that are held back, by key, because a list may contain other events before them.
+   * New events of the stream that are not emitted yet, by identity. The list may contain other events before
+   * them.
    */
-  readonly #held = new Map<string, EventItem>()
-  /** Digests of the content of all earlier events of clients. */
-  readonly #contents = new Set<string>()
+  readonly #heldBack = new Map<string, EventItem>()
+  /** Digests of all client events in the first list, from the fields that identify sent events. */
+  readonly #earlierClientDigests = new Set<string>()
   /**
-   * Keys of the last two events of the last list. They stay unchanged until the service has worked on the
-   * sent events.
+   * Identities of the last two events of the last list. Lists that may still omit sent events do not change
+   * them.
    */
   #listEnd: string[] = []
 
   /** Adds a page of the first list. */
-  addPast(items: readonly EventItem[]): void {
-    for (const item of withKeys(items, this.#pastCounts)) {
-      if (isUserOrSystem(item.event)) this.#contents.add(digestOf(item.event))
-      if (this.#log.has(item.key)) this.addAgain(item)
+  addEarlier(items: readonly EventItem[]): void {
+    for (const item of withIdentities(items, this.#earlierCounts)) {
+      if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hashText(item.event))
+      if (this.#log.has(item.identity)) this.addRepeated(item)
       else this.#log.append(item, { isListed: true })
     }
-    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getKey)].slice(-2)
+    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getIdentity)].slice(-2)
   }
 
   /**
-   * Sets the events that this process sent, with ids if the service returned ids. From now on, only events
-   * after them are new.
+   * Starts the search for events that this process sent. They have ids if the service returned ids. From now
+   * on, only events after the sent ones are emitted.
    */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
-    const isKnown = events.some((event) => this.#contents.has(digestOf(event)))
-    this.#sent = new SentEvents(events, { isBusy: !isIdle && !isEmpty, isKnown })
+    const hasEqual = events.some((event) => this.#earlierClientDigests.has(hashText(event)))
+    this.#sent = new SentEvents(events, { isBusy: !isIdle && !isEmpty, hasEqual })
     this.#listedBefore.clear()
     this.#streamedBefore = []
-    this.turn.begin(events)
-    for (const event of events) this.#log.assume(event)
-  }
-
-  /** Adds an event that the service accepted, or that follows from the session resource. */
-  addAccepted(event: SessionEvent): void {
-    this.#log.assume(event)
+    this.task.addSent(events)
+    for (const event of events) this.#log.addAccepted(event)
   }
 
   /**
-   * Records that another stream was opened. The stream may lack earlier events, so only a list shows the
-   * position of the sent events.
+   * Adds an event that no list or stream contained: the service accepted it, or the session resource implies
+   * it.
+   */
+  addAccepted(event: SessionEvent): void {
+    this.#log.addAccepted(event)
+  }
+
+  /**
+   * Records that another stream was opened. It may omit the sent events, so only the list shows which events
+   * came before them.
    */
   addConnection(): void {
     this.#streamedBefore = undefined
   }
 
-  /** Returns whether an event of a stream is new. Without an id, an equal event may be new or a repetition. */
+  /**
+   * Returns whether an event of a stream is new. An event without an id that equals an old one is not new.
+   */
   isNew(item: EventItem): boolean {
-    const key = getKey(item)
-    return !this.#log.has(key) && !(this.#sent?.isStreamed && this.#listedBefore.has(key))
+    const identity = getIdentity(item)
+    return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
   }
 
-  get knowsListEnd(): boolean {
+  /** A list had at least two events, so that `overlapsLastList` can recognize them. */
+  get hasListEnd(): boolean {
     return this.#listEnd.length === 2
   }
 
   /**
-   * Returns whether a list that is read backwards has reached the last two events of the last list. If they
-   * are not adjacent, the service inserted an event between them or lists in another order. The list must
-   * also contain each waiting tool use, because its input is compared again.
+   * Returns whether a part of the list, read from the newest event backwards, includes the last two events of
+   * the last list. If the two are not adjacent, the service inserted an event or lists in another order, so
+   * the whole list must be read. The part must also contain each waiting tool use, because parley compares
+   * its input again.
    */
-  reachesListEnd(newest: readonly EventItem[]): boolean {
-    const keys = newest.map(getKey)
+  overlapsLastList(newest: readonly EventItem[]): boolean {
+    const identities = newest.map(getIdentity)
     const [before, last = ''] = this.#listEnd
-    const index = keys.indexOf(last)
-    const isEnd = index >= 0 && keys[index + 1] === before
-    return isEnd && this.state.pending.every((id) => keys.includes(id)) && !keys.some(isContentKey)
+    const index = identities.indexOf(last)
+    const isEnd = index >= 0 && identities[index + 1] === before
+    return isEnd && this.state.pending.every((id) => identities.includes(id)) && !identities.some(isDigest)
   }
 
   /**
-   * Adds a repeated event or a preview of an event. Returns whether it contradicts the first event of its id.
+   * Adds a repeated event or a preview. Returns whether its tool use differs from the first event with its
+   * id.
    */
-  addAgain({ event, text }: EventItem): boolean {
+  addRepeated({ event, text }: EventItem): boolean {
     this.#sent?.addProgress(event)
-    return this.state.addAgain(event, text)
+    return this.state.addRepeated(event, text)
   }
 
-  /** Adds an event of a stream. Returns the events to emit. */
+  /** Adds an event of a stream. Returns the events to emit: none while events are held back. */
   addStreamed(item: EventItem): EventItem[] {
-    const fresh = this.#addStreamed(item)
-    if (this.#held.size === 0) return fresh
-    for (const each of fresh) this.#held.set(getKey(each), each)
+    const newItems = this.#addStreamed(item)
+    if (this.#heldBack.size === 0) return newItems
+    for (const each of newItems) this.#heldBack.set(getIdentity(each), each)
     return []
   }
 
-  /** Adds an event of a stream and holds it back until a list contains it, or `release` is called. */
+  /** Adds an event of a stream without emitting it. `addList` or `release` returns it later. */
   hold(item: EventItem): void {
-    for (const each of this.#addStreamed(item)) this.#held.set(getKey(each), each)
+    for (const each of this.#addStreamed(item)) this.#heldBack.set(getIdentity(each), each)
   }
 
-  /** Returns the events that were held back. */
+  /** Returns the held-back events, which are now emitted. */
   release(): EventItem[] {
-    const items = [...this.#held.values()]
-    this.#held.clear()
+    const items = [...this.#heldBack.values()]
+    this.#heldBack.clear()
     return items
   }
 
   #addStreamed(item: EventItem): EventItem[] {
     const sent = this.#sent
-    const keyed = withKey(item)
+    const logItem = withIdentity(item)
     if (isPreview(item.event) || !this.isNew(item)) {
-      this.addAgain(item)
+      this.addRepeated(item)
       return []
     }
     sent?.addProgress(item.event)
-    if (sent?.find(keyed)) {
-      sent.isStreamed = true
+    if (sent?.matchOnce(logItem)) {
+      sent.isInStream = true
       for (const each of [
-        ...this.#takeListedBefore(),
-        ...(this.#streamedBefore?.splice(0) ?? []).map((item) => withKey(item)),
+        ...this.#drainListedBefore(),
+        ...(this.#streamedBefore?.splice(0) ?? []).map((item) => withIdentity(item)),
       ])
         this.#append(each)
-      this.#append(keyed, true)
-    } else if (this.lacksSentEvents) {
+      this.#append(logItem, true)
+    } else if (this.isMissingSentEvents) {
       this.#streamedBefore?.push(item)
     } else {
-      if (sent) sent.firstAfter ??= keyed.key
-      this.#append(keyed)
-      return [keyed]
+      if (sent) sent.firstLaterEvent ??= logItem.identity
+      this.#append(logItem)
+      return [logItem]
     }
     return []
   }
 
   /**
-   * Adds a list. Returns the events to emit: the new events of the list in order, then held events of the
-   * stream.
+   * Adds a list. Returns the events to emit: the new events of the list in order, then the held-back events
+   * of the stream.
    */
   addList(items: readonly EventItem[]): EventItem[] {
-    const keyed = withKeys(items)
-    const news = this.#withHeld(keyed, this.#addListed(keyed))
-    const isPlaced = !this.#sent || this.#sent.isListed || this.#sent.isAwaited
-    if (isPlaced && !this.isUndone) this.#listEnd = keyed.slice(-2).map(({ key }) => key)
+    const list = withIdentities(items)
+    const newItems = this.#addHeldBack(list, this.#addListed(list))
+    const isComplete = !this.#sent || this.#sent.isInList || this.#sent.mayAppearLater
+    if (isComplete && !this.isWorkPending) this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
-    // The stream's order counts for these events, so they are added as streamed events.
-    for (const item of streamed) this.#listedBefore.delete(getKey(item))
-    return [...news, ...streamed.flatMap((item) => this.addStreamed(item))]
+    // The stream delivered these events in the right order, so they are added as events of the stream.
+    for (const item of streamed) this.#listedBefore.delete(getIdentity(item))
+    return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
 
-  #addListed(keyed: readonly KeyedItem[]): KeyedItem[] {
+  #addListed(list: readonly LogItem[]): LogItem[] {
     const sent = this.#sent
-    for (const { event } of keyed) sent?.addProgress(event)
-    if (!sent || sent.isListed || sent.isAwaited) return this.#addInListOrder(keyed)
-    const start = keyed.findIndex((item) => sent.isFirst(item, !this.#log.has(item.key)))
-    const hasLater = keyed.some(({ key }) => key === sent.firstAfter)
+    for (const { event } of list) sent?.addProgress(event)
+    if (!sent || sent.isInList || sent.mayAppearLater) return this.#addInListOrder(list)
+    const start = list.findIndex((item) => sent.isFirstSent(item, !this.#log.has(item.identity)))
+    const hasLater = list.some(({ identity }) => identity === sent.firstLaterEvent)
     if (start < 0 && !hasLater) {
-      this.#saveListedBefore(keyed)
+      this.#addListedBefore(list)
       return []
     }
-    sent.isListed = true
-    const earlier = this.#addInListOrder(this.#takeListedBefore())
-    const fresh = this.#addInListOrder(keyed)
-    // The list omits the sent events, so each new event in it may be later than the sent events.
-    if (start < 0) return [...earlier, ...fresh]
-    const old = new Set(keyed.slice(0, start).map(({ key }) => key))
-    return fresh.filter(({ key }) => !old.has(key))
+    sent.isInList = true
+    const earlier = this.#addInListOrder(this.#drainListedBefore())
+    const newItems = this.#addInListOrder(list)
+    // The list omits the sent events but contains a later event, so every new event may be later than they.
+    if (start < 0) return [...earlier, ...newItems]
+    const old = new Set(list.slice(0, start).map(({ identity }) => identity))
+    return newItems.filter(({ identity }) => !old.has(identity))
   }
 
   /**
-   * Returns the new events. If the list contains an event that was held back, also releases all events that
-   * were held back, in the order of the list.
+   * Returns the new events. If the list contains a held-back event, also returns all held-back events, in the
+   * list's order.
    */
-  #withHeld(list: readonly KeyedItem[], news: KeyedItem[]): EventItem[] {
-    if (!list.some(({ key }) => this.#held.has(key))) return news
-    const isNews = new Set(news.map(({ key }) => key))
-    const others = new Set(list.map(({ key }) => key))
+  #addHeldBack(list: readonly LogItem[], newItems: LogItem[]): EventItem[] {
+    if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
+    const newIdentities = new Set(newItems.map(({ identity }) => identity))
+    const listed = new Set(list.map(({ identity }) => identity))
     return [
-      ...news.filter(({ key }) => !others.has(key)),
-      ...list.filter(({ key }) => this.#held.delete(key) || isNews.has(key)),
+      ...newItems.filter(({ identity }) => !listed.has(identity)),
+      ...list.filter(({ identity }) => this.#heldBack.delete(identity) || newIdentities.has(identity)),
       ...this.release(),
     ]
   }
 
   /**
-   * Switches the search for the sent events from ids to content, or ends a search by content. The events
-   * received during the search then count as new when the next list is read. A task that is queued behind
-   * another turn may still appear later.
+   * Ends the search by the ids of the sent events and starts the search by their content, or ends the search
+   * by content. The events that were received meanwhile count as new when the next list contains them. A task
+   * that waits for another client's task may still appear later.
    */
-  narrowSearch(): void {
+  endSearchPhase(): void {
     const sent = this.#sent
     if (sent && !sent.stopSeekingIds()) {
-      if (sent.isBusy && this.turn.showsClients) sent.isAwaited = true
+      if (sent.isBusy && this.task.showsClientEvents) sent.mayAppearLater = true
       else this.#sent = undefined
     }
     this.#listedBefore.clear()
   }
 
-  /** The service has not listed or streamed the sent events yet. */
-  get lacksSentEvents(): boolean {
-    return this.#sent?.isUnfound ?? false
+  /** The search has not found any sent event, and continues. */
+  get isMissingSentEvents(): boolean {
+    return this.#sent?.isNoneFound ?? false
   }
 
-  /** The sent events were not found yet, or lists contained new events without the sent events. */
+  /** The search for the sent events continues, or a list had new events but not the sent events. */
   get isSearching(): boolean {
-    return this.lacksSentEvents || this.#listedBefore.size > 0
+    return this.isMissingSentEvents || this.#listedBefore.size > 0
   }
 
-  /** The search for the sent events uses the ids of the receipt, not their content. */
+  /** The search for the sent events compares their ids, not yet their content. */
   get seeksIds(): boolean {
     return this.#sent?.seeksIds ?? false
   }
 
   /**
-   * Not all sent events were found, or the service has not started to work on them. A stop may then belong to
-   * the previous turn.
+   * The search has not found all sent events, or the service has not started to work on them. A stop of the
+   * session may then be older than the sent events.
    */
-  get isUndone(): boolean {
-    return this.#sent?.isUndone ?? false
+  get isWorkPending(): boolean {
+    return this.#sent?.isWorkPending ?? false
   }
 
   /**
-   * An older event has the same content, so only an id identifies the sent event, and the search by ids takes
-   * longer.
+   * An older event has the same content as a sent event. Only an id then identifies the sent event, so the
+   * search by ids takes longer.
    */
   get isAmbiguous(): boolean {
-    return this.#sent?.isKnown ?? false
+    return this.#sent?.hasEqual ?? false
   }
 
   /**
-   * The sent task waits for the end of another turn: the session worked when the task arrived, and no event
-   * shows work on the task.
+   * The sent task waits until the session has finished another client's task: the session was working when
+   * the service received the sent task, and no event shows work on it.
    */
   get isQueued(): boolean {
     const sent = this.#sent
-    if (!sent?.isUndone || this.state.stop?.kind !== 'done') return false
-    if (sent.isMissing) return sent.isBusy && this.turn.showsClients && !sent.hasSimilar
-    return this.turn.isQueued
+    if (!sent?.isWorkPending || this.state.stop?.kind !== 'done') return false
+    if (sent.isMissing) return sent.isBusy && this.task.showsClientEvents && !sent.hasSimilar
+    return this.task.isQueued
   }
 
-  /** A list contains the last stop, and therefore all events before it. */
+  /** A list has contained the last stop of the session, and therefore all events before it. */
   get isStopListed(): boolean {
     return this.#log.isStopListed
   }
 
-  /** Accepts the last stop although no list contains it. */
-  trustStop(): void {
-    this.#log.trustStop()
+  /** Accepts the last stop of the session although no list has contained it. */
+  acceptUnlistedStop(): void {
+    this.#log.acceptUnlistedStop()
   }
 
-  /** The session may be idle although no event shows it, because some services send no idle event. */
+  /** The session may be idle without an idle event, because some services do not send one. */
   get mayBeIdle(): boolean {
-    const { showsIdleEvents, isBetweenRuns, openRuns, hasFinalError } = this.state
-    const mayEnd = showsIdleEvents ? isBetweenRuns && openRuns.length === 0 : this.turn.mayHaveEnded
+    const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError } = this.state
+    const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : this.task.mayBeDone
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 
-  /** Adds an event as the newest, unless the event is known. */
-  #append(item: KeyedItem, isOurs = false): void {
-    if (this.#log.has(item.key)) this.addAgain(item)
+  /** Adds the newest event, unless the event is known. */
+  #append(item: LogItem, isOurs = false): void {
+    if (this.#log.has(item.identity)) this.addRepeated(item)
     else this.#log.append(item, { isOurs })
   }
 
-  /** Adds the events of a list in order. Returns the new ones that this process did not send. */
-  #addInListOrder(list: readonly KeyedItem[]): KeyedItem[] {
-    const ours = new Set<KeyedItem>()
-    const fresh = this.#log.addList(list, (item) => {
-      const isOurs = this.#sent?.find(item) ?? false
+  /** Adds the events of a list in order. Returns the new events that this process did not send. */
+  #addInListOrder(list: readonly LogItem[]): LogItem[] {
+    const ours = new Set<LogItem>()
+    const newItems = this.#log.addList(list, (item) => {
+      const isOurs = this.#sent?.matchOnce(item) ?? false
       if (isOurs) ours.add(item)
       return isOurs
     })
-    return fresh.filter((item) => !ours.has(item))
+    return newItems.filter((item) => !ours.has(item))
   }
 
   /** Saves the new events of a list that does not contain the sent events. */
-  #saveListedBefore(items: readonly KeyedItem[]): void {
+  #addListedBefore(items: readonly LogItem[]): void {
     for (const item of items) {
-      if (this.#log.has(item.key)) this.addAgain(item)
-      // Keeps the first event of this key, so that a later one with a different input is detected.
-      else if (!this.#listedBefore.has(item.key)) this.#listedBefore.set(item.key, item)
+      if (this.#log.has(item.identity)) this.addRepeated(item)
+      // Keeps the first event with this identity, so that a later one with a different input is detected.
+      else if (!this.#listedBefore.has(item.identity)) this.#listedBefore.set(item.identity, item)
     }
   }
 
-  #takeListedBefore(): KeyedItem[] {
+  #drainListedBefore(): LogItem[] {
     const items = [...this.#listedBefore.values()]
     this.#listedBefore.clear()
     return items
   }
 }
 
-/** Returns the key of an event: its id or, without one, a digest of its content. */
-export const getKey = ({ event }: EventItem): string => event.id ?? digestContent(event)
+/** Returns the text that identifies an event: its id or, without an id, a digest of the event. */
+export const getIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
- * Returns whether a key is a digest of the content. A part of a list does not show how many events have the
- * same content.
+ * Returns whether an identity is a digest. A part of the list does not show how many equal events the whole
+ * list has.
  */
-const isContentKey = (key: string): boolean => key.startsWith('\0')
+const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
-/** A list and a stream may send `type` and `processed_at` in different places, so the digest has them first. */
-const digestContent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
+/**
+ * Puts `type` and `processed_at` first, because the list and the stream may have them in different positions.
+ */
+const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
   `\0${createHash('sha256')
     .update(JSON.stringify({ type, processed_at, ...others }))
     .digest('base64')}`
 
 /**
- * Creates the object without a spread: each spread object gets its own hidden class in V8, which takes more
- * memory than the object.
+ * Creates the object without spread syntax, which would give each object its own hidden class in V8. The
+ * class takes more memory than the object.
  */
-const withKey = ({ event, text }: EventItem, key = getKey({ event, text })): KeyedItem => ({
+const withIdentity = ({ event, text }: EventItem, identity = getIdentity({ event, text })): LogItem => ({
   event,
   text,
-  key,
+  identity,
 })
 
-/** Adds keys to the events of a list. Equal events without ids get numbered keys. */
-function withKeys(items: readonly EventItem[], counts = new Map<string, number>()): KeyedItem[] {
+/** Adds identities to the events of a list. Equal events without ids get numbered identities. */
+function withIdentities(items: readonly EventItem[], counts = new Map<string, number>()): LogItem[] {
   return items.map((item) => {
-    const keyed = withKey(item)
-    if (item.event.id !== undefined) return keyed
-    const count = (counts.get(keyed.key) ?? 0) + 1
-    counts.set(keyed.key, count)
-    return count > 1 ? withKey(item, `${keyed.key}${count}`) : keyed
+    const logItem = withIdentity(item)
+    if (item.event.id !== undefined) return logItem
+    const count = (counts.get(logItem.identity) ?? 0) + 1
+    counts.set(logItem.identity, count)
+    return count > 1 ? withIdentity(item, `${logItem.identity}${count}`) : logItem
   })
 }
 
 /**
- * Finds each sent event once among the session's events: by the ids of the receipt, which may differ from the
- * ids of the events. If no event has one of these ids for a while, the search compares the content.
+ * Searches for the sent events among the session's events. First compares the ids that the service returned
+ * when it accepted the events. The session may show other ids, so the search later compares the content.
  */
 class SentEvents {
   /** A stream contained one of the sent events. */
-  isStreamed = false
-  /** A list contained one of the sent events, or an event after them. */
-  isListed = false
+  isInStream = false
+  /** A list contained one of the sent events, or a later event. */
+  isInList = false
   /**
-   * Key of the first event that the stream delivered after the sent events. If a list contains it, the list
-   * is past the sent events, even if it omits them.
+   * Identity of the first event that the stream delivered after the sent events. A list with this event does
+   * not lag behind the sent events, even if it omits them.
    */
-  firstAfter: string | undefined
-  /** The search has ended, but the sent events may still appear. */
-  isAwaited = false
-  /**
-   * An event of the same type as a sent event has appeared. It may be the sent event, changed by the service.
-   */
+  firstLaterEvent: string | undefined
+  /** The search has ended, but a list or the stream may still show the sent events. */
+  mayAppearLater = false
+  /** A new event has the same type as a sent event. It may be the sent event, changed by the service. */
   hasSimilar = false
   /** The session was working when the events were sent. */
   readonly isBusy: boolean
-  /** An older event has the same content. */
-  readonly isKnown: boolean
+  /** An older event has the same content as a sent event. */
+  readonly hasEqual: boolean
   readonly #sent: readonly SessionEvent[]
-  /** Number of sent events that were not found yet, by id or content. */
+  /** Number of sent events that the search has not found yet, by their id or content. */
   readonly #wanted = new Map<string, number>()
+  /** Identity of the first sent event that was found. */
   #first: string | undefined
-  #missingWork: number
+  /** Number of sent events that start work and were not found yet. */
+  #missingCount: number
   /** Ids of the found events that the service has not processed yet. */
   readonly #queued = new Set<string | undefined>()
 
-  constructor(sent: readonly SessionEvent[], { isBusy, isKnown }: { isBusy: boolean; isKnown: boolean }) {
+  constructor(sent: readonly SessionEvent[], { isBusy, hasEqual }: { isBusy: boolean; hasEqual: boolean }) {
     this.#sent = sent
     this.isBusy = isBusy
-    this.isKnown = isKnown
-    for (const event of sent) this.#count(event.id ?? getContent(event), 1)
-    this.#missingWork = sent.filter(startsWork).length
+    this.hasEqual = hasEqual
+    for (const event of sent) this.#add(event.id ?? getMatchText(event), 1)
+    this.#missingCount = sent.filter(startsWork).length
   }
 
   /** The search has not found any of the sent events yet. */
-  get isUnfound(): boolean {
-    return !this.isStreamed && !this.isListed && !this.isAwaited
+  get isNoneFound(): boolean {
+    return !this.isInStream && !this.isInList && !this.mayAppearLater
   }
 
-  /** A sent event that starts work was not found yet. */
+  /** The search has not found a sent event that starts work. */
   get isMissing(): boolean {
-    return this.#missingWork > 0
+    return this.#missingCount > 0
   }
 
-  /** The service has not processed every sent event that starts work, or the event was not found yet. */
-  get isUndone(): boolean {
-    return this.#missingWork > 0 || this.#queued.size > 0
+  /** The service has not processed a sent event that starts work, or the search has not found it. */
+  get isWorkPending(): boolean {
+    return this.#missingCount > 0 || this.#queued.size > 0
   }
 
-  /** Returns whether an event is one of the sent events. Each sent event matches once. */
-  find({ event, key }: KeyedItem): boolean {
-    const name = this.#identify(event)
+  /** Returns whether an event is a sent event. Each sent event matches only once. */
+  matchOnce({ event, identity }: LogItem): boolean {
+    const name = this.#findWanted(event)
     if (name === undefined) {
       this.hasSimilar ||= startsWork(event) && this.#sent.some(({ type }) => type === event.type)
       return false
     }
-    this.#count(name, -1)
-    this.#first ??= key
+    this.#add(name, -1)
+    this.#first ??= identity
     if (!startsWork(event)) return true
-    this.#missingWork--
+    this.#missingCount--
     if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
     return true
   }
@@ -412,28 +430,29 @@ class SentEvents {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** Returns whether an event is the first sent event in a list. */
-  isFirst({ event, key }: KeyedItem, isNew: boolean): boolean {
-    return key === this.#first || (isNew && this.#identify(event) !== undefined)
+  /** Returns whether an event of a list is the first sent event. */
+  isFirstSent({ event, identity }: LogItem, isNew: boolean): boolean {
+    return identity === this.#first || (isNew && this.#findWanted(event) !== undefined)
   }
 
+  /** The search compares ids. */
   get seeksIds(): boolean {
-    return this.isUnfound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
+    return this.isNoneFound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** Changes the search from ids to content. Returns false if the search does not use ids. */
+  /** Changes the search from ids to content. Returns false if it compares content already. */
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
-    for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#count(getContent(event), 1)
+    for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#add(getMatchText(event), 1)
     return true
   }
 
-  /** Returns the id or content by which an event matches a sent event. */
-  #identify(event: SessionEvent): string | undefined {
-    return [event.id ?? '', getContent(event)].find((name) => this.#wanted.has(name))
+  /** Returns the id or content that an event and a missing sent event have in common. */
+  #findWanted(event: SessionEvent): string | undefined {
+    return [event.id ?? '', getMatchText(event)].find((name) => this.#wanted.has(name))
   }
 
-  #count(name: string, by: number): void {
+  #add(name: string, by: number): void {
     const sum = (this.#wanted.get(name) ?? 0) + by
     if (sum > 0) this.#wanted.set(name, sum)
     else this.#wanted.delete(name)
@@ -442,10 +461,13 @@ class SentEvents {
 
 const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
-const digestOf = (event: SessionEvent) => createHash('sha256').update(getContent(event)).digest('base64')
+const hashText = (event: SessionEvent) => createHash('sha256').update(getMatchText(event)).digest('base64')
 
-/** Returns the identifying content of an event. A service may add fields, but not change these fields. */
-export const getContent = (event: SessionEvent): string =>
+/**
+ * Returns the text by which parley recognizes a sent event without an id: the fields that a service does not
+ * change.
+ */
+export const getMatchText = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,
     event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,

@@ -6,137 +6,140 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
-import { FollowedTurn, isMessage, isRunning, isTask, type LoggedEvent } from './followed-turn.ts'
+import { FollowedTask, isMessage, isRunning, isTask, type LoggedEvent } from './followed-task.ts'
 
-/** An event with the key that identifies it. */
-export interface KeyedItem extends EventItem {
-  /** The id of the event or, without one, a digest of its content and a count. */
-  key: string
+/** An event with a text that identifies it in the list and the stream. */
+export interface LogItem extends EventItem {
+  /** The event's id. Without an id, a digest of the event and, for equal events, their count. */
+  identity: string
 }
 
 interface Entry extends LoggedEvent {
-  readonly key: string
-  /** Number of the last list that contained the event; 0 for none. */
+  readonly identity: string
+  /** Number of the last read list that contained the event; 0 if no list has contained it. */
   listedBy: number
-  /** Position in the log. */
+  /** Position in the log, or -1 before the event is added. */
   index: number
 }
 
 /**
- * Stores the events of a session in order, and computes the state and the turn from them.
+ * Stores the events of a session in order. Computes from them the state of the session, and the answer to the
+ * followed task.
  *
- * Lists define the order. A list may lag behind the stream, so the log keeps an event that no list contains
- * yet before the next listed event. If no listed event follows, the event stays at the end. If a list inserts
- * an event before known events, state and turn are computed again from the whole log. The log has an entry
- * for each event, but most entries contain only the key, to save memory.
+ * The list of events determines the order. The list may lag behind the stream. An event that the list does
+ * not contain yet therefore keeps its place before the next listed event, or at the end of the log. If the
+ * list shows a new event before known events, the log computes state and answer again from all entries. To
+ * save memory, most entries have only the fields that this computation reads.
  */
 export class SessionLog {
   readonly state = new SessionState()
-  readonly turn = new FollowedTurn()
+  readonly task = new FollowedTask()
   #entries: Entry[] = []
-  readonly #byKey = new Map<string, Entry>()
-  #lists = 0
-  /**
-   * Messages that may be the turn's answer, and the tasks between them. Other messages lose their content.
-   */
+  readonly #byIdentity = new Map<string, Entry>()
+  /** Number of lists that were read. */
+  #listCount = 0
+  /** The messages that may be the answer, and the tasks between them. Other messages lose their content. */
   #messages: Entry[] = []
+  /** The last event that stopped the session. */
   #lastStop: Entry | undefined
 
-  has(key: string): boolean {
-    return this.#byKey.has(key)
+  has(identity: string): boolean {
+    return this.#byIdentity.has(identity)
   }
 
-  /** A list contains the last stop, and therefore all events before it. Also true without a stop. */
+  /**
+   * A list has contained the last stop of the session, and therefore all events before it. Also true if the
+   * session has not stopped.
+   */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
 
-  /** Treats the last stop as if a list contained it. */
-  trustStop(): void {
-    if (this.#lastStop) this.#lastStop.listedBy ||= this.#lists || 1
+  /** Treats the last stop as if a list had contained it. */
+  acceptUnlistedStop(): void {
+    if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  /** Adds an event as the newest. `isListed` is true for an event of a list. */
-  append(item: KeyedItem, { isOurs = false, isListed = false } = {}): void {
-    if (isListed) this.#lists ||= 1
-    this.#append(item, createEntry(item, isOurs, isListed ? this.#lists : 0))
+  /** Adds the newest event. `isListed`: the event is from a list, not from the stream. */
+  append(item: LogItem, { isOurs = false, isListed = false } = {}): void {
+    if (isListed) this.#listCount ||= 1
+    this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
   }
 
   /**
-   * Adds an event that the service accepted but has not listed or streamed yet. Later events come after it. A
-   * task begins a turn.
+   * Adds an event that the service accepted but has not listed or streamed yet. A task replaces the followed
+   * task.
    */
-  assume(event: SessionEvent): void {
-    const entry = createEntry({ key: '', event, text: '' }, true, 0, true)
+  addAccepted(event: SessionEvent): void {
+    const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1
     this.state.addReduced(entry.event, true)
-    this.turn.add(entry)
+    this.task.add(entry)
   }
 
   /**
-   * Adds a list, or its newest part. Returns the new events in the list's order. `isOurs` is called for each
-   * new event, in that order.
+   * Adds a list, or the newest part of a list. Returns its new events in the list's order. Calls `isOurs` for
+   * each new event, in that order.
    */
-  addList(list: readonly KeyedItem[], isOurs: (item: KeyedItem) => boolean = () => false): KeyedItem[] {
-    this.#lists++
-    const fresh: KeyedItem[] = []
-    const shown: Entry[] = []
-    /**
-     * The log has the listed events in the list's order, and all new events come after the end of the log.
-     */
+  addList(list: readonly LogItem[], isOurs: (item: LogItem) => boolean = () => false): LogItem[] {
+    this.#listCount++
+    const newItems: LogItem[] = []
+    const listed: Entry[] = []
+    /** The log already has the listed events in the list's order, and the new events belong at its end. */
     let isInOrder = true
     let last = -1
     for (const item of list) {
-      let entry = this.#byKey.get(item.key)
-      if (entry) this.state.addAgain(item.event, item.text)
-      // A list may contain an event twice.
-      if (entry?.listedBy === this.#lists) continue
+      let entry = this.#byIdentity.get(item.identity)
+      if (entry) this.state.addRepeated(item.event, item.text)
+      // The event is a second time in this list.
+      if (entry?.listedBy === this.#listCount) continue
       if (entry) {
-        isInOrder &&= entry.index > last && fresh.length === 0
+        isInOrder &&= entry.index > last && newItems.length === 0
         last = entry.index
-        entry.listedBy = this.#lists
+        entry.listedBy = this.#listCount
       } else {
-        entry = createEntry(item, isOurs(item), this.#lists)
-        this.#byKey.set(item.key, entry)
-        fresh.push(item)
+        entry = createEntry(item, isOurs(item), this.#listCount)
+        this.#byIdentity.set(item.identity, entry)
+        newItems.push(item)
       }
-      shown.push(entry)
+      listed.push(entry)
     }
-    if (isInOrder && fresh.length === 0) return fresh
+    if (isInOrder && newItems.length === 0) return newItems
     if (isInOrder && last === this.#entries.length - 1) {
-      const entries = shown.slice(-fresh.length)
-      for (const [i, item] of fresh.entries()) this.#append(item, entries[i] as Entry)
-      return fresh
+      const entries = listed.slice(-newItems.length)
+      for (const [i, item] of newItems.entries()) this.#append(item, entries[i] as Entry)
+      return newItems
     }
-    for (const { event, text } of fresh) if (isToolUse(event)) this.state.addToolUse(event, text)
-    // In the new order, a message that lost its content may be the answer, so the content is restored.
-    for (const item of list) if (isMessage(item.event)) restoreContent(this.#byKey.get(item.key), item.event)
-    this.#order(shown)
-    this.#recompute()
-    return fresh
+    for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
+    // In the new order, the answer may be a message that has lost its content, so the content is restored.
+    for (const { event, identity } of list)
+      if (isMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
+    this.#sortByList(listed)
+    this.#computeAgain()
+    return newItems
   }
 
-  #append(item: KeyedItem, entry: Entry): void {
+  #append(item: LogItem, entry: Entry): void {
     entry.index = this.#entries.push(entry) - 1
-    this.#byKey.set(entry.key, entry)
+    this.#byIdentity.set(entry.identity, entry)
     entry.hasEffect = this.state.add(item.event, item.text)
-    const beginsTurn = this.#addToTurn(entry)
+    const isFollowedTask = this.#addToFollowedTask(entry)
     if (stopsSession(entry.event)) this.#lastStop = entry
-    if (beginsTurn) for (const each of this.#messages.splice(0)) dropContent(each)
+    if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTask(entry.event)) this.#messages.push(entry)
     else if (isMessage(entry.event)) this.#addMessage(entry)
   }
 
-  /** Returns whether the event begins a turn. */
-  #addToTurn(entry: Entry): boolean {
-    const beginsTurn = this.turn.add(entry)
-    if (beginsTurn) this.turn.isBehindAnother = this.turn.hasOwnTask && this.#isBusyBefore(entry.index)
-    return beginsTurn
+  /** Returns whether the event is a task to follow. */
+  #addToFollowedTask(entry: Entry): boolean {
+    const isFollowedTask = this.task.add(entry)
+    if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(entry.index)
+    return isFollowedTask
   }
 
   /**
-   * Returns whether the session was working on another client's task. Only a service that reports
-   * `processed_at` for client events queues tasks.
+   * Returns whether the session was working on another client's task before the event with this index. Only a
+   * service that reports `processed_at` for client events queues tasks.
    */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
@@ -146,8 +149,8 @@ export class SessionLog {
   }
 
   /**
-   * Between two tasks, keeps the content of the last message and of the last message that a list contained: a
-   * list may later insert a task between the two.
+   * Adds a message. Between two tasks, only two messages keep their content: the last message, and the last
+   * message that a list has contained. A later list may show a task between these two messages.
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
@@ -159,21 +162,21 @@ export class SessionLog {
   }
 
   /**
-   * Sorts the log: listed events get the list's order, and every other event stays before the next listed
-   * event. Sent events that the list omits stay after the listed event before them, because the new events
-   * may be their consequence.
+   * Sorts the log. Listed events get the list's order. Every other event stays before the next listed event,
+   * except events that this process sent: they stay after the previous listed event, because new events may
+   * be their consequence.
    */
-  #order(shown: readonly Entry[]): void {
-    const known = shown.filter(({ index }) => index >= 0)
+  #sortByList(listed: readonly Entry[]): void {
+    const known = listed.filter(({ index }) => index >= 0)
     const start = known.reduce((first, { index }) => Math.min(first, index), Infinity)
-    const isShown = ({ listedBy }: Entry) => listedBy === this.#lists
+    const isListed = ({ listedBy }: Entry) => listedBy === this.#listCount
     const ordered = this.#entries.slice(0, start === Infinity ? 0 : start)
     const before = new Map<Entry, Entry[]>()
     const after = new Map<Entry, Entry[]>()
     let others: Entry[] = []
     let previous: Entry | undefined
     for (const entry of this.#entries.slice(ordered.length)) {
-      if (isShown(entry)) {
+      if (isListed(entry)) {
         if (others.length > 0) before.set(entry, others)
         others = []
         previous = entry
@@ -187,7 +190,7 @@ export class SessionLog {
     const add = (entries: readonly Entry[] = []) => {
       for (const entry of entries) entry.index = ordered.push(entry) - 1
     }
-    for (const entry of shown) {
+    for (const entry of listed) {
       add(before.get(entry))
       add([entry])
       add(after.get(entry))
@@ -196,27 +199,27 @@ export class SessionLog {
     this.#entries = ordered
   }
 
-  #recompute(): void {
+  #computeAgain(): void {
     this.state.restart()
-    this.turn.restart()
+    this.task.restart()
     this.#lastStop = undefined
-    let turnStart = 0
+    let taskIndex = 0
     for (const entry of this.#entries) {
-      entry.hasEffect = this.state.addReduced(entry.event, entry.isAssumed)
-      if (this.#addToTurn(entry)) turnStart = entry.index
-      if (!entry.isAssumed && stopsSession(entry.event)) this.#lastStop = entry
+      entry.hasEffect = this.state.addReduced(entry.event, entry.isUnseen)
+      if (this.#addToFollowedTask(entry)) taskIndex = entry.index
+      if (!entry.isUnseen && stopsSession(entry.event)) this.#lastStop = entry
     }
-    this.#dropOldMessages(turnStart)
+    this.#dropOldMessages(taskIndex)
   }
 
-  #dropOldMessages(turnStart: number): void {
+  #dropOldMessages(taskIndex: number): void {
     this.#messages = []
     let hasLast = false
     let hasListed = false
     for (const entry of this.#entries.toReversed()) {
-      const isBefore = entry.index <= turnStart
-      const { event, isAssumed } = entry
-      if (!isBefore && !isAssumed && isTask(event)) {
+      const isBefore = entry.index <= taskIndex
+      const { event, isUnseen } = entry
+      if (!isBefore && !isUnseen && isTask(event)) {
         hasLast = hasListed = false
         this.#messages.push(entry)
       }
@@ -232,18 +235,18 @@ export class SessionLog {
 }
 
 const createEntry = (
-  { key, event }: KeyedItem,
+  { identity, event }: LogItem,
   isOurs: boolean,
   listedBy: number,
-  isAssumed = false,
-): Entry => ({ key, event: reduce(event), isOurs, isAssumed, hasEffect: true, listedBy, index: -1 })
+  isUnseen = false,
+): Entry => ({ identity, event: pickFields(event), isOurs, isUnseen, hasEffect: true, listedBy, index: -1 })
 
-/** Shared reduced forms of events whose content does not matter. Sharing saves memory. */
-const reducedWork: SessionEvent = { type: 'agent.thinking' }
-const reducedOther: SessionEvent = { type: '' }
+/** Objects that replace all events without a field to read. Sharing them saves memory. */
+const sharedWork: SessionEvent = { type: 'agent.thinking' }
+const sharedOther: SessionEvent = { type: '' }
 
-/** Returns only the fields that the state and the turn read, because a session may have many long events. */
-function reduce(event: SessionEvent): SessionEvent {
+/** Returns only the fields that the log reads later, because a session may have many long events. */
+function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
   if (isMessage(event) || stopsSession(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
     return event
@@ -260,14 +263,15 @@ function reduce(event: SessionEvent): SessionEvent {
   }
   if (/^(user|system)\.|^session\.status_running$/.test(type))
     return { id, type, session_thread_id, processed_at: event.processed_at }
-  return /^(agent\.|session\.status_)/.test(type) ? reducedWork : reducedOther
+  return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
 }
 
+/** Gives the content of a message back to its entry, which may have lost it. */
 function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
   if (entry) entry.event = message
 }
 
-/** Drops the content of a message to save memory. */
+/** Removes the content of a message to save memory. */
 function dropContent(entry: Entry | undefined): void {
   if (entry && isMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }

@@ -7,12 +7,12 @@ import { formatBriefName } from '../plain-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
-/** Indentation of the lines below a failure. */
+/** Indentation of the lines below the message of a failure, in columns. */
 const indent = 2
 
 /**
  * Creates the failure for a session with waiting tool uses. It lists the tool uses and the commands that
- * answer them. On a terminal each tool use gets one line, and one command prompts for all of them.
+ * answer them. On a terminal, each tool use has one line, and the only command prompts for all of them.
  */
 export async function createWaitingError(
   context: Context,
@@ -38,9 +38,9 @@ export async function createWaitingError(
         : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`
   const hints = [
     ...(named.length > 0 ? [hint] : []),
-    // A prompt displays the current input. A printed --allow would approve an input that nobody has seen.
+    // Only a prompt shows the current input. A printed command with --allow could approve an unknown input.
     ...(changed.length > 0 ? [`to answer at a prompt: ${command} ${formatToolUseIds(changed)}`] : []),
-    // Without a name nobody can tell which tool would run, so only a deny is offered.
+    // Without a tool name, nobody can tell which tool would run, so only a command with --deny is printed.
     ...(unnamed.length > 0
       ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
       : []),
@@ -67,7 +67,7 @@ export function createBudgetError(
   { budget, cost }: { budget?: Money | undefined; cost?: Money | undefined },
 ): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
-  // The cost may have exceeded the budget, and a session stops again at a budget below its cost.
+  // The session would stop again at a budget below its cost, so a cost above the budget is doubled instead.
   const isOver = budget && cost?.currency === budget.currency && cost.amount > budget.amount
   const used = isOver ? cost : budget
   const more = used && used.amount > 0n ? { ...used, amount: used.amount * 2n } : undefined
@@ -81,10 +81,10 @@ export function createBudgetError(
   })
 }
 
-/** Printed on its own line, because people copy the line with the command as a whole. */
+/** Has its own line, because people copy the whole line of the command. */
 const orDeny = 'or with --deny'
 
-/** Returns the command that sends the results of tool uses of a type. */
+/** Returns the command that sends the results of these tool uses, which all have the same type. */
 export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'

@@ -17,32 +17,33 @@ import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 export interface TranscriptOptions {
   session: string
-  /** stdout gets only the ids of waiting tool uses. */
+  /** Print only the ids of waiting tool uses on stdout. */
   ids?: boolean
   /** Format the agent's messages as Markdown on a terminal. */
   markdown: boolean
-  /** Print events only on a terminal's stderr, because stdout is reserved for the answer or ids. */
+  /** Reserve stdout for the answer or for ids. Events are then printed on stderr, if stderr is a terminal. */
   isStdoutReserved?: boolean
   /**
-   * Continue after the session stops, until it is terminated or deleted. `undefined` if the command has no
-   * flag `--stay`.
+   * Value of `--stay`: continue after the session stops, until it is terminated or deleted. `undefined` if
+   * the command has no flag `--stay`.
    */
   followsForever?: boolean
-  /** Sent events. Only events after them are printed. */
+  /** The events that this command sent. Only later events are printed. */
   sent?: readonly SessionEvent[]
-  /** Called and awaited after each batch of new events. May reply to waiting tool uses. */
+  /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
   react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
-  /** Collected failures of the turn. By default only those in new events count. */
+  /** Failures of tool uses, MCP servers and workflow runs so far. If omitted, only new failures count. */
   incidents?: Incidents
-  /** Returns the command that resumes the run. */
+  /** Returns the words of the command that resumes the run. */
   resume?: () => readonly string[]
 }
 
-export const afterLastRun = 'the session did not continue after its last workflow run had ended'
+export const notContinuedText = 'the session did not continue after its last workflow run had ended'
 
 /**
- * Follows a session until it stops, and prints its events. Throws a `CliError`: of kind `waiting` or `stuck`
- * if the session stopped before its work was done, or of kind `stopped`.
+ * Follows a session until it stops, and prints its events. Throws a `CliError` of kind `waiting` or `stuck`
+ * if the session stops before its work is done, and of kind `stopped` if a signal or the deadline ends the
+ * run.
  */
 export async function followAndPrint(
   context: Context,
@@ -65,37 +66,37 @@ export async function followAndPrint(
   const reported = new Set<string>()
   const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
-  let hasBegun = false
-  let hasNews = false
+  let hasPrintedStart = false
+  let hasNewEvents = false
   try {
-    for await (const items of follower.news(sent)) {
-      hasNews ||= items.length > 0
+    for await (const items of follower.readNewEvents(sent)) {
+      hasNewEvents ||= items.length > 0
       await printEvents(items, state)
-      // In a pipe the line is printed only if the session has no events yet.
-      if (!hasBegun && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
-        context.messages.note(describeStart(state, options, context.host.timers.wallTime()))
-      hasBegun = true
+      // If stderr is not a terminal, the note is printed only for a session without events.
+      if (!hasPrintedStart && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
+        context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
+      hasPrintedStart = true
       incidents.add(items)
-      reportBackground(context, state, { session, reported, isAnswered: react !== undefined })
+      reportOpenWork(context, state, { session, reported, isAnswered: react !== undefined })
       await react?.(items)
       if (ids && followsForever) await printWaiting(context, state, printed)
     }
-    if (follower.isUndone)
+    if (follower.isWorkPending)
       context.messages.warn(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
-    // A script could take the empty transcript of a resumed run for the agent's answer.
-    if (react && !hasNews && !isStdoutReserved) {
+    // A script could take the empty output of a resumed run for the agent's answer.
+    if (react && !hasNewEvents && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }
-    if (state.lacksIdleEvent) context.messages.warn(`${afterLastRun}: its answer may be missing`)
+    if (state.lacksIdleEvent) context.messages.warn(`${notContinuedText}: its answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
   } catch (error) {
     throw asStoppedFailure(error)
   } finally {
-    context.summary.id = follower.turn.answer?.id
+    context.summary.id = follower.task.answer?.id
     context.summary.stopReason = state.stopReason
   }
   const { stop } = state
@@ -111,21 +112,21 @@ export async function followAndPrint(
 }
 
 /**
- * Reports once why a session continues although it sends no idle event: open workflow runs, or tool uses of
- * child threads that wait while the session works.
+ * Prints a note for each open workflow run of an idle session, and for each tool use of a child thread that
+ * waits while the session works. Prints each note once.
  */
-function reportBackground(
+function reportOpenWork(
   context: Context,
   state: SessionState,
   { session, reported, isAnswered }: { session: string; reported: Set<string>; isAnswered: boolean },
 ): void {
-  for (const run of state.isBetweenRuns ? state.openRuns : []) {
+  for (const run of state.isWaitingForRuns ? state.openRuns : []) {
     if (!reported.has(run.id))
       context.messages.note(`waiting for the workflow run ${describeRun(run)} to end`)
     reported.add(run.id)
   }
   if (isAnswered || state.stop) return
-  for (const id of state.asked) {
+  for (const id of state.answerable) {
     const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
     if (!reported.has(id))
       context.messages.note(`${formatBriefName(id)} waits for an answer; to answer: ${command}`)
@@ -133,8 +134,8 @@ function reportBackground(
   }
 }
 
-/** Describes the session before the first event: whether it is idle, since when and why. */
-function describeStart(
+/** Describes the session before parley prints new events: working, or idle since when and why. */
+function describeSession(
   { stop, stoppedAt, isEmpty }: SessionState,
   { session, sent, followsForever }: TranscriptOptions,
   now: number,
@@ -163,9 +164,9 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 }
 
 /**
- * Returns a function that prints events: the agent's messages as text, other events as one line each, and
- * with `--raw` every event as a JSON line. If stdout is reserved, a terminal's stderr gets one dim line per
- * event.
+ * Returns a function that prints events on stdout: the agent's messages as text, and other events as one line
+ * each. With `--raw`, every event is a line of JSON. If stdout is reserved, stderr gets one dim line per
+ * event if it is a terminal.
  */
 export function createEventPrinter(
   context: Context,
@@ -173,7 +174,7 @@ export function createEventPrinter(
 ): (items: readonly EventItem[], state: SessionState) => Promise<void> {
   const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
-  const show = async (text: string) => {
+  const printMarkdown = async (text: string) => {
     const printer = await createPrinter(context, { isMarkdown: markdown })
     printer.add(text)
     await printer.end()
@@ -182,34 +183,34 @@ export function createEventPrinter(
     const { clip } = await import('../../io/width.ts')
     return messages.style.dim(clip(text, columns || 80))
   }
-  const print = async (item: EventItem, state: SessionState) => {
+  const printEvent = async (item: EventItem, state: SessionState) => {
     const { event } = item
     const isShown = flags.verbose || !/^(session\.(status_running|usage)$|span\.)/.test(event.type)
     if ((isStdoutReserved || output.isTerminal) && !isShown) return
     if (isStdoutReserved) {
       if (host.stderr.isTerminal)
-        context.messages.printLine(await toDimLine(`— ${describe(item, state)}`, host.stderr))
+        context.messages.printLine(await toDimLine(`— ${describeEvent(item, state)}`, host.stderr))
       return
     }
     const message = event.type === 'agent.message' ? readMarkedText(event) : ''
-    if (message !== '') return output.isTerminal ? show(message) : output.write(`${message}\n`)
+    if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(toTsv(toRow(event)))
-    return output.write(`${await toDimLine(`· ${describe(item, state)}`, host.stdout)}\n`)
+    return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)
   }
   return async (items, state) => {
     if (flags.raw && !isStdoutReserved) {
       for (const { text } of items) raw.add(`${text}\n`)
       return raw.write()
     }
-    for (const item of items) await print(item, state)
+    for (const item of items) await printEvent(item, state)
   }
 }
 
 /**
- * Describes an event in a line for a terminal. A result also names its tool, because the lines around it may
- * not.
+ * Describes an event in one line for a terminal. A result also names its tool, because the line of the tool
+ * use may be far above.
  */
-function describe({ event }: EventItem, state: SessionState): string {
+function describeEvent({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toRow(event)
   const tool = state.findAnsweredToolUse(event)?.name
   if (!tool) return `${type} ${text}`

@@ -10,30 +10,30 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** Query of a list. Services may ignore any part of it. */
+/** Query for the list of events. A service may ignore any field. */
 export interface ListQuery {
   types?: string[]
   order?: string
   limit?: number
 }
 
-/** Minimum page size if parley may have to filter pages itself. */
+/** Minimum page size if parley filters or sorts the events itself. */
 const minPageSize = 100
 
 /**
- * If a list has exactly this number of events and does not say whether it is complete, the service may have
- * more events.
+ * Common page sizes. If a list has exactly this number of events and does not state that it is complete, the
+ * service may have more events.
  */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 
 /** Maximum page size that services accept. */
 const maxPageSize = 1000
 
-/** Maximum number of events that are held back until their times show the order. */
+/** Maximum number of events that parley holds back until their times show the order of the list. */
 const maxHeldEvents = 1000
 
-/** Waits before repeated readings of a list that may lag: 5 s in total. */
-export const lagWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
+/** Waits before each reading of a list that may lag behind: 5 s in total. */
+export const laggingListWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
   const size = limit && (order || types.length > 0) ? Math.max(limit, minPageSize) : limit
@@ -45,20 +45,20 @@ export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor
   ].join('&')
 }
 
+/** Called if the times of the events do not prove their order. `isCut`: the limit may have removed events. */
 type OnUnprovedOrder = (isCut: boolean) => void
 
 /**
- * Lists a session's events from the oldest to the newest. The order is requested, because the service's
- * default may differ.
+ * Lists a session's events from the oldest to the newest. Requests this order, because the service's default
+ * may differ.
  */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
 
 /**
  * Lists a session's events page by page. Applies types, limit and order itself, because services may ignore
- * them. A list in the opposite order is read completely before it is yielded. If a page cannot be read, the
- * earlier pages are yielded before the `CliError` is thrown. `onUnprovedOrder` is called if the times of the
- * events do not prove the order; `isCut` means that the limit may have left out events.
+ * them. If the service lists in the opposite order, reads the whole list before it yields events. If a page
+ * cannot be read, yields the earlier pages, then throws a `CliError`.
  */
 export async function* listEvents(
   caller: Caller,
@@ -67,11 +67,11 @@ export async function* listEvents(
   onUnprovedOrder?: OnUnprovedOrder,
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
-  const isWanted = ({ event }: EventItem) => !types || types.includes(event.type)
+  const hasWantedType = ({ event }: EventItem) => !types || types.includes(event.type)
   /** The service lists in the opposite order. `undefined` until the times of the events show the order. */
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
-  /** Source texts of the wanted events, if the list has the opposite order. */
+  /** Source texts of the events of the wanted types, if the list has the opposite order. */
   let texts: string[] = []
   let left = limit
 
@@ -83,14 +83,14 @@ export async function* listEvents(
         .slice(Math.max(0, end - maxHeldEvents), end)
         .reverse()
         .map(readItem)
-    const items = held.filter(isWanted).slice(0, left)
+    const items = held.filter(hasWantedType).slice(0, left)
     held = []
     left -= items.length
     yield items
   }
 
   function saveTexts(): void {
-    for (const item of held) if (isWanted(item)) texts.push(item.text)
+    for (const item of held) if (hasWantedType(item)) texts.push(item.text)
     held = []
     if (texts.length > limit) texts = texts.slice(-limit)
   }
@@ -103,9 +103,9 @@ export async function* listEvents(
         saveTexts()
         continue
       }
-      const isMet = held.filter(isWanted).length >= left
-      if (isReversed === undefined && !isMet && held.length < maxHeldEvents) continue
-      if (isReversed === undefined) onUnprovedOrder?.(isMet)
+      const hasEnough = held.filter(hasWantedType).length >= left
+      if (isReversed === undefined && !hasEnough && held.length < maxHeldEvents) continue
+      if (isReversed === undefined) onUnprovedOrder?.(hasEnough)
       isReversed = false
       yield* release()
       if (left <= 0) return
@@ -118,8 +118,8 @@ export async function* listEvents(
 }
 
 /**
- * Returns the newest events in the requested order. parley requests a list in descending order. If the
- * times of its events do not prove this order, parley reads the whole list again in ascending order.
+ * Returns the newest `limit` events in the requested order. Requests a list in descending order first. If the
+ * times of its events do not prove this order, reads the whole list again in ascending order.
  */
 export async function listNewest(
   caller: Caller,
@@ -127,7 +127,7 @@ export async function listNewest(
   { types, limit, order = 'asc' }: ListQuery & { limit: number },
   onUnprovedOrder: OnUnprovedOrder,
 ): Promise<EventItem[]> {
-  const arrange = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
+  const putInOrder = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
   let isProved = true
   const onUnproved = () => {
     isProved = false
@@ -135,7 +135,7 @@ export async function listNewest(
   const newest: EventItem[] = []
   for await (const items of listEvents(caller, parts, { types, order: 'desc', limit }, onUnproved))
     for (const item of items) newest.push(item)
-  if (isProved || newest.length < Math.min(limit, 2)) return arrange(newest.reverse())
+  if (isProved || newest.length < Math.min(limit, 2)) return putInOrder(newest.reverse())
   isProved = true
   let last: EventItem[] = []
   let count = 0
@@ -144,35 +144,36 @@ export async function listNewest(
     for (const item of items) if (last.push(item) >= 2 * limit) last = last.slice(-limit)
   }
   if (!isProved && count > 1) onUnprovedOrder(count > limit)
-  return arrange(last.slice(-limit))
+  return putInOrder(last.slice(-limit))
 }
 
 const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.parse(text)), text })
 
 /**
- * Yields pages in the service's order. If a list does not say that it is complete, the next page is
- * requested. Throws a `CliError` if the list may still be incomplete.
+ * Yields pages in the service's order. If the first page has a common page size and the service does not
+ * state that the list is complete, requests a longer page. Throws a `CliError` if the list may still be
+ * incomplete.
  */
 async function* readPages(
   caller: Caller,
   parts: RequestParts,
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {
-  const readPage = (asked: ListQuery, cursor?: Cursor) =>
+  const readPage = (pageQuery: ListQuery, cursor?: Cursor) =>
     caller.call(
       endpoints.listEvents,
-      { ...parts, query: toQuery(asked, cursor) || undefined },
+      { ...parts, query: toQuery(pageQuery, cursor) || undefined },
       async ({ body, headers }) =>
         readEventsPage(decodeBodyText(await readBody(body), headers['content-type'])),
     )
   const history = createPageHistory('the list of events')
-  /** Source texts of the last page's events, by id, because two pages may contain the same event. */
+  /** Source texts of the last page's events by id, because two pages may contain the same event. */
   let last = new Map<string, string>()
   const takeNew = (items: EventItem[]) => {
     const before = last
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
-    // Previews are meaningful only in a stream, so they are removed from lists.
+    // A preview only announces an event that the list contains anyway.
     return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
   }
   for (let cursor: Cursor | undefined; ; ) {
@@ -195,16 +196,16 @@ async function* readPages(
   }
 }
 
-/** Returns `undefined` if the service rejects the larger limit. The first page was then the whole list. */
+/** Ignores the error of a service that rejects the larger limit. Its first page was then the whole list. */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error
 }
 
 /**
- * Returns whether a list has the opposite of the requested order, by the majority of its times. Returns
- * `undefined` if the times do not show the order. A single event out of order proves nothing in a short list,
- * because the clocks of the service's machines differ.
+ * Returns whether a list has the opposite of the requested order. Returns `undefined` if the times of the
+ * events do not show the order. Compares the longest rising and the longest falling sequence of times,
+ * because the clocks of the service's machines differ, so that single events may be out of order.
  */
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items

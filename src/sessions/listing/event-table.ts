@@ -5,7 +5,7 @@ import type { Style } from '../../io/style.ts'
 import { clip, measureColumns, pad } from '../../io/width.ts'
 import { takeStart } from '../../wire/text-start.ts'
 
-/** Cells of an event. `begin` is the start of the text that should not be cut. */
+/** Cells of an event. `begin`: start of the text that must fit into the row if possible. */
 export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
 
 const timeWidth = '00:00:00'.length
@@ -20,15 +20,15 @@ const minTextColumns = 35
 const maxIdColumns = 1024
 
 /**
- * Returns a function that formats events page by page for a terminal of `width` columns. Times are local,
- * below a line with the day and the time zone. That line is never cut, because half an offset would be a
- * different zone. Ids are never cut, because people copy them. Texts are cut. If a text would have less than
- * 35 columns, it has its own line.
+ * Returns a function that formats events page by page for a terminal of `width` columns. Times are local. A
+ * line above the first event of each day shows the day and the time zone. The table cuts texts, but neither
+ * ids, which people copy, nor the line of the day, because half a UTC offset is another time zone. If the
+ * text column would have less than 35 columns, each text has its own line.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
   let form: Form | undefined
   let lastDay: string | undefined
-  // Measuring a cell is slow, so it gets only as much text as the table can show.
+  // Measuring the width of a text is slow, so only the start that the table can show is measured.
   const brief = (cell: string) => takeStart(cell, 4 * width)
   return (rows) => {
     if (rows.length === 0) return []
@@ -52,7 +52,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** Formats rows. The first page determines the form of all pages. */
+/** Formats the rows of a page. The first page determines the form for all pages. */
 type Form = (rows: readonly EventRow[]) => string[]
 
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
@@ -71,8 +71,8 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
 }
 
 /**
- * Formats an event with its text on a line below id, time and type. On a narrow terminal, time and type are
- * below the id.
+ * Formats an event with its text on a line below id, time and type. On a narrow terminal, time and type also
+ * have their own line.
  */
 function stack(
   [id, type, time, text]: EventRow,

@@ -69,17 +69,20 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/** Formats a field that should be text. Other values become JSON, because String() fails for some objects. */
+/**
+ * Formats a field that should be a text. Formats other values as JSON, because `String()` throws for some
+ * objects.
+ */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Maximum number and length of the stored tool names. */
+/** Maximum number and length of the stored tool names. The table has them in the rows of results. */
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**
- * Returns a function that prints events page by page: on a terminal as a table with one header, otherwise as
- * tab-separated lines. In the table, an answer to a tool use begins with the tool's name, or its id, and the
- * decision.
+ * Returns a function that prints events page by page: on a terminal as one table, otherwise as tab-separated
+ * lines. In the table, the text of a confirmation or result begins with the name of the tool, or the id of
+ * the tool use, and the decision.
  */
 export function createRowPrinter({
   output,

@@ -5,7 +5,7 @@ import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type ConfirmationPrompt, canPrompt, type Verdict } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
-import { lagWaitsMs } from '../listing/event-list.ts'
+import { laggingListWaitsMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { Decision } from '../policy/policy.ts'
 import { requireTime } from '../reconnect-policy.ts'
@@ -64,7 +64,7 @@ export class Actor {
       denied: countOf('deny'),
       run: this.#commandCount,
       failedCommands: run.audit.failedCommands.size,
-      open: follower.state.asked.length,
+      open: follower.state.answerable.length,
     })
   }
 
@@ -77,14 +77,14 @@ export class Actor {
     this.#withdrawOutdated()
     if (this.#work || this.#listDueIds().length === 0) return
     const { state } = this.#follower
-    state.setAttended(true)
+    state.setReplying(true)
     this.#work = this.#replyToAll()
       .catch((error: unknown) => {
         this.#failure = { error }
       })
       .finally(() => {
         this.#work = undefined
-        state.setAttended(false)
+        state.setReplying(false)
         this.#follower.wake()
       })
   }
@@ -122,7 +122,7 @@ export class Actor {
   #listDueIds(): string[] {
     return this.#replies.isStopped
       ? []
-      : this.#follower.state.asked.filter((id) => this.#replies.findNextStep(id) !== undefined)
+      : this.#follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
   }
 
   /** Replies until no tool use has a next step. Throws a `CliError`. */
@@ -172,7 +172,7 @@ export class Actor {
 
   /** Reads the list until it contains each pending tool use, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
-    for (const wait of lagWaitsMs) {
+    for (const wait of laggingListWaitsMs) {
       if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.read(id))) return
       await this.#run.context.host.timers.wait(wait)
       await this.#replies.refresh(true)

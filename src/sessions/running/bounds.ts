@@ -232,7 +232,7 @@ export class Bounds {
     const access = { ...this.#run, parts: { ...parts, deadline: end } }
     const isShown = await resolveDoubt(access, {
       // The follower reads the list, so `list` is not needed.
-      read: async () => this.#follower.turn.isInterrupted || undefined,
+      read: async () => this.#follower.task.isInterrupted || undefined,
       // The time is unknown if another program has changed the audit.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
@@ -278,7 +278,7 @@ export class Bounds {
     if (interrupt === 'unwanted') return error
     if (error === undefined) {
       if (interrupt !== 'sent') return undefined
-      const isShown = this.#follower.turn.isInterrupted
+      const isShown = this.#follower.task.isInterrupted
       return this.#createStoppedError(
         this.#isInDoubt && !isShown
           ? '; an interrupt was sent, but it is not known whether it arrived; it may stop the next turn'

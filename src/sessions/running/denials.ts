@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUse, stopsSession } from '../../wire/sessions/session-event.ts'
-import type { FollowedTurn } from '../following/followed-turn.ts'
+import type { FollowedTask } from '../following/followed-task.ts'
 import type { SessionState } from '../session-state.ts'
 import {
   type DeniedToolUses,
@@ -49,7 +49,7 @@ export class Denials {
    * Returns the denied tool uses of the turn that ran without a reply, each once. The stream may omit a
    * reply, so only the list after an idle event (`isListed`) proves that no reply was sent.
    */
-  drainUnapproved(state: SessionState, turn: FollowedTurn, isListed: boolean): Judgement[] {
+  drainUnapproved(state: SessionState, task: FollowedTask, isListed: boolean): Judgement[] {
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
     // An idle session does not prove that an allowed tool use has ended: its child thread may still wait for
@@ -57,7 +57,7 @@ export class Denials {
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return []
-    const uses = readToolUseIds(turn)
+    const uses = readToolUseIds(task)
     const unapproved = this.#ran.filter((judgement) => isKnown(judgement) && uses.has(judgement.use.id))
     this.#ran = this.#ran.filter((judgement) => !isKnown(judgement))
     for (const judgement of unapproved) this.#unapproved.set(judgement.use.id, describeJudgement(judgement))
@@ -79,10 +79,10 @@ export class Denials {
   }
 
   /** Returns the failure of a run whose turn ended with denials. */
-  createFailure(session: string, turn: FollowedTurn): CliError | undefined {
-    const uses = readToolUseIds(turn)
-    const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || turn.hasOwnTask)
-    const denied = new Map([...this.#readDeniedByOthers(turn), ...byThisRun])
+  createFailure(session: string, task: FollowedTask): CliError | undefined {
+    const uses = readToolUseIds(task)
+    const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || task.hasOwnTask)
+    const denied = new Map([...this.#readDeniedByOthers(task), ...byThisRun])
     const unapproved = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
     if (denied.size + unapproved.size === 0) return undefined
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
@@ -97,9 +97,9 @@ export class Denials {
   }
 
   /** Returns the tool uses that other clients and earlier runs denied in the turn. */
-  #readDeniedByOthers(turn: FollowedTurn): ReadonlyMap<string, string> {
+  #readDeniedByOthers(task: FollowedTask): ReadonlyMap<string, string> {
     const denied = new Map<string, string>()
-    for (const event of turn.readEvents()) {
+    for (const event of task.readEvents()) {
       const { id, type, tool_use_id: use, result } = event
       const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
@@ -112,8 +112,8 @@ export class Denials {
 }
 
 /** Returns the ids of the turn's tool uses. A tool use without an id counts with an empty id. */
-function readToolUseIds(turn: FollowedTurn): ReadonlySet<string> {
+function readToolUseIds(task: FollowedTask): ReadonlySet<string> {
   const ids = new Set<string>()
-  for (const event of turn.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')
+  for (const event of task.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')
   return ids
 }

@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
-import { lagWaitsMs } from '../listing/event-list.ts'
+import { laggingListWaitsMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import type { ToolResult } from '../reply-events.ts'
@@ -242,7 +242,7 @@ export class Replies {
    */
   async #filterOpenAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
-    for (const wait of lagWaitsMs) {
+    for (const wait of laggingListWaitsMs) {
       await this.#run.parts.deadline.wait(wait)
       open = await this.filterOpen(replies, true)
       if (open.length < replies.length || this.isStopped) break
@@ -287,7 +287,7 @@ export class Replies {
     // A session that works again does not wait for the reply. If the session waits for the reply later, the
     // list is read again.
     const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
-      !seen || seen.unlisted.length > 0 || seen.asked.includes(id)
+      !seen || seen.unlisted.length > 0 || seen.answerable.includes(id)
     const unknown = left().filter(isAsked)
     if (isOver || unknown.length === 0) return
     const pending = unknown.map(({ use }) => use.id)
@@ -304,7 +304,7 @@ export class Replies {
   /** Returns whether the run can now decide about a waiting tool use or post its reply. */
   get #hasNextStep(): boolean {
     const isDue = (id: string) => ['decide', 'post'].includes(this.findNextStep(id) ?? '')
-    return !this.isStopped && this.#follower.state.asked.some(isDue)
+    return !this.isStopped && this.#follower.state.answerable.some(isDue)
   }
 
   /**
@@ -339,8 +339,8 @@ export class Replies {
     const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,
-      isListed: isUnknown ? undefined : seen.asked.includes(use.id),
-      showsClients: this.#follower.turn.showsClients,
+      isListed: isUnknown ? undefined : seen.answerable.includes(use.id),
+      showsClients: this.#follower.task.showsClientEvents,
       idleEvents: seen.stops,
       idleAt: parseTimestamp(seen.stoppedAt),
     }

@@ -3,7 +3,7 @@ import type { Ending } from '../../endings.ts'
 import { asStoppedFailure, CliError } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { type FollowedTurn, isTask } from '../following/followed-turn.ts'
+import { type FollowedTask, isTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 import { explainUnfollowed } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
@@ -12,7 +12,7 @@ import type { Audit } from './audit.ts'
 import { createMessageBody, type Plan } from './plan.ts'
 import { hashTask } from './task.ts'
 
-type OtherTask = NonNullable<FollowedTurn['otherTask']>
+type OtherTask = NonNullable<FollowedTask['otherTask']>
 
 export const resumeByAuditText =
   'the same command with the same --audit continues the session once the session shows the task'
@@ -106,7 +106,7 @@ export class Resumption implements Ending {
    * because the list may lag.
    */
   #findTaskId(): string | undefined {
-    return this.#followed?.follower.turn.taskId ?? this.#followed?.sent?.findLast(isTask)?.id
+    return this.#followed?.follower.task.listedId ?? this.#followed?.sent?.findLast(isTask)?.id
   }
 
   /**
@@ -145,7 +145,7 @@ export class Resumption implements Ending {
       return isAudited && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
     }
     const state = this.#followed?.follower.state
-    const waits = (state?.asked.length ?? 0) > 0
+    const waits = (state?.answerable.length ?? 0) > 0
     const what =
       this.#interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
     const resume = formatResumeCommand(this.getCommand()).join('\n  ')

@@ -8,10 +8,10 @@ import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
-import { isTask } from '../following/followed-turn.ts'
+import { isTask } from '../following/followed-task.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
-import { afterLastRun, followAndPrint } from '../following/transcript.ts'
+import { followAndPrint, notContinuedText } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Actor } from './actor.ts'
@@ -69,27 +69,27 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const task = shown ? undefined : plan.task
   if (!task) resumption.begin('continued')
   // A run without a task continues the session's last turn, even if another client began that turn.
-  const ownTaskIds = plan.task || plan.after !== undefined ? shown : undefined
+  const earlierTaskIds = plan.task || plan.after !== undefined ? shown : undefined
   const budget = new Budget(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
   const before = new TaskCounter(task && getFingerprints(task.events))
-  const showPast = async (items: readonly EventItem[], state: SessionState) => {
+  const showEarlier = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
-    if (!task) incidents.addPast(items, ownTaskIds)
+    if (!task) incidents.addEarlier(items, earlierTaskIds)
     for (const item of items) before.add(item)
   }
   const follower = task
-    ? await openFollowerBeforeSending(run, { showPast })
-    : await resumption.addResume(openFollower(run, { showPast, needsPast: true, ownTaskIds }))
+    ? await openFollowerBeforeSending(run, { showEarlier })
+    : await resumption.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const bounds = new Bounds(run, follower, budget)
   const actor = new Actor(run, follower, { plan, prompt, denials })
   try {
     await bounds.begin(task !== undefined)
-    if (!task && !ownTaskIds?.size) await follower.verifyStop()
+    if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
     const sent = task && (await resumption.addResume(sendTask(run, task, { known: before.known, follower })))
     resumption.follow({ follower, bounds, sent })
@@ -99,7 +99,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     // In the audit, an interrupted task stays open, unless the run sent nothing but an interrupt.
     const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
     // If the service has not shown that it works on the task, an answer may come later.
-    const isOpen = isInterrupted || follower.isUndone
+    const isOpen = isInterrupted || follower.isWorkPending
     return { failure, lastStep: isOpen ? undefined : () => audit.endTask() }
   } finally {
     prompt.close()
@@ -147,27 +147,27 @@ interface FollowingRun extends SessionRun {
  */
 async function finish(run: FollowingRun): Promise<CliError | undefined> {
   const { context, resumption, follower, bounds, denials } = run
-  const { turn } = follower
+  const { task } = follower
   const { wanted } = run.plan
   const saver = createAnswerSaver(context, wanted, follower)
   try {
     const failure = await context.endings.during(saveParts(saver), async () => {
       const interrupted = await resumption.addResume(followUntilIdle(run))
       if (interrupted) return interrupted
-      if (turn.otherTask && !turn.answer) return resumption.createOtherClientError(turn.otherTask)
-      if (turn.otherTask)
-        context.messages.note(`${describeOtherTask(turn.otherTask)}: later messages are not the answer`)
-      const answer = await checkAnswer(wanted, turn)
+      if (task.otherTask && !task.answer) return resumption.createOtherClientError(task.otherTask)
+      if (task.otherTask)
+        context.messages.note(`${describeOtherTask(task.otherTask)}: later messages are not the answer`)
+      const answer = await checkAnswer(wanted, task)
       if ('failure' in answer) return answer.failure
       // The transcript already marks redacted parts.
       const isInTranscript = !wanted.isAlone && !wanted.file
-      if (turn.answer && isRedacted(turn.answer) && !isInTranscript)
+      if (task.answer && isRedacted(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
       await resumption.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
     if (failure) return addSavedPart(failure, saver.savePart())
-    return denials.createFailure(run.parts.params.session, turn) ?? createToolErrorFailure(run)
+    return denials.createFailure(run.parts.params.session, task) ?? createToolErrorFailure(run)
   } finally {
     const used = bounds.describe()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)
@@ -192,7 +192,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
   const { session } = run.parts.params
   const { ids, markdown, isAlone: isStdoutReserved } = run.plan.wanted
   const reportUnapproved = (isListed: boolean) => {
-    for (const judgement of denials.drainUnapproved(follower.state, follower.turn, isListed)) {
+    for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
       const what = describeToolUse(judgement.use)
       context.messages.warn(`the policy denies a tool use that the service ran without a question: ${what}`)
@@ -242,13 +242,13 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
  */
 function checkEnd({ audit, resumption, follower, bounds, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
-  if (follower.unreadEnd && hasOwnDestination(plan.wanted))
-    throw createUncertainAnswerError(follower.unreadEnd, resumption.getCommand())
+  if (follower.listFailure && hasOwnDestination(plan.wanted))
+    throw createUncertainAnswerError(follower.listFailure, resumption.getCommand())
   if (follower.state.lacksIdleEvent && hasOwnDestination(plan.wanted)) {
     const details = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
-    throw new CliError('response', `the agent gave no answer: ${afterLastRun}`, details)
+    throw new CliError('response', `the agent gave no answer: ${notContinuedText}`, details)
   }
-  const { otherTask, isInterrupted } = follower.turn
+  const { otherTask, isInterrupted } = follower.task
   if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
@@ -256,7 +256,7 @@ function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followin
   // reply.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // Some services do not list interrupts. Then only the audit file shows that an earlier run sent one.
-  const isOnlyInAudit = audit.interrupt !== undefined && !follower.turn.showsClients
+  const isOnlyInAudit = audit.interrupt !== undefined && !follower.task.showsClientEvents
   if (!isInterrupted && !isHalted && !isOnlyInAudit) {
     bounds.warnOfExcess()
     return undefined

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
-import { getContent } from '../following/seen-events.ts'
+import { getMatchText } from '../following/seen-events.ts'
 
 /**
  * A task that is sent and not done according to the audit file. Each arrow is a line of the audit file:
@@ -60,7 +60,7 @@ export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
 ]
 
 const getFingerprint = (event: SessionEvent): string =>
-  `${event.type} ${hashTask(Buffer.from(getContent(event)))}`
+  `${event.type} ${hashTask(Buffer.from(getMatchText(event)))}`
 
 /** Counts the events of a list that have fingerprints of a task. */
 export class TaskCounter {

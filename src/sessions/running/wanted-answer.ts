@@ -10,7 +10,7 @@ import { addFile } from '../../summary.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import type { FollowedTurn } from '../following/followed-turn.ts'
+import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 
 export interface AnswerOptions {
@@ -84,12 +84,12 @@ export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): bool
  * Creates the failure for a turn whose end only the stream has shown, because the stream may have omitted the
  * last message.
  */
-export const createUncertainAnswerError = (unreadEnd: CliError, resume: string[]): CliError =>
+export const createUncertainAnswerError = (listFailure: CliError, resume: string[]): CliError =>
   new CliError(
     'response',
-    `the answer is not certain, because the list could not be read at the end: ${unreadEnd.message}`,
+    `the answer is not certain, because the list could not be read after the session stopped: ${listFailure.message}`,
     {
-      ...unreadEnd.details,
+      ...listFailure.details,
       sent: 'yes',
       retry: 'later',
       resume,
@@ -102,7 +102,7 @@ export const createUncertainAnswerError = (unreadEnd: CliError, resume: string[]
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
-  { answer }: FollowedTurn,
+  { answer }: FollowedTask,
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = getText(answer)
   if (text.trim() === '' && hasOwnDestination(wanted)) {
@@ -138,12 +138,12 @@ export async function deliverAnswer(
 export const createAnswerSaver = (
   context: Context,
   { file, schema, isAlone }: WantedAnswer,
-  { turn, state }: Follower,
+  { task, state }: Follower,
 ): PartSaver => ({
   savePart() {
-    const text = getText(turn.answer)
+    const text = getText(task.answer)
     if (file) return file.savePart(text)
-    const isAnswer = schema || (isAlone && !turn.isInterrupted && !turn.otherTask)
+    const isAnswer = schema || (isAlone && !task.isInterrupted && !task.otherTask)
     return saveText(context, isAnswer && state.stop?.kind === 'done' ? text : '')
   },
 })

@@ -16,14 +16,14 @@ export interface DeliveryOptions {
 }
 
 /**
- * A body of events, or a function that creates it immediately before sending. If the function returns
- * nothing, nothing is sent.
+ * Body with events, or a function that creates the body immediately before it is sent. If the function
+ * returns `undefined`, parley sends nothing.
  */
 export type EventsBody = Uint8Array | (() => Promise<Uint8Array | undefined>)
 
 const accepted = 'the event was accepted'
 
-/** Sends events once. Prints the events that the service returns, or follows the session. */
+/** Sends events once. Prints the accepted events or, with `follow`, follows the session. */
 export async function deliverEvents(
   access: SessionAccess,
   given: EventsBody,
@@ -63,7 +63,7 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
       await printReceipt(context, listed, ids)
-      // The note is left out after answers from a prompt, because other tool uses may still wait.
+      // There is no note after replies from a prompt, because other tool uses may still wait.
       if (
         context.output.isTerminal &&
         isReady &&
@@ -78,26 +78,26 @@ export async function deliverEvents(
 
 const loadTranscript = () => import('../following/transcript.ts')
 
-/** Opens a follower before anything is sent, so that a failure can report "nothing was sent". */
+/** Opens a follower before parley sends anything. A failure then reports that nothing was sent. */
 export async function openFollowerBeforeSending(
   access: SessionAccess,
   options?: FollowOptions,
 ): Promise<Follower> {
-  // Loads all modules of the follower now, because a missing module must fail before anything is sent.
+  // Loads all modules for following now, because a missing module must fail before parley sends anything.
   const [{ openFollower }] = await Promise.all([import('../following/follower.ts'), loadTranscript()])
   try {
     return await openFollower(access, options)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    // If no request was made, the service did not cause the failure, so the failure keeps its message.
+    // Without a request, the service did not cause the failure, so the failure keeps its message.
     if (error.details.delivery === undefined && !error.details.deadline) throw error
     const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
     const { status, consequence } = error.details
-    // For these statuses, the consequence names the source of the refused secret or the command that lists
+    // For a refused secret, `consequence` names the secret's source. For a 404, it is the command that lists
     // the sessions.
     const fix = refusesSecret(status) || status === 404 ? consequence : undefined
-    const isLate = error.kind === 'stopped' && error.details.deadline
-    const message = isLate
+    const isPastDeadline = error.kind === 'stopped' && error.details.deadline
+    const message = isPastDeadline
       ? 'the deadline passed before the session could be followed'
       : `the session cannot be followed: ${error.message}`
     throw new CliError(kind, message, {
@@ -109,8 +109,8 @@ export async function openFollowerBeforeSending(
 }
 
 /**
- * Adds to a failure that the events were accepted, because the failure must not look like a reason to send
- * them again.
+ * Adds to a failure that the service accepted the events. Without this, a user could take the failure for a
+ * reason to send the events again.
  */
 function explainAfterAcceptance(
   error: CliError,
@@ -127,14 +127,14 @@ function explainAfterAcceptance(
   const hint = `${accepted}; to follow the session: ${command}`
   const { consequence = hint } = error.details
   if (error.kind === 'stopped') return error.with({ ...known, consequence })
-  // The invalid response may be the receipt, so the failure keeps its message.
+  // The invalid response may be the response to the sent events, so the failure keeps its message.
   if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
   return explainUnfollowed(error, { retry: 'look-first', consequence: hint })
 }
 
 /**
- * Returns the failure for a session that cannot be followed after its events were accepted. Most kinds of
- * failure would suggest to run the command again, so they become `response`.
+ * Returns the failure for a session that cannot be followed after the service accepted the events. Most kinds
+ * of failure mean that the command may be repeated, so they become the kind `response`.
  */
 export function explainUnfollowed(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfter: __, ...details } = error.details

@@ -13,7 +13,7 @@ export interface EventFlag {
 }
 
 const flags: [name: string, value: string, about: string][] = [
-  ['message', '<text>', 'a message, like the words; or @FILE'],
+  ['message', '<text>', 'message text, or @FILE'],
   ['interrupt', '', 'interrupt every thread'],
   ['interrupt-thread', '<id>', 'interrupt one thread'],
   ['tool-result', '<id=text>', 'the result of a tool use, or ID=@FILE'],
@@ -21,7 +21,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of a custom tool use, or ID=@FILE'],
   ['custom-tool-error', '<id=text>', 'the error of a custom tool use, or ID=@FILE'],
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
-  ['rubric', '<text>', 'criteria for the outcome, or @FILE (the specification does not define the format)'],
+  ['rubric', '<text>', 'criteria for the outcome, or @FILE (the format is not documented)'],
   ['max-iterations', '<n>', 'maximum attempts at the outcome'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
   ['event', '<json>', 'any event, sent unchanged, or @FILE'],
@@ -30,11 +30,11 @@ const flags: [name: string, value: string, about: string][] = [
 /** Names of all event flags. */
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
-/** Returns whether the value of the flag comes from stdin. */
+/** Returns whether the flag reads its value from stdin. */
 export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** Creates the event flags and `-f`. Commands with many other flags hide them in their help. */
+/** Creates the event flags and `-f`. With `isListed: false`, the help of a command omits the event flags. */
 export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const usage = `--${name}${value ? ` ${value}` : ''}`
@@ -45,24 +45,24 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
   new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
 ]
 
-/** Returns the event flags of the command line, in the order written. */
+/** Returns the event flags of the command line in their order. */
 export const givenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
   given
     .map(({ flag, value = '' }) => ({ name: flag.slice(2), value }))
     .filter(({ name }) => eventFlagNames.includes(name))
 
-/** A block of a message. */
+/** Content block of a message. */
 export type EventBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
-/** File types of a message. */
+/** File types that a message may contain, besides text. */
 export const fileKinds: FileKinds = {
   mimeTypes: /^image\/|^application\/pdf$/,
   description: 'an image or PDF file',
 }
 
-/** Reads files as blocks of a message: text with the file's name before it, other types as base64. */
+/** Reads files as content blocks: text after the name of the file, other types as base64. */
 export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {
   const blocks: EventBlock[] = []
   for (const path of paths) {
@@ -76,15 +76,15 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 }
 
 /**
- * Returns the events of the flags in the order written, each as JSON. A message with the blocks of `content`
- * follows, then `--system`. Throws a usage error.
+ * Returns the events of the flags in their order, each as JSON. Then a message with the blocks in `content`,
+ * then the event of `--system`. Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
   content: readonly EventBlock[],
 ): Promise<string[]> {
-  /** An outcome is a map from field names to JSON, because later flags may add fields. */
+  /** JSON of each event. An outcome is a map from field names to JSON, because later flags may add fields. */
   const events: (string | Map<string, string>)[] = []
   for (const flag of given.filter(({ name }) => name !== 'system')) {
     const { name, value } = flag
@@ -117,7 +117,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** Returns the event of a flag as JSON. `--event` keeps its source text. */
+/** Returns the event of a flag as JSON. The value of `--event` is returned unchanged. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))

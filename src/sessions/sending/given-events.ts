@@ -6,35 +6,36 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/** Events from the user, as source text: one per line, or in one body. */
+/** Source text of the user's events: one event per line, or one body with all events. */
 export type GivenEvents = {
-  /** Name of the source, for messages. */
+  /** Name of the file or `stdin`, for messages. */
   name: string
   /**
-   * Describes the position of a field of `events[index]`: by the line number if there is one event per line.
+   * Describes the position of a field of `events[index]` for messages. Uses the line number if there is one
+   * event per line.
    */
   locate(index: number, field: string): string
 } & ({ lines: string[] } | EventsOfBody)
 
-/** A body `{"events": […]}`, possibly with other fields. `isList`: `events` is a list, as required. */
+/** A body `{"events": […]}`, which may have other fields. `isList`: its `events` is a list, as required. */
 interface EventsOfBody {
   body: string
   isList: boolean
 }
 
 /**
- * Receives each event while the input is read. Storing all values would take several times the memory of
- * their text.
+ * Receives each parsed event while the input is read. Storing all parsed events would take several times the
+ * memory of their text.
  */
 export type OnEvent = (event: unknown) => void
 
 interface EventsReading {
   visit?: OnEvent | undefined
-  /** Hint for a text that is not JSON. */
+  /** Hint that is added to the error for a text that is not JSON. */
   hint?: string
 }
 
-/** Reads the events of a file, or of stdin for `-`. Throws a usage error if there are none. */
+/** Reads the events of a file, or of stdin for `-`. Throws a usage error for an empty input. */
 export async function readGiven(
   input: Context['input'],
   path: string,
@@ -57,7 +58,7 @@ export async function parseGiven(
 ): Promise<GivenEvents> {
   const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
-    const { body, events } = toBody(text, whole)
+    const { body, events } = wrapInBody(text, whole)
     const isList = Array.isArray(events)
     if (isList && visit) for (const event of events) visit(event)
     return { name, body, isList, locate: locateInList }
@@ -81,19 +82,19 @@ export async function parseGiven(
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
-  // The body contains the events of the lines first, then the events of flags.
+  // The request contains the events of the lines first, then the events of flags, which have no line number.
   const locate = (index: number, field: string) =>
     index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : locateInList(index, field)
   return { name, lines, locate }
 }
 
-/** Returns the source text of each event. */
+/** Returns the source texts of the events. */
 export const getEventTexts = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listElements(given.body, 'events')
 
 /**
- * Yields recorded events. Also reads pages of the service's list, which have no `type` and contain the events
- * in `data`. Throws a usage error for a value that is not an event.
+ * Yields the events of a recorded session. A value without `type` and with a list `data` is a page of the
+ * service's list, so its events are yielded. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
   for (const [index, text] of getEventTexts(given).entries()) {
@@ -109,7 +110,9 @@ export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
   }
 }
 
-/** Returns whether there is one value per line: the first line is a complete value, and more lines follow. */
+/**
+ * Returns whether a text has one JSON value per line: its first line is valid JSON, and more lines follow.
+ */
 function isLineDelimited(text: string): boolean {
   const newline = text.indexOf('\n')
   return (
@@ -121,22 +124,25 @@ function isLineDelimited(text: string): boolean {
 
 const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** Puts a JSON text into a body with `events`, unless it has that form. Returns the body and its `events`. */
-function toBody(text: string, value: unknown): { body: string; events: unknown } {
+/** Returns a body with the field `events`, and the value of that field. `value` is the parsed `text`. */
+function wrapInBody(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
   return { body: `{"events":[${text.trim()}]}`, events: [value] }
 }
 
-/** Maximum number of separate warnings about doubtful values. */
+/** Maximum number of warnings about values that a service may refuse. */
 const maxWarnings = 10
 
-/** Creates a check of events by every rule of the specification. */
+/** Creates a check of events by the specification (src/wire/README.md: session events, 2.2 and 4.1). */
 export function createEventsReview() {
   const check = createEventsCheck()
   return {
     add: check.add,
-    /** Returns warnings about values that a service may refuse. Throws a usage error. */
+    /**
+     * Returns warnings about values that a service may refuse. Throws a usage error for events that violate
+     * the specification.
+     */
     end(given?: GivenEvents): string[] {
       if (given && 'isList' in given && !given.isList)
         throw usageError(`${given.name}: events: must be a list`)
@@ -159,7 +165,7 @@ export function createEventsReview() {
   }
 }
 
-/** Checks all events at once. Throws a usage error. */
+/** Checks events. Throws a usage error for events that violate the specification. */
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
   const review = createEventsReview()
   for (const event of events) review.add(event)

@@ -10,17 +10,20 @@ import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.t
 import { createRowPrinter, printIds } from '../listing/rows.ts'
 
 export interface ReceiptOptions {
-  /** Print the receipt unchanged if `--raw` is set. */
+  /** With `--raw`, print the response unchanged. */
   isPrinted?: boolean
-  /** Text that is printed if a signal ends the run after the acceptance. */
+  /** Text to print if a signal ends the run after the service has accepted the events. */
   accepted?: string
-  /** Called as soon as acceptance is certain, before anything else can fail. */
+  /**
+   * Called as soon as it is certain that the service has accepted the events, before parley prints anything.
+   */
   onAccepted?(): void
 }
 
 /**
- * Reads the response to sent events. With any 2xx, an empty body means that the events were accepted. Any
- * other body must be a receipt, because a login page may have status 200, too. Throws a `CliError`.
+ * Reads the response to sent events, and returns the events that it lists. An empty body with a 2xx status
+ * means that the service accepted the events. Any other body must be a receipt, which is an object with the
+ * accepted events in `data`, because a login page may also have status 200. Throws a `CliError`.
  */
 export async function readReceipt(
   { flags, output }: Context,
@@ -60,15 +63,15 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-/** Returns the events of a body. Drops values that are not events. */
+/** Returns the events of a request's body. Omits values that are not events. */
 export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
 }
 
 /**
- * Returns the sent events as the session will list them, with the ids of the receipt. If the receipt has
- * other events than the body, returns the receipt's events.
+ * Returns the sent events with the ids of the receipt. If the receipt has other events than the request,
+ * returns the events of the receipt if they have ids, otherwise the events of the request.
  */
 export function createSentEvents(
   given: readonly SessionEvent[],
@@ -79,7 +82,7 @@ export function createSentEvents(
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
 
-/** Prints the accepted events, unless `--raw` has already printed them. */
+/** Prints the accepted events or their ids. With `--raw`, the response is already printed. */
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
@@ -93,15 +96,15 @@ const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
   })
 
 /**
- * Returns the failure for a response that is not a receipt. Unless the response contains an error, it is
- * unknown whether the service accepted the events.
+ * Returns the failure for a response that is not a receipt. If the response contains no error, it is unknown
+ * whether the service accepted the events.
  */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
-  unexpectedBodyFailure(body, `the response (${status}) is not a receipt: it ${why}`)
+  unexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 
-/** A response without a content type counts as JSON. */
+/** Returns whether a response is JSON. A response without a content type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Returns whether a text that is cut or not valid JSON begins like a receipt. */
+/** Returns whether a text begins like a receipt. The text may be cut or invalid JSON. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)

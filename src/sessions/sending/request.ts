@@ -20,8 +20,8 @@ export interface EventsOptions {
 }
 
 /**
- * Builds the request's body from the events of `-i` or stdin, then of flags and words, each as its source
- * text. Returns `undefined` if there is no event. Throws a usage error that lists every problem.
+ * Builds the request's body from the source texts of the events: first of `-i` or stdin, then of flags and
+ * words. Returns `undefined` if there is no event. Throws a usage error that lists every problem.
  */
 export async function readEvents(
   context: Context,
@@ -63,15 +63,17 @@ export async function requireEvents(
   words: string[],
 ): Promise<Uint8Array> {
   const { input: path, file = [] } = options
-  const isBare = path === undefined && givenEventFlags(context).length + words.length + file.length === 0
+  const hasNoInput = path === undefined && givenEventFlags(context).length + words.length + file.length === 0
   const { stdinKind, readsStdin } = context.input
   const isPiped = readsStdin && stdinKind !== 'terminal'
-  const body = await readEvents(context, isBare && isPiped ? { ...options, input: '-' } : options, words)
-  if (!body) throw usageError('no events: give words, flags, or JSON through a pipe or with -i FILE')
+  const body = await readEvents(context, hasNoInput && isPiped ? { ...options, input: '-' } : options, words)
+  if (!body) throw usageError('no events: give a message, event flags, or JSON through a pipe or -i FILE')
   return body
 }
 
-/** Returns the events of `-i` or stdin, and as `piped` the text of stdin that is added to the words. */
+/**
+ * Returns the events of `-i` or stdin. `piped` is the text of stdin that belongs to the message of the words.
+ */
 async function readTexts(
   context: Context,
   { input: path }: EventsOptions,
@@ -97,10 +99,10 @@ async function readTexts(
   return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
 }
 
-/** Matches the start of a body, a list or a line of sendable events. */
+/** Matches the start of a body, a list or a line with events that a client may send. */
 const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/
 
-/** Creates the body from given and added events. */
+/** Creates the body from the events of `-i` or stdin and from the added events. */
 function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(

@@ -249,7 +249,7 @@ describe('Y240: list that is read at an idle event', () => {
   ])('events send --follow %s', async (_, lists, end, code, isWarned) => {
     const service = createScripted(lists, [[[sent, end], 'stay']])
     const ended = await service.events('send', 'go', '--follow')
-    const warning = 'the list could not be read at the end: '
+    const warning = 'the list could not be read after the session stopped: '
     expect({ code: ended.code, isWarned: ended.err.includes(warning) }, ended.err).toEqual({ code, isWarned })
     expect(ended.out).toContain(`${end.id}\t${end.type}`)
   })

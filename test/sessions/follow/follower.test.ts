@@ -43,7 +43,7 @@ test('a follower delivers the events that follow a reply to a tool use', async (
   const follower = await openFollower({ context, caller, parts })
   const { state } = follower
   const shown: string[] = []
-  for await (const items of follower.news()) {
+  for await (const items of follower.readNewEvents()) {
     shown.push(...items.map(({ event }) => event.type).filter((type) => !/^span|usage$/.test(type)))
     if (state.stop?.kind !== 'waiting') continue
     const answers = state.stop.ids.map((id) => ({

@@ -185,9 +185,9 @@ describe.each(worlds)('service where %s', (_, limits) => {
         )
         const { data = [] } = JSON.parse((await exchangeText(service, 'POST', '', body)) || '{}')
         const shown: string[] = []
-        for await (const items of follower.news(createSentEvents(readEventsOfBody(body), data)))
+        for await (const items of follower.readNewEvents(createSentEvents(readEventsOfBody(body), data)))
           shown.push(...items.map(({ event }) => event.id ?? ''))
-        answers.push(follower.turn.answer?.id)
+        answers.push(follower.task.answer?.id)
         expect(shown.filter((id, index) => shown.indexOf(id) !== index)).toEqual([])
       }
       follower.close()

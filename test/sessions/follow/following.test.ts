@@ -9,7 +9,7 @@ import {
   startFollowing,
   stepFollowState,
 } from '../../../src/sessions/following/following.ts'
-import { getContent, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
+import { getMatchText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
@@ -73,7 +73,7 @@ function follow({
   statuses = ['running'],
 }: Script): string[] {
   const ledger = new SeenEvents()
-  ledger.addPast(toItems(past))
+  ledger.addEarlier(toItems(past))
   const coming = stream.split(' ').filter(Boolean)
   const trace: string[] = []
   let listed = 0
@@ -88,11 +88,11 @@ function follow({
       return { is: 'shown' }
     }
     if (effect.do === 'list') {
-      now += effect.after
-      if (effect.queriesSession) trace.push('ask')
-      const status = effect.queriesSession ? statuses[Math.min(queries++, statuses.length - 1)] : undefined
+      now += effect.delayMs
+      if (effect.readsSession) trace.push('ask')
+      const status = effect.readsSession ? statuses[Math.min(queries++, statuses.length - 1)] : undefined
       const list = lists[Math.min(listed++, lists.length - 1)] ?? ''
-      trace.push(effect.after > 0 ? `list after ${effect.after}` : 'list')
+      trace.push(effect.delayMs > 0 ? `list after ${effect.delayMs}` : 'list')
       return list === '!'
         ? { is: 'failed' }
         : { is: 'list', list: toItems(list), isQuiet: effect.isQuiet === true, status }
@@ -106,9 +106,9 @@ function follow({
     if (word === '!') return { is: 'failed' }
     const [item] = word === undefined || word === '-' ? [] : toItems(word)
     if (item) return { is: 'event', item }
-    now += effect.atMost
-    trace.push(`silence of ${effect.atMost}`)
-    return { is: 'silence', of: effect.atMost }
+    now += effect.maxMs
+    trace.push(`silence of ${effect.maxMs}`)
+    return { is: 'silence', durationMs: effect.maxMs }
   }
 
   let { state, effect } = startFollowing(
@@ -390,7 +390,7 @@ const states: Record<State, (past: string) => FollowState> = {
 
 function started(past: string, sent?: string): FollowState {
   const ledger = new SeenEvents()
-  ledger.addPast(toItems(past))
+  ledger.addEarlier(toItems(past))
   return startFollowing(
     ledger,
     false,
@@ -408,10 +408,10 @@ const toList = (words: string): FollowInput => ({
 function describeTurn({ state, effect }: FollowStep): string {
   if (effect.do === 'show')
     return `${state.is}: show ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
-  if (effect.do === 'listen') return `${state.is}: listen for ${effect.atMost}`
+  if (effect.do === 'listen') return `${state.is}: listen for ${effect.maxMs}`
   if (effect.do === 'list') {
-    const when = effect.after > 0 ? ` after ${effect.after}` : ''
-    return `${state.is}: ${effect.queriesSession ? 'ask, then ' : ''}list${when}`
+    const when = effect.delayMs > 0 ? ` after ${effect.delayMs}` : ''
+    return `${state.is}: ${effect.readsSession ? 'ask, then ' : ''}list${when}`
   }
   return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }
@@ -419,7 +419,7 @@ function describeTurn({ state, effect }: FollowStep): string {
 const news: Record<Kind, FollowInput> = {
   list: toList('run1 say1 say2'),
   event: { is: 'event', item: toItem('say3') },
-  silence: { is: 'silence', of: 250 },
+  silence: { is: 'silence', durationMs: 250 },
   ended: { is: 'ended' },
   opened: { is: 'opened' },
   failed: { is: 'failed' },
@@ -428,18 +428,18 @@ const news: Record<Kind, FollowInput> = {
 
 test('an older message that the first list omitted is not the answer to a sent event', () => {
   const ledger = new SeenEvents()
-  ledger.addPast(toItems('ask1 run1'))
+  ledger.addEarlier(toItems('ask1 run1'))
   ledger.addSent([toEvent('ask2')])
   ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 done2'))
-  expect(ledger.turn.answer).toBeUndefined()
+  expect(ledger.task.answer).toBeUndefined()
   ledger.addList(toItems('ask1 run1 say1 done1 ask2 run2 say2 done2'))
-  expect(ledger.turn.answer?.id).toBe('say2')
+  expect(ledger.task.answer?.id).toBe('say2')
 })
 
 /** Returns the seen events of a session with this history and these sent events. */
 function seen(past: string, sent: string): SeenEvents {
   const ledger = new SeenEvents()
-  ledger.addPast(toItems(past))
+  ledger.addEarlier(toItems(past))
   ledger.addSent(toItems(sent).map(({ event }) => event))
   return ledger
 }
@@ -510,15 +510,15 @@ describe('sent events in lists', () => {
     const ledger = seen('ask0', 'ask1')
     show(ledger)
     expect(ledger.seeksIds).toBe(true)
-    ledger.narrowSearch()
+    ledger.endSearchPhase()
     expect(ledger.seeksIds).toBe(false)
     expect(list(ledger, shown.length > 0 ? 'ask0 ask7 say2' : 'ask0 say1')).toEqual(shown)
-    expect(ledger.lacksSentEvents).toBe(shown.length === 0)
+    expect(ledger.isMissingSentEvents).toBe(shown.length === 0)
   })
 
   test('an older event with equal content is not the sent event', () => {
     const ledger = seen('ask0', 'ask1')
-    ledger.narrowSearch()
+    ledger.endSearchPhase()
     expect(list(ledger, 'ask0 say2')).toEqual([])
     expect(list(ledger, 'ask0 ask7 say3')).toEqual(['say3'])
   })
@@ -527,9 +527,9 @@ describe('sent events in lists', () => {
     const ledger = seen('', 'ask1')
     stream(ledger, 'say1 say2')
     list(ledger, 'say1')
-    for (const lacksSentEvents of [true, false]) {
-      ledger.narrowSearch()
-      expect(ledger.lacksSentEvents).toBe(lacksSentEvents)
+    for (const isMissingSentEvents of [true, false]) {
+      ledger.endSearchPhase()
+      expect(ledger.isMissingSentEvents).toBe(isMissingSentEvents)
     }
     expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
   })
@@ -546,7 +546,7 @@ describe('sent events in lists', () => {
 
   test('a follower counts events without ids that have equal content', () => {
     const ledger = new SeenEvents()
-    ledger.addPast(toItems('say say'))
+    ledger.addEarlier(toItems('say say'))
     expect(list(ledger, 'say say say')).toEqual(['say'])
     expect(list(ledger, 'say say say done')).toEqual(['done'])
     expect(list(ledger, 'say1 say1')).toEqual(['say1'])
@@ -557,33 +557,33 @@ describe('sent events in lists', () => {
 test('a message of another client is not the task, and a message before the task is not the answer', () => {
   const ledger = seen('run0', 'ask1')
   stream(ledger, 'say0 ask1')
-  expect(ledger.turn.answer).toBeUndefined()
+  expect(ledger.task.answer).toBeUndefined()
   stream(ledger, 'say1 ask2')
-  expect(ledger.turn.answer?.id).toBe('say1')
+  expect(ledger.task.answer?.id).toBe('say1')
 })
 
 test('a sent event is undone until it was shown and processed', () => {
   const both = seen('done0', 'stop1 ask1')
-  expect(both.isUndone).toBe(true)
+  expect(both.isWorkPending).toBe(true)
   expect(both.state.stop).toBeUndefined()
   stream(both, 'stop1')
-  expect(both.isUndone).toBe(true)
+  expect(both.isWorkPending).toBe(true)
   stream(both, 'queued1')
   list(both, 'done0 stop1 queued1')
-  expect(both.isUndone).toBe(true)
-  both.addAgain(toItem('ask1'))
-  expect(both.isUndone).toBe(false)
+  expect(both.isWorkPending).toBe(true)
+  both.addRepeated(toItem('ask1'))
+  expect(both.isWorkPending).toBe(false)
   // An event without an id does not show whose turn it is.
   const unnamed = seen('done0', 'ask')
   stream(unnamed, 'queued')
-  expect(unnamed.isUndone).toBe(false)
+  expect(unnamed.isWorkPending).toBe(false)
 })
 
 test('without sent events, a follower searches for none and shows every event', () => {
   const ledger = new SeenEvents()
-  ledger.narrowSearch()
-  const { isSearching, isUndone, lacksSentEvents, seeksIds } = ledger
-  expect([seeksIds, isSearching, isUndone, lacksSentEvents]).toEqual(Array(4).fill(false))
+  ledger.endSearchPhase()
+  const { isSearching, isWorkPending, isMissingSentEvents, seeksIds } = ledger
+  expect([seeksIds, isSearching, isWorkPending, isMissingSentEvents]).toEqual(Array(4).fill(false))
   expect(stream(ledger, 'ask1')).toEqual(['ask1'])
 })
 
@@ -597,7 +597,7 @@ test.each<[string, object, object]>([
 ])(
   '%s makes the content of an event different, but a field that the service adds does not',
   (_, one, other) => {
-    const of = (more: object) => getContent({ ...toEvent('ask1'), ...more })
+    const of = (more: object) => getMatchText({ ...toEvent('ask1'), ...more })
     expect(of(one)).not.toBe(of(other))
     expect(of({ ...one, by: 'service' })).toBe(of(one))
   },
@@ -775,8 +775,9 @@ describe('follower of a session that has stopped', () => {
     ['current', 500, 'current: list'],
   ])(
     'a follower in the state "%s" reacts to %i ms of silence after an agent\'s message with: %s',
-    (state, of, turn) => {
-      expect(describeTurn(stepFollowState(states[state]('run1 say0'), { is: 'silence', of }, 0))).toBe(turn)
+    (state, durationMs, turn) => {
+      const silence = { is: 'silence', durationMs } as const
+      expect(describeTurn(stepFollowState(states[state]('run1 say0'), silence, 0))).toBe(turn)
     },
   )
 
@@ -815,7 +816,7 @@ test.each(['stream', 'list'])(
       ]
       return events.map((event) => ({ event, text: JSON.stringify(event) }))
     }
-    ledger.addPast(toItems('ask1'))
+    ledger.addEarlier(toItems('ask1'))
     const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
     if (by === 'list')
       expect(ledger.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(3 * rounds)
@@ -826,7 +827,7 @@ test.each(['stream', 'list'])(
     const alive = kept.filter((part) => part.deref() !== undefined).length
     expect(kept.length).toBe(3 * rounds)
     expect(alive).toBeLessThan(10)
-    expect(ledger.turn.answer?.id).toBe(`say${rounds - 1}`)
+    expect(ledger.task.answer?.id).toBe(`say${rounds - 1}`)
   },
 )
 
@@ -834,7 +835,7 @@ test("an older message is the answer if a list shows another client's task after
   const ledger = seen('', 'ask1')
   stream(ledger, 'ask1 say1 say2 say3')
   expect(list(ledger, 'ask1 say1 say2 ask2 say3')).toEqual(['ask2'])
-  expect(ledger.turn.answer?.id).toBe('say2')
+  expect(ledger.task.answer?.id).toBe('say2')
 })
 
 describe('list that is read from its newest event backwards', () => {
@@ -853,29 +854,29 @@ describe('list that is read from its newest event backwards', () => {
     ['belongs to a session with one event', 'ask1', 'ask1', false],
   ])('a follower checks whether a list reaches back far enough: it %s', (_, before, newest, isEnough) => {
     const ledger = new SeenEvents()
-    ledger.addPast(toItems(before))
-    expect(ledger.knowsListEnd && ledger.reachesListEnd(toItems(newest))).toBe(isEnough)
+    ledger.addEarlier(toItems(before))
+    expect(ledger.hasListEnd && ledger.overlapsLastList(toItems(newest))).toBe(isEnough)
   })
 
   test('a follower reads a list back to the sent event until it is listed and processed', () => {
     const ledger = seen('ask0 done0', 'queued1')
     for (const words of ['ask0 done0 say0 use0', 'ask0 done0 say0 use0 queued1']) {
       list(ledger, words)
-      expect(ledger.reachesListEnd(toItems('queued1 use0 say0'))).toBe(false)
-      expect(ledger.reachesListEnd(toItems('queued1 use0 say0 done0 ask0'))).toBe(true)
+      expect(ledger.overlapsLastList(toItems('queued1 use0 say0'))).toBe(false)
+      expect(ledger.overlapsLastList(toItems('queued1 use0 say0 done0 ask0'))).toBe(true)
     }
     list(ledger, 'ask0 done0 say0 use0 ask1')
-    expect(ledger.reachesListEnd(toItems('run1 ask1 use0'))).toBe(true)
+    expect(ledger.overlapsLastList(toItems('run1 ask1 use0'))).toBe(true)
   })
 
   test('a list that was read backwards counts like the whole list', () => {
     const ledger = new SeenEvents()
-    ledger.addPast(toItems('ask1 run1'))
+    ledger.addEarlier(toItems('ask1 run1'))
     stream(ledger, 'say2 done1')
     const newest = toItems('done1 say2 say1 run1 ask1')
-    expect(ledger.reachesListEnd(newest)).toBe(true)
+    expect(ledger.overlapsLastList(newest)).toBe(true)
     expect(ledger.addList(newest.reverse()).map(({ text }) => text)).toEqual(['say1'])
-    expect(ledger.turn.answer?.id).toBe('say2')
+    expect(ledger.task.answer?.id).toBe('say2')
     expect(ledger.state.isIdle).toBe(true)
   })
 })

@@ -100,7 +100,7 @@ function createSession(listed: Event[]) {
 async function openWaiting() {
   const session = createSession(begun)
   const follower = await session.open()
-  const news = follower.news()
+  const news = follower.readNewEvents()
   while (follower.state.stop?.kind !== 'waiting') await news.next()
   await news.next()
   return { ...session, follower, news }
@@ -182,7 +182,7 @@ test('a follower reads at most a megabyte ahead from a stream whose events are n
   expect(waiting).toBeGreaterThan(0)
   expect(waiting).toBeLessThan(4)
   const delivered: unknown[] = []
-  for await (const items of follower.news()) {
+  for await (const items of follower.readNewEvents()) {
     delivered.push(...items.map(({ event }) => event.id))
     if (delivered.length === 39) deliver({ id: 'd', type: 'session.status_terminated' })
   }

@@ -91,13 +91,13 @@ const deliveries = fc.record({
 /** Returns everything that decides about replies, commands and the end. */
 const describeState = (state: SessionState) => ({
   stop: state.stop,
-  asked: state.asked,
+  answerable: state.answerable,
   pending: state.pending,
   unlisted: state.unlisted,
   lastStop: state.lastStop,
   over: uses.map((id) => state.findClosedReason(id)),
   needs: uses.map((id) => [state.getToolUse(id)?.wantsResult ?? false, state.getToolUse(id)?.permission]),
-  showsIdleEvents: state.showsIdleEvents,
+  sendsIdleEvents: state.sendsIdleEvents,
 })
 
 function fold(items: readonly EventItem[]): SessionState {
@@ -125,7 +125,7 @@ function deliver(
   }
   let next = Math.min(first, history.length)
   let listed = next
-  seen.addPast(receive(history.slice(0, next)))
+  seen.addEarlier(receive(history.slice(0, next)))
   for (const step of steps) {
     if (step.does === 'stream')
       for (let i = 0; i < step.count && next < history.length; i++, next++) {
@@ -172,7 +172,7 @@ test('the state of a session follows from its whole history once the list has ca
   const property = fc.property(histories, deliveries, fc.boolean(), (history, delivery, isReplied) => {
     const seen = deliver(history, delivery, ({ seen: now }) => {
       // The service accepts replies to tool uses that the session waits for.
-      for (const id of isReplied ? now.state.asked.slice(0, 1) : [])
+      for (const id of isReplied ? now.state.answerable.slice(0, 1) : [])
         if (history.some(({ event }) => event.type === 'user.tool_confirmation' && event.tool_use_id === id))
           now.addAccepted({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
     })

@@ -40,7 +40,9 @@ describe('answer of events run that no list confirms', () => {
       const { run, comeBack, posts, cwd, lines } = open()
       const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
       expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
-      expect(err).toContain('the answer is not certain, because the list could not be read at the end: ')
+      expect(err).toContain(
+        'the answer is not certain, because the list could not be read after the session stopped: ',
+      )
       expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
       const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
       expect(retry).toBe('later')
@@ -59,7 +61,7 @@ describe('answer of events run that no list confirms', () => {
     const { code, out, err } = await run(['events', 'run', 'go'])
     expect(code, err).toBe(0)
     expect(out).toContain('"half"\n')
-    expect(err).toContain('the list could not be read at the end: ')
+    expect(err).toContain('the list could not be read after the session stopped: ')
   })
 })
 

@@ -47,7 +47,7 @@ test.each<[body: string, type: string | undefined, out: string, note: string]>([
 })
 
 const accepted = 'the event was accepted (202), but the response to it'
-const other = 'the response (202) is not a receipt: it'
+const other = 'the response (202) does not list the accepted events: it'
 
 test.each<[response: Response, message: string, body?: unknown]>([
   [{ body: '{"data":[{"id":', cut: reset }, `${accepted} is incomplete: the connection was reset`],

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { readRecord } from '../../src/emulator/sessions/played.ts'
+import { readRecord } from '../../src/emulator/sessions/replay.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 

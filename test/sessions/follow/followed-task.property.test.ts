@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type KeyedItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
+import { type LogItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 
 const kinds = ['task', 'says', 'says', 'says in a thread', 'interrupt', 'rest'] as const
@@ -15,10 +15,10 @@ const types = {
 
 /** The events of a session, in order. */
 const histories = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 }).map((list) =>
-  list.map((kind, index): KeyedItem => {
+  list.map((kind, index): LogItem => {
     const id = `e${index}`
     const thread = kind === 'says in a thread' ? { session_thread_id: 'th1' } : {}
-    return { key: id, event: { id, type: types[kind], processed_at: undefined, ...thread }, text: '' }
+    return { identity: id, event: { id, type: types[kind], processed_at: undefined, ...thread }, text: '' }
   }),
 )
 
@@ -42,12 +42,12 @@ test('the answer is the last message of the turn although streams are cut and li
       ? history.findIndex(({ event }, index) => index >= at && event.type === 'user.message')
       : -1
     const log = new SessionLog()
-    const { turn } = log
-    const isOurs = (item: KeyedItem) => item === history[own]
+    const { task } = log
+    const isOurs = (item: LogItem) => item === history[own]
     if (own >= 0) {
-      const { event } = history[own] as KeyedItem
-      turn.begin([event])
-      log.assume(event)
+      const { event } = history[own] as LogItem
+      task.addSent([event])
+      log.addAccepted(event)
     }
     let next = Math.max(own, 0)
     const list = (end: number) => {
@@ -58,10 +58,10 @@ test('the answer is the last message of the turn although streams are cut and li
       const delivered = does === 'lists' ? [] : history.slice(next, next + count)
       if (does !== 'lists') next += count
       for (const item of does === 'delivers' ? delivered : [])
-        if (!log.has(item.key)) log.append(item, { isOurs: isOurs(item) })
+        if (!log.has(item.identity)) log.append(item, { isOurs: isOurs(item) })
     }
     list(history.length)
-    const isTask = ({ event }: KeyedItem, index: number) =>
+    const isTask = ({ event }: LogItem, index: number) =>
       own < 0 ? event.type === 'user.message' : index === own
     const since = history.slice(Math.max(history.findLastIndex(isTask), 0))
     // Another client's task ends the turn of the sent one.
@@ -70,10 +70,10 @@ test('the answer is the last message of the turn although streams are cut and li
     const said = (end < 0 ? since : since.slice(0, end)).filter(
       ({ event }) => event.type === 'agent.message' && !('session_thread_id' in event),
     )
-    expect(turn.answer?.id).toBe(said.at(-1)?.key)
-    expect(turn.otherTask?.task.id).toBe(since[end]?.key)
+    expect(task.answer?.id).toBe(said.at(-1)?.identity)
+    expect(task.otherTask?.task.id).toBe(since[end]?.identity)
     const last = since.findLast(({ event }) => event.type.startsWith('user.'))
-    expect(turn.isInterrupted).toBe(last?.event.type === 'user.interrupt')
+    expect(task.isInterrupted).toBe(last?.event.type === 'user.interrupt')
   })
   fc.assert(property, scaleRuns(10_000))
 })

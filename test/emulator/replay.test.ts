@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { readRecord } from '../../src/emulator/sessions/played.ts'
+import { readRecord } from '../../src/emulator/sessions/replay.ts'
 import { type Exchange, readBody } from '../../src/wire/exchange.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -157,5 +157,5 @@ test('a replay with threads and workflow runs ends like the recorded session', a
   expect(again, again.err).toMatchObject({ code: 0, out: 'all is well\n' })
   expect(again.err).toContain('waiting for the workflow run review')
   expect(again.err).toContain('the service refused the tool use')
-  expect(again.err).toContain('the MCP server github failed for good')
+  expect(again.err).toContain('the MCP server github failed permanently')
 })

@@ -5,7 +5,10 @@ import { type EmulatedResponse, errorResponse } from '../response.ts'
 import { replies } from './agent.ts'
 import { type ClientEvent, isFromClient, type ListedEvent, Session } from './session.ts'
 
-/** Reads the output of `events list --raw`: one event per line. Throws a usage error. */
+/**
+ * Parses the output of `events list --raw` or `events follow --raw`: one event per line. Throws a usage
+ * error.
+ */
 export function readRecord(text: string, name: string): ListedEvent[] {
   const known = new Set<string>()
   const events: ListedEvent[] = []
@@ -17,7 +20,7 @@ export function readRecord(text: string, name: string): ListedEvent[] {
         `${name}: line ${index + 1} is not an event in the form that 'events list --raw' prints`,
       )
     const { id, type } = event.data
-    // A followed stream may repeat an event.
+    // The output of `events follow --raw` may repeat an event.
     if (id !== undefined && known.has(id)) continue
     if (id !== undefined) known.add(id)
     events.push({ id, type, text: line.trim() })
@@ -27,17 +30,17 @@ export function readRecord(text: string, name: string): ListedEvent[] {
 }
 
 /**
- * Replays a recorded session. When a client sends the next recorded client event, the session shows the
- * recorded events up to the client event after it.
+ * Replays a recorded session. The session first has the recorded events before the first client event. When a
+ * client sends that event, the session adds the recorded events up to the next client event.
  */
-export class PlayedSession extends Session {
-  /** Recorded events. Client events get the content that the client sends. */
+export class ReplaySession extends Session {
+  /** Recorded events. When a client sends a recorded event, its content becomes the sent content. */
   #record: readonly ListedEvent[]
 
   constructor(id: string, record: readonly ListedEvent[]) {
     super(id)
     this.#record = record
-    this.#showUntil(findNextClientEvent(record, 0))
+    this.#publishUntil(findNextClientEvent(record, 0))
   }
 
   override accept(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
@@ -50,48 +53,48 @@ export class PlayedSession extends Session {
         const problem = `${formatPath(['events', index])}: ${describeExpected(record, next)}`
         return errorResponse(409, problem)
       }
-      // Client events that follow each other in the record are accepted in any order.
+      // The client may send adjacent client events of the record in any order.
       const [event] = record.splice(found, 1) as [ListedEvent]
       record.splice(next, 0, withContent(event, parameter))
       end = next + 1
     }
     this.#record = record
-    this.#showUntil(findNextClientEvent(record, end))
+    this.#publishUntil(findNextClientEvent(record, end))
     return undefined
   }
 
   override describe() {
     const { id, events } = this
     const usage = events.findLast(({ type }) => type === 'session.usage')
-    const last = events.findLast(({ type }) => activity.test(type))
+    const last = events.findLast(({ type }) => statusChange.test(type))
     return {
       id,
       type: 'session',
-      status: last ? (activity.exec(last.type)?.[1] ?? 'running') : 'idle',
+      status: last ? (statusChange.exec(last.type)?.[1] ?? 'running') : 'idle',
       created_at: getTime(this.#record[0]),
       updated_at: getTime(events.at(-1) ?? this.#record[0]),
       usage: usage && JSON.parse(usage.text).usage,
     }
   }
 
-  #showUntil(end: number): void {
-    for (const event of this.#record.slice(this.events.length, end)) this.show(event)
+  #publishUntil(end: number): void {
+    for (const event of this.#record.slice(this.events.length, end)) this.publish(event)
   }
 }
 
-/** Matches events that change the status: client events, and service events with the new status. */
-const activity = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
+/** Matches events that change the session's status: client events, and service events with the new status. */
+const statusChange = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
 const getTime = (event: ListedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
-/** Returns the index of the next client event, or the end of the record. */
+/** Returns the index of the next client event. Returns the length of the record if there is none. */
 function findNextClientEvent(record: readonly ListedEvent[], from: number): number {
-  const place = record.findIndex((event, at) => at >= from && isFromClient(event))
-  return place < 0 ? record.length : place
+  const index = record.findIndex((event, at) => at >= from && isFromClient(event))
+  return index < 0 ? record.length : index
 }
 
-/** Finds a sent event among the client events that follow each other in the record. */
+/** Finds a sent event among the adjacent client events of the record that begin at `from`. */
 function findRecorded(
   record: readonly ListedEvent[],
   parameter: ClientEvent,
@@ -116,14 +119,14 @@ function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): bool
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-/** Returns the recorded event with the sent content. */
+/** Returns the recorded event with the content that the client sent. */
 function withContent(event: ListedEvent, sent: ClientEvent): ListedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded
   return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
 }
 
-/** Describes the expected event and its position in the record. */
+/** Describes the next expected client event and its position in the record. */
 function describeExpected(record: readonly ListedEvent[], at: number): string {
   const event = record[at]
   if (!event) return 'the record has no further event'

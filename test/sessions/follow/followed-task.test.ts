@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { FollowedTurn } from '../../../src/sessions/following/followed-turn.ts'
-import { type KeyedItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
+import type { FollowedTask } from '../../../src/sessions/following/followed-task.ts'
+import { type LogItem, SessionLog } from '../../../src/sessions/following/session-log.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
 
 /**
@@ -37,12 +37,12 @@ const toEvent = (id: string): SessionEvent => ({
 const nameTypes = (script: string): string =>
   script.replace(/([a-z])\d/g, (id, kind) => `${types[kind]}${/[bj]/.test(id) ? ' (thread)' : ''}`) ||
   'no event'
-const toItem = (id: string, event = toEvent(id)): KeyedItem => ({ key: id, event, text: id })
+const toItem = (id: string, event = toEvent(id)): LogItem => ({ identity: id, event, text: id })
 
 function send(log: SessionLog, words: string): void {
   const events = words.split(' ').map(toEvent)
-  log.turn.begin(events)
-  for (const event of events) log.assume(event)
+  log.task.addSent(events)
+  for (const event of events) log.addAccepted(event)
 }
 
 /** Adds words to a log: an event of a stream, or a list `[…]`. `*` follows a sent event. */
@@ -50,7 +50,7 @@ function add(log: SessionLog, script: string): void {
   for (const [word] of script.matchAll(/\[[^\]]*\]|\S+/g)) {
     const items = word.replace(/^\[|\]$/g, '').split(' ')
     const ids = items.map((each) => each.replace('*', ''))
-    const isOurs = ({ key }: KeyedItem) => items.includes(`${key}*`)
+    const isOurs = ({ identity }: LogItem) => items.includes(`${identity}*`)
     if (word.startsWith('['))
       log.addList(
         ids.map((id) => toItem(id)),
@@ -60,11 +60,11 @@ function add(log: SessionLog, script: string): void {
   }
 }
 
-function read(script: string, sent?: string): FollowedTurn {
+function read(script: string, sent?: string): FollowedTask {
   const log = new SessionLog()
   if (sent) send(log, sent)
   add(log, script)
-  return log.turn
+  return log.task
 }
 
 test.each<[about: string, script: string, answer: string | undefined, sent?: string]>([
@@ -115,9 +115,9 @@ test('only the last sent task has an answer', () => {
   send(log, 't1')
   add(log, 't1* a1 r1')
   send(log, 't2')
-  expect(log.turn.answer).toBeUndefined()
+  expect(log.task.answer).toBeUndefined()
   add(log, 't2* a2')
-  expect(log.turn.answer?.id).toBe('a2')
+  expect(log.task.answer?.id).toBe('a2')
 })
 
 const interrupts: [script: string, isInterrupted: boolean][] = [
@@ -140,7 +140,7 @@ test.each(interrupts.map(([script, isInterrupted]) => [nameTypes(script), isInte
   },
 )
 
-const ends: [script: string, mayHaveEnded: boolean, sent?: string][] = [
+const ends: [script: string, mayBeDone: boolean, sent?: string][] = [
   ['', false],
   ['t1', false],
   ['t1 n1', false],
@@ -162,18 +162,19 @@ const ends: [script: string, mayHaveEnded: boolean, sent?: string][] = [
   ['t1 a1 [t1 a1 u1]', false],
   ['t1 a1 [t1 u1 a1]', true],
 ]
-test.each(
-  ends.map(([script, mayHaveEnded, sent]) => [nameTypes(script), mayHaveEnded, script, sent] as const),
-)('after %s, the turn may have ended: %s', (_, mayHaveEnded, script, sent) => {
-  const turn = read(script, sent)
-  expect(turn.mayHaveEnded).toBe(mayHaveEnded)
-})
+test.each(ends.map(([script, mayBeDone, sent]) => [nameTypes(script), mayBeDone, script, sent] as const))(
+  'after %s, the turn may have ended: %s',
+  (_, mayBeDone, script, sent) => {
+    const turn = read(script, sent)
+    expect(turn.mayBeDone).toBe(mayBeDone)
+  },
+)
 
 test.each([undefined, null, '', 'th1'])(
   'a message with the thread %j is the answer only if this is the main thread',
   (thread) => {
     const log = new SessionLog()
     log.append(toItem('a1', { ...toEvent('a1'), session_thread_id: thread }))
-    expect(log.turn.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
+    expect(log.task.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
   },
 )

@@ -1,0 +1,204 @@
+import {
+  isOfMainThread,
+  readStopReason,
+  type SessionEvent,
+  stopsSession,
+} from '../../wire/sessions/session-event.ts'
+
+/** An event of the session. The log may later replace `event` by a copy with only its type and ids. */
+export interface LoggedEvent {
+  event: SessionEvent
+  /** This process sent the event. */
+  readonly isOurs: boolean
+  /** The service accepted the event, but no list or stream has contained it yet. */
+  readonly isUnseen: boolean
+  /** False for a reply to a tool use for which the session did not wait. */
+  hasEffect: boolean
+}
+
+/**
+ * The task that parley follows, and the events after it in order. A task is a `user.message` or a
+ * `user.define_outcome`. parley follows the task that this run of parley or an earlier run sent, otherwise
+ * the session's last task.
+ */
+export class FollowedTask {
+  #events: LoggedEvent[] = []
+  /** The first event in `#events` is the followed task. False if the session has no task yet. */
+  #hasTask = false
+  /** This run or an earlier run sent the followed task. Tasks of other clients then do not replace it. */
+  hasOwnTask = false
+  /** The service lists or streams client events, such as `user.message`. Some services omit them. */
+  showsClientEvents = false
+  /** The session was working on another client's task when the service received the followed task. */
+  isBehindOtherTask = false
+  #earlierTaskIds: ReadonlySet<string> = new Set()
+
+  /** Records the events that this run sends, which may include the task to follow. */
+  addSent(sent: readonly SessionEvent[]): void {
+    this.hasOwnTask ||= sent.some(isTask)
+  }
+
+  /** Sets the event ids of the task that an earlier run sent. The set is empty if no run sent a task. */
+  setEarlierTaskIds(ids: ReadonlySet<string>): void {
+    this.#earlierTaskIds = ids
+    this.hasOwnTask = ids.size > 0
+  }
+
+  /** Adds the newest event. Returns whether the event is a task to follow, which replaces the earlier one. */
+  add(entry: LoggedEvent): boolean {
+    const { event, isUnseen } = entry
+    if (isUnseen) {
+      // The caller adds the task again when the service lists or streams it.
+      if (isTask(event)) this.#clear()
+      return false
+    }
+    this.showsClientEvents ||= isOfClient(event)
+    const isOurs = entry.isOurs || (event.id !== undefined && this.#earlierTaskIds.has(event.id))
+    const isFollowedTask = isTask(event) && (isOurs || !this.hasOwnTask)
+    if (isFollowedTask) {
+      this.#clear()
+      this.#hasTask = true
+    }
+    this.#events.push(entry)
+    return isFollowedTask
+  }
+
+  /** Removes all events. The caller adds them again in another order. */
+  restart(): void {
+    this.#clear()
+    this.showsClientEvents = false
+  }
+
+  #clear(): void {
+    this.#events = []
+    this.#hasTask = false
+  }
+
+  /** Yields the task and the events after it. Most of these events have only a type and ids. */
+  *readEvents(): Generator<SessionEvent> {
+    for (const { event } of this.#events) yield event
+  }
+
+  /**
+   * The task's id in the session's list, if this process sent the task. The response to the sent events may
+   * contain another id.
+   */
+  get listedId(): string | undefined {
+    const [first] = this.#events
+    return this.#hasTask && first?.isOurs ? first.event.id : undefined
+  }
+
+  /**
+   * The agent's last message in the main thread after the task. It is the final answer once the session is
+   * idle. If another client then sent a task, only messages before that task count. If a workflow run was
+   * open when that task arrived, there is no answer, because the agent answers after its workflow runs have
+   * ended.
+   */
+  get answer(): SessionEvent | undefined {
+    const own = this.#eventsBeforeOtherTask.slice(this.#workStart)
+    if (this.otherTask && hasOpenRun(own)) return undefined
+    return own.findLast(({ event }) => isMessage(event))?.event
+  }
+
+  /** The session has not started to work on the task, because it still works on another client's task. */
+  get isQueued(): boolean {
+    return this.#workStart === this.#events.length
+  }
+
+  /**
+   * The first task that another client sent after the followed task. `isInterrupted`: a client interrupted
+   * the session between the two tasks.
+   */
+  get otherTask(): { task: SessionEvent; isInterrupted: boolean } | undefined {
+    const own = this.#eventsBeforeOtherTask
+    const next = this.#events[own.length]
+    return next && { task: next.event, isInterrupted: endsInterrupted(own) }
+  }
+
+  /** A client interrupted the session, and no client has sent an event with an effect since. */
+  get isInterrupted(): boolean {
+    return endsInterrupted(this.#events)
+  }
+
+  /** The last event is an agent's message or an interrupt, so the agent may have stopped working. */
+  get mayBeDone(): boolean {
+    return matchesLast(this.#events, mayEnd)
+  }
+
+  /**
+   * Index of the event with which the session began to work on the task. A task behind another client's task
+   * begins when the session has stopped and works again.
+   */
+  get #workStart(): number {
+    if (!this.isBehindOtherTask) return 0
+    const end = this.#events.findIndex(({ event }) => endsWork(event))
+    const start = this.#events.findIndex(({ event }, i) => end >= 0 && i > end && isRunning(event))
+    return start < 0 ? this.#events.length : start
+  }
+
+  /**
+   * The followed task and the events before the next task. Contains all events if parley does not follow a
+   * task of its own, or if no event of the session is that task.
+   */
+  get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
+    if (!this.#hasTask || !this.hasOwnTask) return this.#events
+    const end = this.#events.findIndex(({ event }, i) => i > 0 && isTask(event))
+    return end < 0 ? this.#events : this.#events.slice(0, end)
+  }
+}
+
+/** Returns the result of `test` for the last event for which it is not `undefined`, or false for none. */
+function matchesLast(
+  events: readonly LoggedEvent[],
+  test: (event: SessionEvent) => boolean | undefined,
+): boolean {
+  const last = events.findLast(({ event }) => test(event) !== undefined)
+  return last !== undefined && test(last.event) === true
+}
+
+function hasOpenRun(events: readonly LoggedEvent[]): boolean {
+  const open = new Set<unknown>()
+  for (const { event } of events) {
+    const { type, workflow_run_id: id } = event
+    if (type === 'workflow_run.created') open.add(id)
+    if (type === 'workflow_run.status_ended') open.delete(id)
+  }
+  return open.size > 0
+}
+
+const endsInterrupted = (events: readonly LoggedEvent[]): boolean =>
+  matchesLast(
+    events.filter(({ hasEffect }) => hasEffect),
+    isInterrupt,
+  )
+
+export const isMessage = (event: SessionEvent): boolean =>
+  event.type === 'agent.message' && isOfMainThread(event)
+
+/**
+ * Returns whether the agent may have stopped working at this event. Returns `undefined` for spans, usage and
+ * unknown types, which may also come after the agent has stopped.
+ */
+function mayEnd(event: SessionEvent): boolean | undefined {
+  if (isMessage(event) || isInterrupt(event)) return true
+  return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
+}
+
+/** Returns `undefined` for an event that does not come from a client, and for an interrupt of one thread. */
+function isInterrupt(event: SessionEvent): boolean | undefined {
+  if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
+  return isOfMainThread(event) ? true : undefined
+}
+
+export const isRunning = ({ type }: SessionEvent): boolean => type === 'session.status_running'
+
+/** Returns whether the agent stops with this event and does not wait for a reply. */
+function endsWork(event: SessionEvent): boolean {
+  return stopsSession(event) && readStopReason(event).type !== 'requires_action'
+}
+
+const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
+
+/** Returns whether a client's event gives the agent new work. A reply to a tool use is not a task. */
+export const isTask = ({ type }: SessionEvent): boolean =>
+  type === 'user.message' || type === 'user.define_outcome'
