@@ -241,7 +241,7 @@ describe('resumed results file', () => {
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
     expect(await readEarlierResults(streamOf(bytes, 1000), ledger, {})).toEqual({
       results: 2,
-      others: strange.length,
+      otherLines: strange.length,
       isPartial: false,
       tokens: 20,
       end: bytes.length,

@@ -46,7 +46,7 @@ test.each([
   [
     'events send',
     'the format of --rubric',
-    /--rubric <text> .* \(the specification does not define the format\)/,
+    /--rubric <text> .* \(its format is not in the specification\)/,
   ],
   ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
 ])('help on %s marks what the specification does not show: %s', async (name, _, marked) => {

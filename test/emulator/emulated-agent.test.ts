@@ -122,7 +122,7 @@ describe('replies to the emulated agent', () => {
     const [use] = await usesOf()
     const content = [{ type: 'text', text: '🦜'.repeat(500_000) }]
     const ended = await event({ type: 'user.custom_tool_result', custom_tool_use_id: use?.id, content })
-    expect(ended.out).toContain(`gave: “${'🦜'.repeat(40)}…”.\n`)
+    expect(ended.out).toContain(`result of deploy: “${'🦜'.repeat(40)}…”.\n`)
   })
 
   test('the emulator refuses a second reply to a tool use and does not charge for it', async () => {

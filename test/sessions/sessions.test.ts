@@ -83,8 +83,8 @@ test('sessions create sends the body of -i unchanged except for the fields of it
 })
 
 test.each([
-  ['a missing agent', ['--environment', 'e'], '{}', '--agent ID must be given'],
-  ['a missing agent and environment', [], '{}', '--agent ID and --environment ID must be given'],
+  ['a missing agent', ['--environment', 'e'], '{}', 'give --agent ID'],
+  ['a missing agent and environment', [], '{}', 'give --agent ID and --environment ID'],
   ['a list as a body', ['-i', '-'], '[]', 'stdin: must be an object'],
   [
     'an event that breaks a rule',
@@ -105,13 +105,13 @@ test('sessions create exits with 8 after one request if a 200 is not a session',
 })
 
 test.each([
-  ['an empty agent', ['--agent', '', '--environment', 'e'], '{}', '--agent ID must be given'],
-  ['a blank environment', ['--agent', 'a', '--environment', ' '], '{}', '--environment ID must be given'],
+  ['an empty agent', ['--agent', '', '--environment', 'e'], '{}', 'give --agent ID'],
+  ['a blank environment', ['--agent', 'a', '--environment', ' '], '{}', 'give --environment ID'],
   [
     'empty ids in -i',
     ['-i', '-'],
     '{"agent":{"type":"agent","id":""},"environment_id":""}',
-    '--agent ID and --environment ID must be given',
+    'give --agent ID and --environment ID',
   ],
 ])('sessions create sends nothing for an empty required id: %s', async (_, argv, stdin, said) => {
   const ended = await run(['sessions', 'create', ...argv], { stdin })

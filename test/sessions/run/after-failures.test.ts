@@ -167,7 +167,7 @@ test('events run does not repeat its last list after a Retry-After of more than 
   })
   const { code, err } = await service.run(['events', 'run', 'go', '--deadline', '1h'])
   expect({ code }, err).toEqual({ code: 0 })
-  expect(err).toContain('the list could not be read at the end')
+  expect(err).toContain('the list could not be read after the session stopped')
   expect(service.requests.filter(({ kind, at }) => kind === 'list' && at > 1_000)).toEqual([])
 })
 
