@@ -32,7 +32,7 @@ export const requestFlags = () => [
   ),
   new Option('--retry-unknown', 'chat, image, api: also retry a request that was sent but not answered'),
   new Option('--no-stdin', 'never read stdin'),
-  new FileFlag('--report <file>', 'write a JSON report of the run, whatever its end', 'writes'),
+  new FileFlag('--report <file>', 'write a JSON report of the run, even if it fails', 'writes'),
   new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
@@ -67,9 +67,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * Returns the shared flags, which may precede or follow the command's name; the last value wins. `commands`
- * leads from the root to the called command. Throws a usage error for a flag that this command does not have,
- * or that is in `without`.
+ * Returns the values of the shared flags, which may precede or follow the command's name. The last value
+ * wins. `commands` has the commands from the root to the called command. Throws a usage error for a flag that
+ * the called command does not have, or that is in `without`.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],
@@ -106,7 +106,7 @@ export function readSharedFlags(
   }
 }
 
-/** Throws a usage error if a flag needs another flag, or has no effect next to another flag. */
+/** Throws a usage error if a flag lacks a companion, or has no effect next to another given flag. */
 export function requireCompanions(given: readonly TypedFlag[], companions: FlagCompanions = {}): void {
   const has = (flag: string) => given.some((each) => each.flag === flag)
   for (const { flag } of given) {

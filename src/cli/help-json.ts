@@ -8,7 +8,7 @@ import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { readExitReasons } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Describes a command for programs, as JSON. Of its subcommands, only names and summaries are included. */
+/** Returns the JSON of `help --json` for a command. Includes only names and summaries of its subcommands. */
 export async function describeCommand(words: readonly string[]): Promise<object> {
   const [root] = (await loadCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {

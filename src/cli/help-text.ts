@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
-/** Minimum width at which commander wraps help. A narrower terminal wraps the lines itself. */
+/** commander wraps help at this width or more. A narrower terminal wraps the lines itself. */
 export const helpOptions = { minWidthToWrap: 20 }
 
 const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })

@@ -3,8 +3,8 @@ import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
 /**
- * Loads all commands, for output that covers all of them. `parley` comes first, and a group before its
- * commands.
+ * Loads all commands, for the manual page, completion scripts and `help --json`. Returns `parley` first, and
+ * each group before its commands.
  */
 export function loadCommands(): Promise<ParleyCommand[]> {
   const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
@@ -13,7 +13,7 @@ export function loadCommands(): Promise<ParleyCommand[]> {
 }
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
-  // A group also accepts the request flags of its commands, before their names.
+  // A group also accepts the request flags of its commands: `parley events --raw list`.
   if (command.entry.group) declareRequestFlags(command)
   else await command.load()
   command.addChildren()

@@ -9,20 +9,19 @@ import type { ParleyCommand } from './parley-command.ts'
 
 /** A file that a run reads or writes. */
 interface NamedFile {
-  /** Flag or argument that names the file, or a description of the file. */
+  /** Name of the flag or argument, or a description such as `the file on stdin`. */
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular file, or of a file that can be created. `undefined` for devices, pipes and open
-   * descriptors.
+   * Real path of a regular or missing file. `undefined` for devices, pipes and open descriptors.
    */
   identity: string | undefined
 }
 
 /**
- * Returns a message if two flags name the same file and one of them would overwrite it. -o may name a file of
- * -f, if it may replace files. The profile file, and a regular file on stdin or stdout, count as if a flag
- * named them. `commands` leads from the root to the called command.
+ * Returns a message if two flags name the same file and one of them would overwrite it. `-o` may name a file
+ * of `-f` if `-o` may replace files. The profile file and regular files on stdin and stdout count as if a
+ * flag named them. `commands` has the commands from the root to the called command.
  */
 export function findFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
@@ -58,7 +57,7 @@ const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
     return { about: option.short ?? flag, isWritten, identity }
   })
 
-/** Returns the file name in the value of a flag, if any. */
+/** Returns the file name in the value of a flag, if the value has one. */
 function getFileName(option: Option, value = ''): string | undefined {
   if (option instanceof FileFlag) return value
   const text = option.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value
@@ -81,7 +80,7 @@ function identify(host: Host, name = '-'): string | undefined {
   try {
     if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
-    // The path of a file that cannot be examined can still be compared.
+    // If the file cannot be examined, its path is compared anyway.
   }
   const realPath = resolveRealPath(path)
   // File systems of Windows and macOS usually ignore case, so two paths that differ in case may be one file.

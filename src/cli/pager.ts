@@ -1,8 +1,8 @@
 import type { Context, Host } from '../context.ts'
 
 /**
- * Displays a text in the user's pager. Returns false if the text fits on the terminal, if there is no pager,
- * or if the pager failed. The caller then prints the text.
+ * Displays a text in the user's pager. Returns false if the text fits on the terminal, no pager exists, or
+ * the pager failed. The caller then prints the text.
  */
 export async function showInPager(
   { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
@@ -36,7 +36,7 @@ function choosePager({ env, platform }: Host): string | undefined {
 
 const colorCode = /\x1b\[[\d;]*m/g
 
-/** Returns whether a text and the next prompt need more rows than the terminal has. */
+/** Returns whether a text, with the shell's next prompt, needs more rows than the terminal has. */
 function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   if (!columns || !rows) return false
   let count = 1

@@ -13,7 +13,7 @@ import {
 } from './flags.ts'
 
 /**
- * Thrown for an unknown word or flag, which is the first of `words`. The program replaces it by a usage error
+ * Thrown for an unknown word or flag: the first element of `words`. `Program` converts it to a usage error
  * with a suggestion.
  */
 export class UnknownWordError extends Error {
@@ -27,7 +27,7 @@ export class UnknownWordError extends Error {
   }
 }
 
-/** Converts the flag of a setting to the setting's name, because people type `config set --base-url …`. */
+/** Converts the flag of a setting to the setting's name. People type `config set --base-url …`. */
 const findFlagName = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
@@ -42,7 +42,7 @@ export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
   /** `undefined` for a group, and for a command that is not loaded. */
   module: CommandModule | undefined
-  /** Flags that this command received, with their values, in the order written. */
+  /** Flags of the command line that this command parsed, with their values, in the order written. */
   readonly given: GivenFlag[] = []
 
   constructor(name?: string) {
@@ -80,7 +80,7 @@ export class ParleyCommand extends Command {
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
 
-  /** The commands from the root to this one. */
+  /** The commands from the root to this command. */
   get path(): ParleyCommand[] {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
@@ -90,7 +90,7 @@ export class ParleyCommand extends Command {
     return this.path.slice(1).map((command) => command.name())
   }
 
-  /** The flags in the command's help. */
+  /** The flags that the command's help lists. */
   get ownFlags(): Option[] {
     return [...this.options.filter((option) => !isSharedFlag(option)), new Option(...helpFlag)]
   }
@@ -115,15 +115,15 @@ export class ParleyCommand extends Command {
     return parsed
   }
 
-  /** Throws if there is an unknown flag or the wrong number of words. */
+  /** Throws an error for an unknown flag or a wrong number of arguments. */
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
     if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownWordError(this, unknown)
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
-    // With too few words, a word that is not a choice of its argument was meant for the next argument. Its
-    // own argument is missing.
+    // If there are too few words, and a word is not a choice of its argument, the user has probably left out
+    // this argument.
     const missing = all.find(
       ({ argChoices }, at) =>
         at >= operands.length || (operands.length < most && isInvalidChoice(operands[at], argChoices)),
@@ -138,7 +138,7 @@ export class ParleyCommand extends Command {
     const isSession = most === 0 && hasSessionFlag(this) && /^[\w-]+$/.test(word)
     if (!isOpen && operands.length > most)
       throw usageError(
-        `too many words: '${this.words.join(' ')}' ${taken}${isSession ? `; -s ${word} names a session` : ''}`,
+        `too many arguments: '${this.words.join(' ')}' ${taken}${isSession ? `; -s ${word} names a session` : ''}`,
       )
   }
 
@@ -163,8 +163,8 @@ export class ParleyCommand extends Command {
   }
 
   /**
-   * Hides the shared flags, because the command's own flags would be hard to find among them. A topic lists
-   * them.
+   * Hides the shared flags, because the command's own flags would be hard to find among them. The topic
+   * `settings` lists the shared flags.
    */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
@@ -186,8 +186,9 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * Checks a flag with an attached value. A value with blanks after a short flag is probably a prompt that
- * begins with a hyphen. Headers are an exception: they contain blanks, and users of curl attach them.
+ * Checks a flag with an attached value. If a value after a short flag has blanks, the word is probably a
+ * prompt that begins with a hyphen. Headers are an exception: they contain blanks, and users of curl attach
+ * them.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
@@ -196,13 +197,13 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (toggle) throw usageError(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
   if (!option || word.startsWith('--')) return
-  if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate word`)
+  if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
 /**
- * Returns whether a command has a flag for the session id. `serve --session` names a file and has no short
- * flag.
+ * Returns whether a command has a flag for the session id. The test is `-s`, because `serve --session` names
+ * a file.
  */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 

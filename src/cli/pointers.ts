@@ -4,7 +4,7 @@ import { entries } from './command-tree.ts'
 import type { UnknownWordError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
-const models = `-m NAME or 'parley config set chatModel NAME' chooses one, imageModel the one for images; documented for chat: ${documentedModels.join(', ')}`
+const models = `-m NAME or 'parley config set chatModel NAME' sets the model for chat, imageModel the model for images; documented for chat: ${documentedModels.join(', ')}`
 
 const sessions = "'parley sessions list' lists the sessions, 'parley sessions create' creates one"
 
@@ -13,8 +13,9 @@ const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
- * Hints for words and flags of other tools and of earlier versions. Each text must be true for every command.
- * Commands in groups, and topics, need no row.
+ * Hints for commands and flags of other tools and of earlier versions of parley. Each text must be true for
+ * every command. Names of topics and of commands in groups need no row, because `findInOtherGroups` finds
+ * them.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
@@ -31,7 +32,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--jq', '--raw prints JSON for jq, in commands that call a service, as in: --raw | jq .'],
   [
     '-p, --prompt, --message',
-    'the words are the prompt, the message or the task, without a flag, as in: parley chat "Say hello"',
+    'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"',
   ],
   ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
   ['--format, --output-format', "--raw prints the service's JSON, chat --schema FILE an answer in JSON"],
@@ -43,7 +44,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--max-time', '--deadline limits the total time, --timeout the silence of the service'],
   ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
   ['--silent', '-q prints only errors and important warnings'],
-  ['--debug, --log-level', '-v prints the heads of requests and responses, times and retries'],
+  ['--debug, --log-level', '-v prints the headers of requests and responses, timings and retries'],
   ['--proxy', 'HTTPS_PROXY, HTTP_PROXY and ALL_PROXY name the proxy'],
   ['--insecure, --no-verify-ssl', '--cacert FILE adds CA certificates; no flag disables their check'],
   ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
@@ -82,7 +83,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--chunk-delay', 'it was removed: serve --latency MS waits before each answer'],
   ['--log', 'it was removed: the log of serve is on stderr, as in: 2> FILE'],
   ['--seed, --stream-style', 'serve no longer has this flag; --set PATH=VALUE sets any field of a request'],
-  ['--no-color, --no-colour', '--color never prints no colors'],
+  ['--no-color, --no-colour', '--color never turns colors off'],
   ['--url, --endpoint', "--base-url URL sets the gateway's address, --agents-url URL the session service's"],
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
   ['-s', '--system TEXT instructs the model of chat; -s ID, after the name of a command, names a session'],
@@ -92,15 +93,15 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '-i FILE gives the whole body, in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
   ],
   ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
-  ['--download', 'it was removed: image prints a link, for curl to fetch'],
+  ['--download', 'it was removed: image prints a link, which curl can download'],
   ['--size, --top-p, --aspect-ratio', '--set PATH=VALUE sets any field of the body that the model accepts'],
 ]
 
 const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
 /**
- * Returns the message about an unknown flag or command, with a suggestion. `isHelp`: the word could also be a
- * topic.
+ * Returns the message about an unknown flag or command, with a suggestion. `isHelp` means that the command is
+ * `help`, so the word may also be a topic.
  */
 export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): string {
   const { command, words } = unknown
@@ -108,7 +109,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   if (word.startsWith('-')) return describeFlag(unknown)
   const group = command.words
   const typed = [...group, word].join(' ')
-  const start = `unknown command ${isHelp ? 'and no topic ' : ''}'${typed}'`
+  const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
   const hint = findHint(typed) ?? findInOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
   const isTopicMissing = isHelp && group.length === 0
@@ -123,7 +124,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   return `${start}${near || list}; to ask a model, put chat before the prompt`
 }
 
-/** Returns a hint if a word is a command of another group, or a topic. */
+/** Returns a hint if a word is the name of a command in another group, or of a topic. */
 function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {
   const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
   if (groups.length > 0)

@@ -15,7 +15,7 @@ interface ProgramOptions {
   run: RunContext
   version: string
   /**
-   * Opens or disables the file of `--report`. It is disabled if it would replace a file that the run needs.
+   * The file of `--report`. `Program` disables it if it would replace a file that the run needs.
    */
   report: { open(): Promise<void>; disable(): void }
 }
@@ -30,7 +30,6 @@ export interface ProgramEnd extends CommandEnd {
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).run()
 
-/** Parses the arguments, and runs the command. */
 class Program implements CommandTree {
   readonly #argv: string[]
   readonly #host: Host
@@ -86,7 +85,7 @@ class Program implements CommandTree {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(rewordMessage(error))
     if (!(error instanceof UnknownWordError)) return error
-    // `help --json` prints commands but no topics, so no topic is suggested.
+    // `help --json` has no topics, so the message suggests no topic.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
     return usageError(describeUnknown(error, isHelp))
   }
@@ -106,8 +105,8 @@ class Program implements CommandTree {
       )
       .usage('<command> [flags]')
       .exitOverride()
-      // Both streams collect help, because commander prints the help of a group on stderr. Errors are dropped
-      // here, because `main` prints them.
+      // Both functions collect help, because commander prints the help of a group on stderr. `outputError`
+      // prints nothing, because `main` prints errors.
       .configureOutput({
         writeOut: print,
         writeErr: print,
@@ -127,7 +126,7 @@ class Program implements CommandTree {
   /** Adds the commands of a group. Each command is loaded when it is called. */
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // Groups get request flags only if such a flag precedes the command's name, which is rare.
+    // A group needs the request flags only if a flag precedes the command's name, which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
     // commander emits an event for an unknown word. With --help it prints the group's help instead.
     const rejectWord = (words: readonly string[]) => {
@@ -170,8 +169,8 @@ class Program implements CommandTree {
   }
 
   /**
-   * Throws a usage error if two flags name the same file. The report must not replace that file, so it is
-   * disabled.
+   * Throws a usage error if two flags name the same file. Disables the report before, because the report must
+   * not replace that file.
    */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { findFileConflict } = await import('./named-files.ts')
@@ -183,8 +182,8 @@ class Program implements CommandTree {
 }
 
 /**
- * Prints the body of a failed response. After printed events, a reader would take the body for another event,
- * so it is not printed.
+ * Prints the body of a failed response. Prints nothing after other output, such as events, because a reader
+ * would take the body for another event.
  */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined

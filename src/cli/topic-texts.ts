@@ -9,7 +9,7 @@ import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** Generated lists. Each replaces a line of a topic, such as `{settings}`. */
+/** Generated lists by name. Each list replaces a line of a topic such as `{settings}`. */
 const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => generalFlags().map(toFlagRow),
@@ -22,7 +22,7 @@ const generatedLists: Record<string, () => Row[]> = {
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
     ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts to reach without one'],
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
-    ['NODE_DISABLE_COMPILE_CACHE', '1: keep no compiled code in ~/.cache/parley'],
+    ['NODE_DISABLE_COMPILE_CACHE', '1: do not store compiled code in ~/.cache/parley'],
     ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
     ['PARLEY_PAGER, PAGER', 'the pager of long help (default less); an empty one turns it off'],
     ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],

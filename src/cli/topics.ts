@@ -1,4 +1,4 @@
-/** Help that belongs to no command. */
+/** Names of help texts that do not belong to a command. */
 export const topics = [
   'settings',
   'profiles',
@@ -22,7 +22,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Topics and commands for other words that people try. */
+/** Topics and commands by other names that people try. */
 const otherNames = new Map<string, string[]>([
   ['errors', ['exit-codes']],
   ['retries', ['settings']],

@@ -19,9 +19,9 @@ export default {
     new Option('--no-stream', 'wait for the whole answer'),
     new Option('--fail-on-cut', 'exit 8 if the answer is cut or stopped'),
     new FileFlag('-o, --output <file>', 'write the complete answer to a file, replacing it', 'writes'),
-    new FileFlag('--thread <file>', 'keep the conversation, its model and --system, in a file', 'updates'),
+    new FileFlag('--thread <file>', 'continue a conversation, with its model and --system', 'updates'),
     new FileFlag('--schema <file>', 'print JSON that matches this JSON Schema, or exit 8'),
-    new Option('--schema-retries <n>', 'ask again up to N times if the answer does not match').argParser(
+    new Option('--schema-retries <n>', 'retry up to N times if the answer does not match').argParser(
       parseWholeNumber,
     ),
     new Option('--markdown', 'lay out Markdown (default: on a terminal)'),

@@ -9,11 +9,14 @@ export interface CommandModule {
   /** Paragraphs at the end of the help. */
   notes?: readonly string[]
   companions?: FlagCompanions
-  /** With `--raw` the command prints JSON lines, so it never prints the body of a failure. */
+  /**
+   * With `--raw` the command prints JSON lines. parley never prints the body of a failed response between
+   * them.
+   */
   printsLines?: boolean
-  /** Commands that run as printed. */
+  /** Complete command lines for the help. */
   examples: readonly string[]
-  /** Returns an exit code other than 0 if nothing failed, or work that is left. */
+  /** Returns nothing for success, or an exit code other than 0 that is not a failure, or a last step. */
   run(
     context: Context,
     options: never,
@@ -22,11 +25,11 @@ export interface CommandModule {
   ): Promise<number> | Promise<void> | Promise<CommandEnd>
 }
 
-/** Access to all commands, for commands such as help. */
+/** Information about all commands, for the commands `help` and `completion`. */
 export interface CommandTree {
   /** Prints the help of the command with these words. */
   showHelp(words: string[]): Promise<void>
-  /** Describes one level of commands for programs. */
+  /** Returns the JSON of `help --json` for the command with these words. */
   describe(words: string[]): Promise<object>
   /** Returns a shell's completion script. */
   findScript(shell: string): Promise<string | undefined>
@@ -36,11 +39,11 @@ export interface CommandTree {
 export interface CommandEntry {
   summary: string
   /**
-   * Effect of its requests. Absent if the command sends none. A command with requests has the shared request
-   * flags.
+   * Whether the command's requests change data of a service. Absent if the command sends no requests. A
+   * command with requests has the shared request flags.
    */
   requests?: 'changes' | 'reads'
-  /** Shared flags that do not apply. */
+  /** Shared flags that this command rejects. */
   without?: readonly string[]
   load?: (() => Promise<{ default: CommandModule }>) | undefined
   group?: Record<string, CommandEntry> | undefined

@@ -88,7 +88,7 @@ export const configCommands = {
       'parley config set --profile work baseUrl https://work.example',
     ],
     async run(context, { validate }: { validate: boolean }, [key = '', given]) {
-      // The text after = may be a secret, so the message omits it.
+      // The text after = may be a secret, so the message does not quote it.
       if (key.includes('='))
         throw usageError(
           'config set takes no =: KEY VALUE are two words, and a secret is read from stdin or a hidden prompt',
@@ -108,7 +108,8 @@ export const configCommands = {
       const text = isRead ? await context.endings.during({ words: () => 'nothing was changed' }, read) : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined) {
-        // The value is quoted only if the profile's secrets, which must not be in a message, are known.
+        // `readProfile` adds the profile's secrets to the texts that are redacted. If it fails, the value is
+        // not quoted, because it may be one of them.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
           `${isQuoted ? nameValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
@@ -166,12 +167,12 @@ export const configCommands = {
       const rows = effective
         ? [
             ['profile', name, chosenBy, findProfilePath(host) ?? ''],
-            ...chooseValues(sources).map((each) => [each.setting, show(each), each.origin.name]),
+            ...chooseValues(sources).map((each) => [each.setting, formatForDisplay(each), each.origin.name]),
           ]
         : settingNames
             .filter((setting) => values[setting] !== undefined)
-            .map((setting) => [setting, show({ setting, value: values[setting] })])
-      // The last column matters most, so the table is not cut.
+            .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
+      // The last column, the source, matters most, so rows are not cut to the terminal's width.
       const table = output.isTerminal
         ? (await import('../io/columns.ts')).createTable({ width: Infinity })
         : undefined
@@ -253,10 +254,9 @@ export const configCommands = {
 } satisfies Record<string, CommandModule>
 
 /**
- * Returns the value for a message. An invalid value is omitted, because it may be a secret in the wrong
- * place.
+ * Formats a value for display. An invalid value may be a misplaced secret, so its problem is shown instead.
  */
-function show(candidate: Pick<Candidate, 'setting' | 'value'>): string {
+function formatForDisplay(candidate: Pick<Candidate, 'setting' | 'value'>): string {
   const problem = findValueProblem(candidate)
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
 }
@@ -274,7 +274,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   )
 }
 
-/** Prompts for a confirmation. Throws a `CliError` if stdin is not a terminal or the profile is missing. */
+/** Asks the user to confirm. Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
 async function confirmDeletion({ input, host, messages, cleanups }: Context, name: string): Promise<boolean> {
   const file = await readProfiles(host, messages.warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)

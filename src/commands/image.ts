@@ -19,7 +19,7 @@ export default {
   ],
 
   notes: [
-    "parley names files after the prompt. If a name is taken, it adds the next free number. With -o FILE, it replaces an existing file only with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
+    "parley names files after the prompt. If a file of that name exists, parley adds the next free number. With -o FILE, parley replaces an existing file only with --force. There is no default model: choose one with -m or 'parley config set imageModel NAME'.",
   ],
 
   companions: {

@@ -71,8 +71,8 @@ export default {
     }
     for (const secret of Object.values(credentials)) secrets.add(secret)
     const { answer, session } = options
-    // Replaying a long recorded session creates many short-lived answers, for which V8's young generation
-    // would grow to 128 MiB.
+    // A replay of a long session creates many short-lived answers, for which V8's young generation would grow
+    // to 128 MiB.
     if (session !== undefined) context.host.limitYoungGeneration?.(context.cleanups)
     const exchange = createEmulator(
       {
@@ -127,7 +127,7 @@ function parseMilliseconds(value: string): number {
   return milliseconds
 }
 
-/** Maximum size of the unwritten log, in bytes. The reader of stderr may be slow or absent. */
+/** Maximum size of unwritten log lines, in bytes. The reader of stderr may be slow. */
 const maxUnwrittenBytes = 2 ** 20
 
 /** Logs lines on stderr. Lines that do not fit are dropped. */

@@ -101,8 +101,6 @@ test('a program can build a valid command line of every command from help --json
     })
     // The failure is about a value, not about the form of the command line.
     expect([0, 2, 3, 11], `${command.command}: ${err}`).toContain(code)
-    expect(err, command.command).not.toMatch(
-      /unknown flag|too many words|takes no words|is missing|needs a value/,
-    )
+    expect(err, command.command).not.toMatch(/unknown flag|too many arguments|is missing|needs a value/)
   }
 })

@@ -185,10 +185,10 @@ test.each([
 })
 
 test.each([
-  [['events', 'list', 's1'], "too many words: 'events list' takes none, and got 1; -s s1 names a session"],
-  [['serve', '8080'], "too many words: 'serve' takes none, and got 1"],
-  [['config', 'use', 'a', 'b'], "too many words: 'config use' takes 1, and got 2"],
-])('the message for too many words names the number that the command accepts: %j', async (argv, message) => {
+  [['events', 'list', 's'], "too many arguments: 'events list' takes none, and got 1; -s s names a session"],
+  [['serve', '8080'], "too many arguments: 'serve' takes none, and got 1"],
+  [['config', 'use', 'a', 'b'], "too many arguments: 'config use' takes 1, and got 2"],
+])('the message for too many arguments names the accepted number: %j', async (argv, message) => {
   expect(await usageError(argv)).toBe(message)
 })
 
@@ -349,9 +349,9 @@ test.each([
 test('the message for an unknown topic lists the topics', async () => {
   const message = await usageError(['help', 'nonsense'])
   expect(message).toBe(
-    `unknown command and no topic 'nonsense'; topics: ${topics.join(', ')}; 'parley --help' lists the commands`,
+    `unknown command or topic 'nonsense'; topics: ${topics.join(', ')}; 'parley --help' lists the commands`,
   )
-  expect(await usageError(['help', 'constructor'])).toContain("no topic 'constructor'; topics:")
+  expect(await usageError(['help', 'constructor'])).toContain("or topic 'constructor'; topics:")
   expect(await usageError(['help', 'events', 'nonsense'])).not.toContain('topics')
 })
 

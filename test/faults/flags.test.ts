@@ -330,11 +330,11 @@ faults('P: @FILE and FIFOs', [
 
 faults('P: hints before anything is sent', [
   ...[
-    ['chat', '-m=foo', '-m takes no =: its value is a separate word'],
-    ['chat', '-H=Cookie: secretword', '-H takes no =: its value is a separate word'],
-    ['chat', '-q=true', '-q takes no =: its value is a separate word'],
+    ['chat', '-m=foo', '-m takes no =: its value is a separate argument'],
+    ['chat', '-H=Cookie: secretword', '-H takes no =: its value is a separate argument'],
+    ['chat', '-q=true', '-q takes no =: its value is a separate argument'],
     ['chat', '--quiet=true', '--quiet takes no value'],
-    ['events send', '-s=sesn_1', '-s takes no =: its value is a separate word'],
+    ['events send', '-s=sesn_1', '-s takes no =: its value is a separate argument'],
   ].map(
     ([command = '', flag = '', message = '']): Row => ({
       code: 2,

@@ -7,8 +7,8 @@ ROWS
   )
 }
 
-# Adds the words of the key $1 to found. A word in <> is another key, whose words are added,
-# or the name of a source such as files.
+# Adds the words of the rows with the key $1 to found. A word in <> is another key, whose words
+# are added, or a source of words, such as <files>, which is stored in source.
 _parley_find() {
   local row
   for row in "${rows[@]}"; do
@@ -24,14 +24,14 @@ _parley_find() {
   done
 }
 
-# Adds the values of the flag $1 to found. The keys of shared flags contain no command.
+# Adds the values of the flag $1 to found. A row for a value of a shared flag has no command in its key.
 _parley_values() {
   _parley_find "$called,$1"
   [[ -n $source || ${#found[@]} -gt 0 ]] || _parley_find ",$1"
 }
 
-# Sets typed to the words up to the cursor. bash also splits words at = : and @, so pieces
-# without a blank between them are joined.
+# Sets typed to the words up to the cursor. bash also splits words at = : and @, so this joins
+# pieces without a blank between them.
 _parley_words() {
   local line=$COMP_LINE piece gap
   local -i i
@@ -68,14 +68,14 @@ _parley_offer() {
   for each in = : @; do
     [[ $COMP_WORDBREAKS == *"$each"* ]] && breaks+=$each
   done
-  # bash replaces only the text after the last of these characters, or from the last @ on.
+  # bash replaces only the text after the last of these characters (for @, including the @).
   tail=$whole
   [[ -n $breaks ]] && tail=${whole##*[$breaks]}
   whole=${whole%"$tail"}
   whole=${whole%@}
   for each in "${found[@]}"; do
     case $quote$each in
-      # Words that cannot be written within this kind of quotes.
+      # These words cannot be written within this kind of quotes.
       \'*\'* | \"*[\"\$\\\`\!]*) ;;
       [\'\"]"$begun"*) [[ -n $quote ]] && COMPREPLY+=("$each") ;;
     esac
@@ -168,7 +168,7 @@ _parley() {
       _parley_files "$word"
       ;;
     files)
-      # bash completes file names better, but only if it treats the name as a whole word.
+      # bash itself completes file names better, but only if the name is a whole word for bash.
       if [[ -z $stem || $COMP_WORDBREAKS == *=* ]]; then
         compopt -o default 2>/dev/null
       else

@@ -4,9 +4,9 @@
 set -g __parley_rows \
 ROWS
 
-# Prints the words of the key $1, each with a tab and a description. A word in <> is another key,
-# whose words are printed, or a source of words. The source <files> is printed itself, because fish
-# completes files.
+# Prints the words of the rows with the key $1, each with a tab and a description. A word in <> is
+# another key, whose words are printed, or a source of words, such as <sessions>. <files> is printed
+# unchanged, because fish itself completes file names.
 function __parley_find
     for row in (string match -- $argv[1]\t'*' $__parley_rows)
         set row (string split -m 1 -f 2 \t -- $row)
@@ -30,7 +30,7 @@ function __parley_has
     contains -- $argv[1] (string replace -r '\t.*' '' -- $argv[2..])
 end
 
-# Sets the words that TAB offers. Fails if fish should offer files.
+# Sets __parley_found to the words that TAB offers. Fails if fish should complete file names.
 function __parley_words
     set -l called ''
     set -l position 0
@@ -56,7 +56,7 @@ function __parley_words
     end
     if test -n "$flag"
         set -g __parley_found (__parley_find "$called,$flag")
-        # The keys of shared flags contain no command.
+        # A row for a value of a shared flag has no command in its key.
         set -q __parley_found[1]; or set __parley_found (__parley_find ",$flag")
     else if test $is_over = no; and string match -q -- '-*' $begun
         set -g __parley_found (__parley_find "$called,-" | string replace -r '^([^\t=]*)=' '$1')

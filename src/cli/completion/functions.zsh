@@ -7,8 +7,8 @@ ROWS
   )
 }
 
-# Adds the words of the key $1 to found, each with a colon and a description. A word in <> is
-# another key, whose words are added, or the name of a source such as files.
+# Adds the words of the rows with the key $1 to found, each with a colon and a description. A word in
+# <> is another key, whose words are added, or a source of words, such as <files>, which is stored in source.
 _parley_find() {
   local row tab=$'\t'
   for row in "${(@M)rows:#$1$tab*}"; do
@@ -22,7 +22,7 @@ _parley_find() {
   done
 }
 
-# Adds the values of the flag $1 to found. The keys of shared flags contain no command.
+# Adds the values of the flag $1 to found. A row for a value of a shared flag has no command in its key.
 _parley_values() {
   _parley_find "$called,$1"
   [[ -n $source || $#found -gt 0 ]] || _parley_find ",$1"
@@ -92,7 +92,8 @@ _parley() {
   esac
 }
 
-# In a file in the folder for completions, this text is the body of _parley at its first call.
+# If this text is a file in the folder for completions, zsh runs it as the body of _parley at the
+# first call.
 if [[ $funcstack[1] == _parley ]]; then
   _parley "$@"
 else

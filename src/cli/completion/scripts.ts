@@ -13,7 +13,7 @@ import type { ParleyCommand } from '../parley-command.ts'
 import { topics } from '../topics.ts'
 
 /**
- * A word that TAB offers, with its description. The key is the position of the word on the command line:
+ * A word that TAB offers, with its description. The key describes the position of the word on the command line:
  *
  * - `events,`: a subcommand of `events`.
  * - `events list,-`: a flag of `events list`.
@@ -28,8 +28,8 @@ type Row = [key: string, word: string, about?: string]
 const shells = ['bash', 'zsh', 'fish']
 
 /**
- * Returns a shell's completion script. The build replaces this module by a module that reads a finished
- * script.
+ * Returns a shell's completion script. In the built program, this module only reads a script that the build
+ * has rendered.
  */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
@@ -48,7 +48,7 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
     ...commands.flatMap(listCommandRows),
     ...groups.map((path): Row => [`${path},0`, `<${path},>`]),
-    // The word `help` is followed by a topic or a command.
+    // After `help` comes a topic or a command.
     ...topics.map((topic): Row => ['help,', topic, 'a topic']),
     ['help,', '<,>'],
     ['help,0', '<help,>'],
@@ -69,8 +69,8 @@ function listCommandRows({ entry, words, commands, ownFlags, registeredArguments
 }
 
 /**
- * Returns the rows of a flag and of its values. A flag that takes a value ends with `=`. The keys of shared
- * flags contain no command.
+ * Returns the rows of a flag and of its values. A flag that takes a value ends with `=`. For shared flags,
+ * `path` is empty.
  */
 function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
@@ -81,8 +81,8 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
 }
 
 /**
- * Suggested values of flags and arguments that also accept other values. The key is a flag, or a command and
- * its flag or argument.
+ * Suggested values of flags and arguments, which accept other values, too. The key is a flag, or a command
+ * with its flag or argument.
  */
 export const suggestedValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],
