@@ -24,7 +24,7 @@ export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean |
   printUsage(context, end.summary, showsUsage)
 }
 
-const damaged = 'some bytes of the answer are not UTF-8 and became \ufffd'
+const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
 /** Returns the warnings about an answer that counts as complete. */
 export function listWarnings(end: AnswerEnd): string[] {
