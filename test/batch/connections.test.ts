@@ -1,20 +1,11 @@
 import { writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../faults/certificates.ts'
-import { createSteadyClock } from '../harness/clock.ts'
-import { start } from '../harness/process.ts'
 import { createFastClock, message, run, temporaryFolder } from '../harness/run.ts'
-import {
-  envFor,
-  response,
-  type Script,
-  type ScriptedServer,
-  type ServeOptions,
-  serve,
-} from '../harness/server.ts'
+import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 
 interface Line {
   index: number
@@ -75,20 +66,6 @@ test('a batch reuses connections and never opens more than its concurrency', asy
   expect([code, server.requests.length, timesAsked(server)]).toEqual([0, 20, [1]])
   expect(server.connections).toBe(5)
   expect(maxOpen).toBeLessThanOrEqual(5)
-})
-
-test('a batch reuses a connection if a stream ends after its answer', async () => {
-  const events = message('ok').replaceAll('\n', '')
-  const stop = 'event: message_stop\ndata: {}\n\n'
-  const part = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
-  const head = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
-  const script: Script = (socket) => {
-    socket.write(`${head}${part(`data: ${events}\n\n${stop}`)}`, () =>
-      setImmediate(() => socket.write(part(''))),
-    )
-  }
-  const { code, server } = await ask(40, 4, script, {}, { timers: createSteadyClock() })
-  expect([code, server.requests.length, server.connections]).toEqual([0, 40, 4])
 })
 
 describe('servers that close idle connections', () => {
@@ -161,19 +138,6 @@ test('a batch uses an unrequested response for no line', async () => {
   expect(out).not.toContain('nobody asked')
 })
 
-test('a batch reuses connections over TLS (needs openssl)', async () => {
-  const tls = makeCertificate('IP:127.0.0.1')
-  const world = { env: { PARLEY_CACERT: tls.path } }
-  const { code, err, server } = await ask(
-    12,
-    4,
-    (socket, request) => socket.write(answerTo(request)),
-    { tls },
-    world,
-  )
-  expect([code, server.requests.length, server.connections], err).toEqual([0, 12, 4])
-})
-
 test('a batch reuses connections through a proxy (needs openssl)', async () => {
   let tunnels = 0
   const proxy = createServer((socket) => {
@@ -204,48 +168,4 @@ test('a batch reuses connections through a proxy (needs openssl)', async () => {
     (url) => url.replace('127.0.0.1', 'gateway.test'),
   )
   expect([code, server.requests.length, tunnels], err).toEqual([0, 12, 4])
-})
-
-test('a batch of 64 requests, 16 at a time, leaves no connection open', async () => {
-  const warnings: Error[] = []
-  const listen = (warning: Error) => warnings.push(warning)
-  process.on('warning', listen)
-  const seen = new Set<Socket>()
-  const { code, server } = await ask(64, 16, (socket, request) => {
-    seen.add(socket)
-    socket.write(answerTo(request))
-  })
-  while (server.sockets.size > 0) await wait(10)
-  process.off('warning', listen)
-  expect([code, seen.size, server.sockets.size, warnings]).toEqual([0, 16, 0, []])
-})
-
-test('a batch with too few file descriptors halves its concurrency and finishes (needs sh)', async () => {
-  const held: (() => void)[] = []
-  const server = await serve((socket, request) => {
-    // The server answers only when the process cannot open more connections.
-    held.push(() => socket.write(answerTo(request)))
-    if (isScarce) answerHeld()
-  })
-  onTestFinished(() => server.close())
-  let isScarce = false
-  const answerHeld = () => {
-    for (const answer of held.splice(0)) answer()
-  }
-  const cwd = temporaryFolder()
-  const prompts = Array.from({ length: 100 }, (_, at) => JSON.stringify(`p ${at + 1} of it`))
-  writeFileSync(join(cwd, 'in.ndjson'), prompts.join('\n'))
-  const argv = ['chat', '--batch', 'in.ndjson', '--results', 'r.ndjson', '--concurrency', '64']
-  const { child, ended } = start(argv, { cwd, env: envFor(server), before: 'ulimit -n 44' })
-  child.stderr?.on('data', (chunk) => {
-    isScarce ||= String(chunk).includes('too many files and connections are open')
-    if (isScarce) answerHeld()
-  })
-  const { code, err } = await ended
-  expect(code, err).toBe(0)
-  expect(err).toMatch(
-    /too many files and connections are open .*; all requests wait [\d.]+ s, then 32 at a time/,
-  )
-  expect(err).toContain('100 ok · 0 failed')
-  expect([server.requests.length, timesAsked(server)]).toEqual([100, [1]])
 })

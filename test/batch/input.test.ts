@@ -72,12 +72,6 @@ describe("check of a batch's input", () => {
     })
   })
 
-  test('the check of a batch names a single problem in the message, and jq only if jq helps', async () => {
-    const error = await refusal('"ok"\n{"a":1}\n')
-    expect(error.message).toMatch(/^prompts.ndjson: line 2: it must be a prompt in quotes/)
-    expect(error.details.consequence).toBeUndefined()
-  })
-
   test('the check of a batch reports a line whose body is invalid', async () => {
     const error = await refusal('"ok"\n{"contents":5}\n', (form) => {
       if ('body' in form)
@@ -150,14 +144,6 @@ describe('second read of a checked file', () => {
     expect(await readTwice('"a"\n', '', ledger)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
   })
 
-  test('a batch does not build the bodies of finished lines again', async () => {
-    const ledger = new Ledger()
-    for (const { index, hash } of await linesOf(whole))
-      if (index !== lineCount) ledger.addResult({ hash, isOk: true })
-    const { lines, made } = await readTwice(whole, whole, ledger)
-    expect([lines.map(({ index }) => index), made]).toEqual([[lineCount], lineCount + 1])
-  })
-
   test.each([
     [
       'a line was changed',
@@ -174,10 +160,5 @@ describe('second read of a checked file', () => {
   test('a batch ignores lines that were added after the check of the file', async () => {
     const { lines, failed } = await readTwice(whole, `${whole}${large(lineCount + 1)}`)
     expect([lines.length, failed]).toEqual([lineCount, undefined])
-  })
-
-  test('a duplicate line of a batch keeps its number at the second read of the file', async () => {
-    const { lines } = await readTwice(`${whole}"a"\n"a"\n"b"\n"a"\n`)
-    expect(lines.slice(lineCount).map(({ hash }) => hash.slice(32))).toEqual(['', '#2', '', '#3'])
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-import { envFor, response, serve } from '../harness/server.ts'
+import { response } from '../harness/server.ts'
 import { answer, idsIn, prepare } from './served.ts'
 
 const plain = ['chat', '--batch', 'in.ndjson', '--concurrency', '4']
@@ -59,31 +59,6 @@ test.each([
   expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
 })
 
-test('an interrupted batch without --results says that it cannot be resumed (needs signals)', async () => {
-  const { cwd, env } = await prepare(40, (socket, _, count) => {
-    if (count <= 4) socket.write(answer)
-    else if (count === 5) child.kill('SIGTERM')
-  })
-  const { child, ended } = start(plain, { cwd, env })
-  const { signal, err, out } = await ended
-  expect([signal, idsIn(out)]).toEqual(['SIGTERM', [1, 2, 3, 4]])
-  expect(err).toMatch(
-    /parley: interrupted: 4 ok · 0 failed · 36 not done .* may be billed; a batch without --results cannot be resumed\n$/,
-  )
-})
-
-test('a closed stdout ends a batch with 11', async () => {
-  const { cwd, env, server } = await prepare(2000, (socket) => void setTimeout(() => socket.write(answer), 1))
-  const { child, ended } = start(plain, { cwd, env })
-  child.stdout?.once('data', () => child.stdout?.destroy())
-  const { code, err } = await ended
-  expect(code).toBe(11)
-  expect(err).toMatch(
-    /ok · 0 failed · .* not done.*\nparley: stdout: its reader closed the pipe; the received data is saved as /,
-  )
-  expect(server.requests.length).toBeLessThan(2000)
-})
-
 test('B15: a batch whose stdout is closed from the start exits with 11 and sends nothing (needs /proc)', async () => {
   const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
   const before = 'exec >&-'
@@ -95,16 +70,6 @@ test('B15: a batch whose stdout is closed from the start exits with 11 and sends
   expect((await execute(argv, { cwd, env, before })).code).toBe(0)
   expect(resultsIn(cwd).toSorted()).toEqual([1, 2, 3])
   expect((await execute(plain, { cwd, env, before: 'exec >/dev/null' })).code).toBe(0)
-})
-
-test('a batch whose stdout is on a full disk exits with 11 (needs /dev/full)', async () => {
-  const { cwd, env } = await prepare(20, (socket) => void socket.write(answer))
-  const before = 'exec >/dev/full'
-  const { code, err } = await execute(plain, { cwd, env, before })
-  expect(code).toBe(11)
-  expect(err).toMatch(
-    /ok · 0 failed.*\nparley: stdout: no space left on the disk; the received data is saved as /,
-  )
 })
 
 // The kernel writes until the limit and then fails, as on a full disk.
@@ -171,34 +136,6 @@ test('B07: a deleted current folder is not reported as a bug (needs POSIX files)
     expect([argv.join(' '), code], err).toEqual([argv.join(' '), 11])
     expect(err).toMatch(/parley: the current folder: no such file or folder; change to another one/)
   }
-})
-
-test('B07: absolute file names and secret commands work without a current folder (needs POSIX files)', async () => {
-  const before = 'mkdir gone && cd gone && rmdir ../gone'
-  const demo = ['--profile', 'demo', '--no-stdin']
-  const folder = temporaryFolder()
-  const at = (name: string) => join(folder, name)
-  writeFileSync(at('notes.md'), 'notes')
-  writeFileSync(at('in'), '"hi"\n')
-  for (const argv of [
-    ['chat', 'hi', '-f', at('notes.md'), '-o', at('a'), '--thread', at('t'), '--report', at('r'), ...demo],
-    ['chat', '--batch', at('in'), '--results', at('b'), ...demo],
-    ['image', 'hi', '-o', at('fox.png'), ...demo],
-    ['image', 'hi', '-o', at('folder/'), ...demo],
-  ]) {
-    const { code, err } = await execute(argv, { before })
-    expect([argv[0], code], err).toEqual([argv[0], 0])
-  }
-  const server = await serve((socket) => void socket.write(answer))
-  const env = {
-    ...envFor(server),
-    PARLEY_ACCESS_TOKEN: undefined,
-    PARLEY_ACCESS_TOKEN_COMMAND: 'echo canary',
-    PARLEY_CONFIG_DIR: folder,
-  }
-  const ended = await execute(['chat', 'hi', '--no-stdin'], { before, env })
-  await server.close()
-  expect(ended.code, ended.err).toBe(0)
 })
 
 test("from line 2,000 to its end, a batch limits V8's young generation", async () => {

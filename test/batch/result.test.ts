@@ -42,11 +42,4 @@ describe('result line', () => {
       '{"index":1,"hash":"h","ok":false,"error":{"kind":"response","exit":8},"usage":{"inputTokens":1,"totalTokens":3}}',
     )
   })
-
-  test('a batch reads a long response with many line breaks only once to format its result', () => {
-    const response = `[${'\n1,'.repeat(300_000)}1]`
-    expect(formatAnswer({ index: 1, hash: 'h', ...unmetered }, { content: { response } })).toHaveLength(
-      600_074,
-    )
-  })
 })

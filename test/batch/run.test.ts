@@ -56,21 +56,6 @@ describe('run of a batch', () => {
     })
   })
 
-  test('a batch with a results file prints no result on stdout', async () => {
-    const timers = createClock()
-    const { ask } = service(timers, { 1: 60_000 })
-    const { out, file } = await play(linesOf(60), ask, { timers, file: { text: '' } })
-    expect([out, indexes(parse(file))]).toEqual([[], [...upTo(60).slice(1), 1]])
-  })
-
-  test('a batch without lines ends at once', async () => {
-    const { out, tally, stop } = await play('\n\n', () => Promise.reject(new Error('nothing to ask')))
-    expect({ out, tally, stop }).toEqual({
-      out: [],
-      tally: none,
-    })
-  })
-
   test('a batch returns the failure of the failed line with the lowest number', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
@@ -98,12 +83,6 @@ describe('run of a batch', () => {
       stop: undefined,
       kind: 'response',
     })
-  })
-
-  test('a batch prints only one note about answers without a token count', async () => {
-    const { notes, tally } = await play(linesOf(5), async (job) => answerOf(job))
-    expect(notes).toEqual([expect.stringMatching(/^line \d: the answer has no token count/)])
-    expect(tally).toMatchObject({ ok: 5, tokens: 0 })
   })
 
   test('a batch continues where an earlier run stopped', async () => {
@@ -189,7 +168,6 @@ describe('service that refuses temporarily', () => {
   test.each([
     ['rate-limited', {}, /5 minutes of pauses/],
     ['not-sent', {}, /5 minutes of pauses/],
-    ['rate-limited', { retryAfter: 7200 }, /more than an hour/],
   ] as const)('a batch ends after endless refusals: %s %o', async (kind, details, why) => {
     const timers = createClock()
     const start = timers.now()
@@ -275,11 +253,6 @@ describe('B13: outage during a batch', () => {
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
   })
 
-  test('B13: an outage is reported once for each pause', async () => {
-    const { pauses } = await runThroughOutage(badGateway)
-    expect(pauses.map(({ places }) => places)).toEqual([1, 1, 1, 1, 1])
-  })
-
   test("B13: an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
     const { stop, tally, seconds } = await runThroughOutage(badGateway, { until: Infinity })
     expect(stop).toMatchObject({ kind: 'service', message: expect.stringContaining('5 minutes of pauses') })
@@ -341,22 +314,6 @@ describe('batch that starts no further request', () => {
     return { asked: requested, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
   }
 
-  test.each(['credentials', 'payment', 'file'] as const)(
-    'a batch stops after a failure of kind "%s", which affects all lines',
-    async (kind) => {
-      const {
-        asked: requested,
-        out,
-        stop,
-        tally,
-      } = await runWithTenthLine(() => Promise.reject(failure(kind, { sent: 'yes' })))
-      expect(requested).toEqual(upTo(12))
-      expect((stop as CliError).kind).toBe(kind)
-      expect(sorted(out)).toEqual(upTo(12))
-      expect(tally).toMatchObject({ ok: 11, failed: 1 })
-    },
-  )
-
   test('a batch stops after an error without a kind, which is a bug', async () => {
     const {
       asked: requested,
@@ -374,14 +331,6 @@ describe('batch that starts no further request', () => {
     const { asked: requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
     expect(requested).toEqual(upTo(12))
     expect(stop).toBeInstanceOf(TypeError)
-  })
-
-  test('a batch stops when its answers reach the token limit', async () => {
-    const { asked: requested, tally, stop } = await runWithTenthLine(() => undefined, { maxTokens: 100 })
-    expect((stop as CliError).kind).toBe('stopped')
-    expect(tally.tokens).toBeGreaterThanOrEqual(100)
-    expect(tally.tokens).toBeLessThanOrEqual(100 + 4 * 10)
-    expect(requested.length * 10).toBe(tally.tokens)
   })
 
   test('a batch stops if an earlier run reached the token limit', async () => {
@@ -446,22 +395,6 @@ describe('batch that starts no further request', () => {
     expect(tally).toMatchObject({ ok: requested.length, failed: 0, savedElsewhere: requested.length - 6 })
   })
 
-  test('a batch requests the lines of a pipe before an invalid one, then stops', async () => {
-    const requested: number[] = []
-    const ask: Ask = async (job) => {
-      requested.push(job.index)
-      if (requested.length === 1) throw failure('rate-limited', { retryAfter: 1 })
-      return answerOf(job)
-    }
-    const { out, stop } = await play('"a"\n"b"\nc\n"d"\n', ask)
-    expect(stop).toMatchObject({
-      kind: 'usage',
-      message: 'prompts.ndjson: line 3: it is not JSON: column 1: value expected',
-      details: { consequence: expect.stringContaining('jq -R') },
-    })
-    expect(indexes(out)).toEqual([1, 2])
-  })
-
   test('a batch stops when its input cannot be read', async () => {
     async function* broken() {
       yield Buffer.from('"a"\n"b"\n')
@@ -473,22 +406,6 @@ describe('batch that starts no further request', () => {
 })
 
 describe('deadline of a batch', () => {
-  test('the deadline cancels the running requests of a batch, which fail', async () => {
-    const timers = createClock()
-    const ask: Ask = async (job) => {
-      await timers.wait(job.index <= 5 ? 1000 : 1e9)
-      return answerOf(job)
-    }
-    const deadline = timers.now() + 60_000
-    const { out, stop, tally } = await play(linesOf(50), ask, { timers, concurrency: 3, deadline })
-    expect(stop).toMatchObject({ kind: 'stopped', message: 'the deadline passed' })
-    expect(tally).toMatchObject({ ok: 5, failed: 3 })
-    expect(out.slice(5)).toMatchObject(
-      [6, 7, 8].map((index) => ({ index, ok: false, error: { kind: 'unknown' } })),
-    )
-    expect(timers.now()).toBe(deadline)
-  })
-
   test('the deadline ends the wait of a batch for a silent pipe', async () => {
     const timers = createClock()
     async function* silent() {
@@ -518,21 +435,6 @@ test('a batch that waits for nothing fails with a bug, with any deadline', async
   )
   const world = { concurrency: 0, deadline: 2e12 }
   await expect(play(linesOf(1), never, world)).rejects.toThrow('the batch has nothing to wait for')
-})
-
-test('a batch with many concurrent lines prints no warning about event listeners', async () => {
-  const warnings: Error[] = []
-  const listen = (warning: Error) => warnings.push(warning)
-  process.on('warning', listen)
-  const timers = createClock()
-  const ask: Ask = async (job) => {
-    await timers.wait(10)
-    return answerOf(job)
-  }
-  const { tally } = await play(linesOf(200), ask, { timers, concurrency: 64, deadline: timers.now() + 1e6 })
-  await turn()
-  process.off('warning', listen)
-  expect([tally.ok, warnings]).toEqual([200, []])
 })
 
 test('a batch starts no request while stdout is blocked', async () => {
