@@ -1,5 +1,4 @@
 import type { Deadline } from './deadline.ts'
-import type { Endings } from './endings.ts'
 import type { CliError } from './errors.ts'
 import type { Command } from './io/command.ts'
 import { Input, type Stdin } from './io/input.ts'
@@ -10,6 +9,7 @@ import type { ShortLivedSet } from './short-lived-set.ts'
 import type { Summary } from './summary.ts'
 import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
+import type { WorkTracker } from './work-tracker.ts'
 
 /** Facts about the process that parley needs to find the profile file and to check its owner. */
 export interface ProcessInfo {
@@ -119,7 +119,7 @@ export interface RunContext {
   cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets
   summary: Summary
-  endings: Endings
+  tracker: WorkTracker
 }
 
 /** Arguments of a command: the host, the flags, input and output, and the state of the run. */

@@ -8,43 +8,44 @@
  *   gateway.
  * - `sent`: bytes were sent, and no answer arrived.
  * - `answered`: a 2xx began. The request may have been carried out even if the body is an error.
- * - `done`: parley read the response; after sending an event, parley received the receipt.
+ * - `done`: parley read the response. After sending events, the response was empty or a receipt: a list of
+ *   the accepted events.
  */
 export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answered', 'done'] as const
 
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** Returns the state of a call after one more attempt: the furthest of all its attempts. */
+/** Returns the state of a call after another attempt: the later state in the list. */
 export const getLaterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
-/** Returns whether the service has certainly not accepted the request. */
+/** Returns whether it is certain that the service did not accept the request. */
 export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean =>
   state === 'not-sent' || state === 'refused'
 
 /**
- * Failures after which a request may be repeated. `not-taken`: only an answer that proves that the service
- * did not accept the request. `failed`: also a 5xx. `always`: also a missing answer.
+ * Failures after which parley may repeat a request. `unaccepted`: only if the failure proves that the service
+ * did not accept the request. `failed`: also after a 5xx. `always`: also if the answer is missing.
  */
-export type RepeatRule = 'not-taken' | 'failed' | 'always'
+export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 
-/** Properties of an endpoint that decide whether its requests may be repeated. */
+/** Properties of an endpoint that decide whether parley may repeat its requests. */
 export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
-  /** Message if the receipt of a request is missing. By default: "the event may have been accepted". */
-  doubt?: string
+  /** Message if the receipt is missing. Default: "the event may have been accepted". */
+  missingReceiptText?: string
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string | undefined
 }
 
-/** Answer to "was the request sent?". `unknown`: bytes were sent, and no answer arrived. */
+/** The field `sent` of errors and reports. `unknown`: bytes were sent, and no answer arrived. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 /**
- * Advice to a script about running the same command again. `look-first`: the work may be done already, and
- * must not be done twice.
+ * The field `retry` of errors and reports: whether a script may run the same command again. `look-first`:
+ * only after a check, because the work may be done already and must not be done twice.
  */
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 
@@ -53,29 +54,29 @@ export interface DeliveryOutcome {
   sent: Sent
   /** The same command may send the request again without a check. */
   isRepeatable: boolean
-  /** The request may have been carried out, so a repetition may be carried out or billed again. */
+  /** The request may have been carried out, so the service may carry out or bill a repetition again. */
   mayDuplicate: boolean
-  /** Text that parley prints if the run is interrupted in this state. */
+  /** Text that parley prints if a signal ends the run in this state. */
   interrupted?: string
   /** Text that parley prints if the call fails in this state. */
   failed?: string
 }
 
-const describeDoubt = (doubt: string, inspectCommand: string | undefined) =>
-  `${doubt}: look${inspectCommand === undefined ? '' : ` with '${inspectCommand}'`} before sending again`
+const adviseCheck = (problem: string, inspectCommand: string | undefined) =>
+  `${problem}: check${inspectCommand === undefined ? '' : ` with '${inspectCommand}'`} before sending again`
 
-const mayBeDone = 'the request was sent; whether it was carried out is not known'
+const unknownOutcome = 'the request was sent; whether it was carried out is not known'
 
 export function describeDelivery(state: DeliveryState, rules: DeliveryRules): DeliveryOutcome {
   const { repeat, isProvedByReceipt = false, inspectCommand } = rules
-  const isOnce = repeat === 'not-taken'
-  // A request that only reads has no effect, so its texts mention none.
-  const doubt = isProvedByReceipt
-    ? describeDoubt(rules.doubt ?? 'the event may have been accepted', inspectCommand)
+  const isOnce = repeat === 'unaccepted'
+  // A request that only reads has no effect that the user could repeat by mistake.
+  const uncertain = isProvedByReceipt
+    ? adviseCheck(rules.missingReceiptText ?? 'the event may have been accepted', inspectCommand)
     : repeat === 'always'
       ? undefined
-      : mayBeDone
-  const interruptedDoubt = isProvedByReceipt ? doubt : 'the request was sent; it may have been carried out'
+      : unknownOutcome
+  const interrupted = isProvedByReceipt ? uncertain : 'the request was sent; it may have been carried out'
   const outcomes: Record<DeliveryState, Omit<DeliveryOutcome, 'mayDuplicate'>> = {
     'not-sent': {
       sent: 'no',
@@ -87,16 +88,16 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
     failed: {
       sent: 'yes',
       isRepeatable: !isOnce,
-      interrupted: isProvedByReceipt ? doubt : 'the request was answered with a failure',
-      failed: isOnce ? doubt : undefined,
+      interrupted: isProvedByReceipt ? uncertain : 'the request was answered with a failure',
+      failed: isOnce ? uncertain : undefined,
     },
-    sent: { sent: 'unknown', isRepeatable: !isOnce, interrupted: interruptedDoubt, failed: doubt },
+    sent: { sent: 'unknown', isRepeatable: !isOnce, interrupted, failed: uncertain },
     answered: {
       // Without a receipt, the answer to an event may come from a gateway instead of the service.
       sent: isProvedByReceipt ? 'unknown' : 'yes',
       isRepeatable: !isOnce,
-      interrupted: isOnce ? interruptedDoubt : 'the answer was cut off',
-      failed: isProvedByReceipt ? doubt : undefined,
+      interrupted: isOnce ? interrupted : 'the answer was cut off',
+      failed: isProvedByReceipt ? uncertain : undefined,
     },
     done: { sent: 'yes', isRepeatable: !isOnce },
   }

@@ -3,7 +3,6 @@ import { findFlagValue } from './argv/bare-flags.ts'
 import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import { Endings } from './endings.ts'
 import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
@@ -12,6 +11,7 @@ import { Report } from './report.ts'
 import { Secrets } from './secrets.ts'
 import { ShortLivedSet } from './short-lived-set.ts'
 import { Summary } from './summary.ts'
+import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
 
@@ -28,15 +28,15 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   // A secret may be mistaken for the value of a flag, so it is redacted before any message quotes a flag.
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
   const summary = new Summary(host.timers.now())
-  const endings = new Endings()
-  const report = new Report(argv, { host, summary, endings, secrets })
+  const tracker = new WorkTracker()
+  const report = new Report(argv, { host, summary, tracker, secrets })
   let ending: Promise<number> | undefined
   let wrap: (message: string) => string = String
   const deadline = new Deadline(host.timers)
-  const run: RunContext = { deadline, cleanups, secrets, summary, endings }
+  const run: RunContext = { deadline, cleanups, secrets, summary, tracker }
   host.onSignal?.((exit) => {
     // Saves received data before the cleanup removes temporary files.
-    const { consequence, kept } = endings.interrupt()
+    const { consequence, savedFiles: kept } = tracker.interrupt()
     // The terminal has printed ^C into the current line, so the message begins with a line break.
     const isInLine = !cleanUp(cleanups) && exit === 130 && host.stderr.isTerminal
     // A resume command comes last, so that a person can copy it.
@@ -85,12 +85,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 
   /** Formats a signal for programs, like a failure. */
   function describeSignal(exit: number, words: string, kept: SavedFiles): string {
-    const { sent, retry, mayDuplicate } = endings
+    const { sent, retry, mayDuplicate } = tracker
     const outcome = {
       sent,
       safeToRetry: retry === 'later' && !mayDuplicate,
       retry,
-      resume: endings.getResumeCommand(),
+      resume: tracker.getResumeCommand(),
       kept,
     }
     const error = { format: 1, kind: 'signal', exit, message: oneLine(words, 2000), ...outcome }
@@ -103,9 +103,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
    */
   async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending
-    const { consequence, kept } = endings.interrupt()
+    const { consequence, savedFiles } = tracker.interrupt()
     const failure = create(consequence)
-    return fail(failure.with({ kept: joinSavedFiles(failure.details.kept, kept) }))
+    return fail(failure.with({ kept: joinSavedFiles(failure.details.kept, savedFiles) }))
   }
 
   /** Only the first failure is reported, because the cleanup may cause another error. */
@@ -116,7 +116,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
     // A failure to print has no `sent` of its own, so the states of the run's calls are added.
-    const { sent = endings.sent, mayDuplicate = endings.mayDuplicate } = thrown.details
+    const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
     const failure = thrown.with({ sent, mayDuplicate })
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)

@@ -1,6 +1,5 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
-import type { Endings } from './endings.ts'
 import { asFileError, CliError, exitCodes, type SavedFiles, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
@@ -10,6 +9,7 @@ import type { Secrets } from './secrets.ts'
 import type { Summary, UsageFigures } from './summary.ts'
 import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
+import type { WorkTracker } from './work-tracker.ts'
 
 /** The end of a run. */
 export interface RunEnd {
@@ -23,7 +23,7 @@ export interface ReportSource {
   /** Relative file names are resolved against `cwd`. */
   host: { readonly cwd: string; timers: Timers }
   summary: Summary
-  endings: Endings
+  tracker: WorkTracker
   secrets: Secrets
 }
 
@@ -34,7 +34,7 @@ export interface ReportSource {
  */
 export function prepareReport(
   name: string,
-  { host, summary, endings, secrets }: ReportSource,
+  { host, summary, tracker, secrets }: ReportSource,
 ): (end: RunEnd) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file')
   const target = absolutePath(host, name)
@@ -50,10 +50,10 @@ export function prepareReport(
   return (end) => {
     try {
       requireReplaceable(target, name)
-      const report = describeRun(summary, endings, end, (host.timers.now() - summary.startMs) / 1000)
+      const report = describeRun(summary, tracker, end, (host.timers.now() - summary.startMs) / 1000)
       writeFileAtomically(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
-      throw asFailure(error).with({ consequence: 'the report was not written', sent: endings.sent })
+      throw asFailure(error).with({ consequence: 'the report was not written', sent: tracker.sent })
     }
   }
 }
@@ -91,21 +91,21 @@ const usageFields = [
 /** Returns the fields of a report. Unknown values are null. */
 function describeRun(
   summary: Summary,
-  endings: Endings,
+  tracker: WorkTracker,
   { exit, signal, failure }: RunEnd,
   seconds: number,
 ): object {
   const { command, id, model, stopReason, session, usage, attempts, files, counts } = summary
   const { run, session: whole, toolUses, warnings } = summary.figures
   const requestId = failure?.details.requestId ?? summary.requestId
-  const { retry = 'never', deadline = false, sent = endings.sent } = failure?.details ?? {}
+  const { retry = 'never', deadline = false, sent = tracker.sent } = failure?.details ?? {}
   return {
     format: 1,
     version,
     command: command ?? null,
     exit,
     kind: signal ? 'signal' : (failure?.kind ?? findKind(exit)),
-    retry: signal ? endings.retry : failure ? retry : null,
+    retry: signal ? tracker.retry : failure ? retry : null,
     deadline,
     message: signal ? oneLine(signal.message, 2000) : failure ? formatFailureMessage(failure) : null,
     status: failure?.details.status ?? null,
@@ -124,7 +124,7 @@ function describeRun(
     sessionCost: formatCost(whole),
     toolUses: toolUses?.() ?? null,
     warnings: countWarnings(warnings),
-    resume: (signal ? endings.getResumeCommand() : failure?.details.resume) ?? null,
+    resume: (signal ? tracker.getResumeCommand() : failure?.details.resume) ?? null,
     ...counts?.(),
   }
 }

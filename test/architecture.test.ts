@@ -16,7 +16,7 @@ const floors = [
   ['short-lived-set.ts'],
   ['delivery-state.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
-  ['secrets.ts', 'deadline.ts', 'endings.ts'],
+  ['secrets.ts', 'deadline.ts', 'work-tracker.ts'],
   ['wire'],
   ['io', 'emulator'],
   ['summary.ts'],

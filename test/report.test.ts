@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../package.json'
 import { createEmulator } from '../src/emulator/emulator.ts'
-import { Endings } from '../src/endings.ts'
 import { CliError } from '../src/errors.ts'
 import { Report } from '../src/report.ts'
 import { prepareReport } from '../src/report-file.ts'
@@ -12,6 +11,7 @@ import { addFile, Summary } from '../src/summary.ts'
 import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
+import { WorkTracker } from '../src/work-tracker.ts'
 import { execute, start } from './harness/process.ts'
 import { answering, createFastClock, message, run, temporaryFolder } from './harness/run.ts'
 import { envFor, serve } from './harness/server.ts'
@@ -404,11 +404,11 @@ test('--report has exit 11 if stdout was closed from the start (needs sh)', asyn
 /** Creates a report without a run. */
 function prepare(...argv: string[]) {
   const cwd = temporaryFolder()
-  const [summary, endings, secrets] = [new Summary(2000), new Endings(), new Secrets()]
+  const [summary, tracker, secrets] = [new Summary(2000), new WorkTracker(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
-  const source = { host: { cwd, timers }, summary, endings, secrets }
+  const source = { host: { cwd, timers }, summary, tracker, secrets }
   const report = new Report(['--report', 'r.json', ...argv], source)
-  return { cwd, summary, endings, secrets, source, report }
+  return { cwd, summary, tracker, secrets, source, report }
 }
 
 const signal = { message: 'interrupted: x', kept: 'a.part' }
@@ -447,10 +447,10 @@ test('a disabled report, or the report of a preview, is never written', async ()
 
 test('a report that cannot be written fails each kind of end of a run and leaves no file', async () => {
   const why = '--report r.json: it is not a regular file'
-  const { cwd, report, endings } = prepare()
+  const { cwd, report, tracker } = prepare()
   await report.open()
   mkdirSync(join(cwd, 'r.json'))
-  endings.begin(endpoints.chat).reach('sent')
+  tracker.beginCall(endpoints.chat).reach('sent')
   const failure: CliError = await report.write({ exit: 0 }).catch((error) => error)
   expect(failure).toMatchObject({ kind: 'file', message: why })
   expect(failure.details).toMatchObject({ consequence: 'the report was not written', sent: 'unknown' })
@@ -478,7 +478,7 @@ test('F31: --report replaces a report of up to 16 MiB and keeps a longer file', 
 })
 
 test('each value of a run is in its field of the report', async () => {
-  const { cwd, summary, endings, secrets, report } = prepare()
+  const { cwd, summary, tracker, secrets, report } = prepare()
   secrets.add('canary-token')
   Object.assign(summary, {
     command: 'events run',
@@ -498,7 +498,7 @@ test('each value of a run is in its field of the report', async () => {
     },
     counts: () => ({ counts: { total: 2 }, failures: { service: 1 } }),
   })
-  const call = endings.begin(endpoints.chat)
+  const call = tracker.beginCall(endpoints.chat)
   call.reach('sent')
   await report.write({ exit: 5 })
   const text = readFileSync(join(cwd, 'r.json'), 'utf8')
@@ -562,9 +562,9 @@ test('the report of a failure, or of a signal, has its kind, request id and resu
     [{ exit: 0 }, { kind: null, resume: null }],
     [{ exit: 130 }, { kind: null }],
   ] as const) {
-    const { cwd, summary, endings, report } = prepare()
+    const { cwd, summary, tracker, report } = prepare()
     summary.requestId = 'req_1'
-    await endings.during({ resume: () => ['events', 'run'] }, () => report.write(end))
+    await tracker.during({ getResumeCommand: () => ['events', 'run'] }, () => report.write(end))
     expect(read(cwd)).toMatchObject({ exit: end.exit, ...expected })
   }
 })

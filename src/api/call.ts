@@ -51,8 +51,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (file && name) addFile(context.summary, name)
   }
   try {
-    const savingFile = () => context.endings.during(saveParts(file), callAndPrint)
-    await context.endings.during({ isChange: endpoint.repeat !== 'always', ...saveParts(saving) }, savingFile)
+    const savingFile = () => context.tracker.during(saveParts(file), callAndPrint)
+    await context.tracker.during({ isChange: endpoint.repeat !== 'always', ...saveParts(saving) }, savingFile)
   } catch (error) {
     // With --paginate, the body of an error response could look like an item of the list, so it is not
     // printed.
@@ -90,7 +90,7 @@ async function readRequest(
  * It may repeat any other request only if the service certainly did not accept it, or with `--retry-unknown`.
  */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
-  readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'not-taken'
+  readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'unaccepted'
 
 const readingMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 

@@ -1,11 +1,11 @@
 import { SavedFile } from '../content/saved-file.ts'
 import type { Context } from '../context.ts'
 import type { Sent } from '../delivery-state.ts'
-import type { Ending } from '../endings.ts'
 import { asFailure, CliError, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { addSavedPart, type SavedPart, saveParts } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
+import type { WorkHooks } from '../work-tracker.ts'
 import type { BatchOptions } from './flags.ts'
 import {
   type BatchInput,
@@ -71,7 +71,7 @@ async function preview(context: BatchContext, { options, work, source }: Batch):
 }
 
 async function answer(context: BatchContext, { options, work, source }: Batch): Promise<void> {
-  const { host, deadline, endings } = context
+  const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
   const saved = new SavedFile(context, 'ndjson')
@@ -99,17 +99,17 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
     if (!saved.write(`${text}\n`)) unsaved += `${text}\n`
   }
   const run = new BatchRun(input, { limits, timers: host.timers, report, results, save })
-  const ending: Ending = {
+  const hooks: WorkHooks = {
     save: saveParts({
       savePart() {
         run.saveReceived()
         return saved.part
       },
     }).save,
-    words: () => report.describeSummary(),
-    rerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
+    onInterrupt: () => report.describeSummary(),
+    describeRerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
   }
-  await endings.during(ending, async () => {
+  await tracker.during(hooks, async () => {
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => report.end())
     await endInterrupt()
@@ -117,7 +117,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
     if (!source.isRepeatable && tally.total !== undefined) reportOthers()
     report.printSummary(outcome.stop)
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
-    throwFailure({ ...outcome, stop }, options, tally, endings.sent)
+    throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
   requireLine(context, input, source)
 }

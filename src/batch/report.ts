@@ -193,7 +193,7 @@ export class BatchReport {
 
   /** Describes the requests without an answer after an interrupt or the deadline. */
   #describeUnanswered(): string {
-    const { unanswered } = this.#context.endings
+    const { unanswered } = this.#context.tracker
     if (unanswered === 0) return ''
     return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }
@@ -209,7 +209,7 @@ export class BatchReport {
       const again = 'the same command with --resume'
       return left === 0 ? `; ${again} repeats the failed lines` : `; to resume: ${again}`
     }
-    if (this.#context.endings.sent === 'no') return '; nothing was sent'
+    if (this.#context.tracker.sent === 'no') return '; nothing was sent'
     return left === 0 ? '' : '; a batch without --results cannot be resumed'
   }
 }

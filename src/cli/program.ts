@@ -156,7 +156,7 @@ class Program implements CommandTree {
     requireCompanions(flags.given, module?.companions)
     const context = await createContext(this.#host, flags, run)
     try {
-      const end = await run.endings.during({ isChange: entry.requests === 'changes' }, async () => {
+      const end = await run.tracker.during({ isChange: entry.requests === 'changes' }, async () => {
         const end = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
         await context.output.flush()
         return end

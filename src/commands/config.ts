@@ -105,7 +105,9 @@ export const configCommands = {
       }
       const read = () => readValue(context, name)
       const isRead = given === undefined || given === '-'
-      const text = isRead ? await context.endings.during({ words: () => 'nothing was changed' }, read) : given
+      const text = isRead
+        ? await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, read)
+        : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined) {
         // `readProfile` adds the profile's secrets to the texts that are redacted. If it fails, the value is

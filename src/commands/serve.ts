@@ -60,7 +60,7 @@ export default {
       output,
       messages,
       secrets,
-      endings,
+      tracker,
       host: { timers },
       input,
     } = context
@@ -113,8 +113,8 @@ export default {
         server.close()
         throw error
       })
-    await endings.during(
-      { words: () => 'no longer listening' },
+    await tracker.during(
+      { onInterrupt: () => 'no longer listening' },
       () => new Promise((resolve) => server.once('close', resolve)),
     )
   },

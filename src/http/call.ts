@@ -1,12 +1,12 @@
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
-import type { Call } from '../endings.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
 import { demoName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
+import type { Call } from '../work-tracker.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
 import {
@@ -52,7 +52,7 @@ export type Caller = ReturnType<typeof createCaller>
  * batch retries its lines itself.
  */
 export function createCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
-  const { host, flags, summary, endings } = context
+  const { host, flags, summary, tracker } = context
   const credentials = createCredentials(context, settings)
   const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
@@ -94,7 +94,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
     const exchange = await openExchange()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
-    const call = endings.begin({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
+    const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
     /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
       const outcome = call.getOutcome()

@@ -162,7 +162,7 @@ export function canRetry(
   const { retryable } = findRow(error)
   if (error.details.isPermanent) return false
   if (retryable === 'all') return true
-  if (retryable === 'repeatable') return repeat !== 'not-taken'
+  if (retryable === 'repeatable') return repeat !== 'unaccepted'
   if (retryable !== 'reading') return false
   // An answer that has begun may be billed, so only requests that change nothing are repeated after it.
   return repeat === 'always' || (retryUnknown && repeat === 'failed' && !error.details.isCutOff)

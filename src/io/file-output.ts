@@ -162,15 +162,12 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
 /** Saves the received part of an answer if a run ends early. Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-/**
- * Returns functions of an `Ending`. They save the received parts of answers if the work fails or is
- * interrupted.
- */
+/** Returns `WorkHooks` that save the received parts of answers if the work fails or is interrupted. */
 export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>
     savers
       .flatMap((saver) => saver?.savePart() ?? [])
-      .map((part) => ({ words: describeSavedPart(part), file: part.name })),
+      .map((part) => ({ text: describeSavedPart(part), file: part.name })),
   explain: (failure: CliError) =>
     savers.reduce((explained, saver) => addSavedPart(explained, saver?.savePart()), failure),
 })

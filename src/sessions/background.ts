@@ -11,25 +11,22 @@ export interface WorkflowRun {
  * Threads and runs work, and wait for replies, independently of the main thread.
  */
 export class Background {
-  /** Ids of the tool uses in each thread's last idle event, by thread id. */
+  /** Ids of the tool uses that the last idle event of a thread lists, by thread id. */
   readonly #listed = new Map<string, readonly string[]>()
-  /** Thread ids of the listed tool uses that have no answer, by tool use id. */
+  /** Thread ids of the tool uses that wait for a reply, by tool use id. */
   readonly #waiting = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
-  /** Ids of tool uses whose thread ended while they waited for a reply. */
+  /** Ids of the tool uses whose thread was terminated while they waited for a reply. */
   readonly #abandoned = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
-  /** Ids of workflow runs, by the id of a thread that belongs to the run. */
+  /** Id of the workflow run to which a thread belongs, by thread id. */
   readonly #runOfThread = new Map<string, string>()
-  /** Ids of threads that wait for replies, but whose last idle event lists no tool use. */
+  /** Ids of the threads that wait for replies, although their last idle event lists no tool use. */
   readonly #waitingWithoutList = new Set<string>()
   /** Ids of the working threads. */
   readonly #working = new Set<string>()
-  /**
-   * A workflow run ended, and the session has not been idle since. The agent will still read the run's
-   * result.
-   */
+  /** A workflow run ended, and the session has not been idle since. The agent will still read the result. */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -38,6 +35,7 @@ export class Background {
     if (type.startsWith('workflow_run.')) this.#addRunEvent(event)
   }
 
+  /** Records an idle event of the whole session. */
   addIdle(): void {
     this.hasUnreadResult = false
   }
@@ -56,8 +54,8 @@ export class Background {
   }
 
   /**
-   * Records the answer to a tool use. The thread of the tool use then works again. Returns the
-   * thread's open workflow run as `run`, or `undefined` if no thread waited for the tool use.
+   * Records the answer to a tool use, after which its thread works again. Returns the id of the thread's open
+   * workflow run, if there is one. Returns `undefined` if no thread waited for the answer.
    */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#waiting.get(id)
@@ -80,11 +78,11 @@ export class Background {
   }
 
   /** Returns whether the thread of a tool use has ended. A reply to the tool use then has no effect. */
-  hasEnded(toolUse: string, thread: unknown): boolean {
+  hasThreadEnded(toolUse: string, thread: unknown): boolean {
     return this.#abandoned.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }
 
-  /** Returns whether a thread waits for replies without naming the tool uses. */
+  /** Returns whether a thread waits for replies, but its last idle event lists no tool use. */
   waitsWithoutList(thread: unknown): boolean {
     return typeof thread === 'string' && this.#waitingWithoutList.has(thread)
   }
@@ -107,10 +105,10 @@ export class Background {
    * its threads waits and none of its threads works.
    */
   get canContinue(): boolean {
-    const runsOf = (threads: Iterable<string>) =>
+    const findRuns = (threads: Iterable<string>) =>
       new Set([...threads].map((thread) => this.#runOfThread.get(thread)))
-    const waiting = runsOf(this.#waiting.values())
-    const working = runsOf(this.#working)
+    const waiting = findRuns(this.#waiting.values())
+    const working = findRuns(this.#working)
     return this.openRuns.some(
       ({ id }) => !this.#runs.get(id)?.isIdle && (working.has(id) || !waiting.has(id)),
     )

@@ -13,10 +13,10 @@ const backoffMs = { first: 250, longest: 8000 }
 
 /** Throws a `CliError` if the deadline has passed. */
 export function requireTime(deadline: Deadline): void {
-  if (deadline.hasPassed) throw tooLate()
+  if (deadline.hasPassed) throw createDeadlineError()
 }
 
-const tooLate = () =>
+const createDeadlineError = () =>
   new CliError('stopped', 'the deadline passed while the session was followed', {
     sent: 'yes',
     retry: 'later',
@@ -30,19 +30,21 @@ interface Access {
 }
 
 /**
- * Retry rules for following a session: the run fails once the service has been unreachable for 5 minutes.
- * Each response restarts the 5 minutes. Failed requests are repeated, so they must be reads, or posts that
- * the service certainly did not accept.
+ * Retry rules of `events follow` and `events run`: retries until the service has been unreachable for 5
+ * minutes. Each response restarts the 5 minutes. Callers use these rules only for requests that read, and for
+ * posts that the service certainly did not accept.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: Access
-  /** Monotonic time. */
+  /** Time of the monotonic clock. */
   #lastResponseAt: number
   #attempts = 0
   #invalidResponses = 0
-  /** A 401 made parley run the command for the secret again. */
-  #hasNewSecrets = false
-  /** From the header Retry-After. */
+  /**
+   * After a 401, parley dropped the secrets that a command had printed. The next request runs the command.
+   */
+  #hasDroppedSecrets = false
+  /** Wait that the last `Retry-After` header requested. */
   #requestedWaitMs = 0
 
   constructor(access: Access) {
@@ -58,14 +60,14 @@ export class ReconnectPolicy implements RetryRules {
 
   /** Returns the wait before the next attempt in milliseconds, or the failure that ends the attempts. */
   decide(failure: CliError): number | CliError {
-    return this.findEnd(failure) ?? this.nextWaitMs()
+    return this.findFinalFailure(failure) ?? this.nextWaitMs()
   }
 
   /**
    * Returns the failure that ends the attempts. If another attempt is allowed, prints the failure on stderr
    * and returns `undefined`.
    */
-  findEnd(failure: CliError): CliError | undefined {
+  findFinalFailure(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.whenLate(failure)
     if (!this.#allowsRetry(failure)) return failure
@@ -79,11 +81,11 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure to report after a deadline. After the user's deadline, the failure is that following
-   * stopped. After an internal time limit of parley, it is the failure of the request.
+   * Returns the failure to report after a deadline. For a time limit of parley itself, such as 30 s for a
+   * list, this is the failure of the request.
    */
   whenLate(failure: CliError): CliError {
-    return this.#access.parts.deadline.passed?.limitText === undefined ? tooLate() : failure
+    return this.#access.parts.deadline.passed?.limitText === undefined ? createDeadlineError() : failure
   }
 
   nextWaitMs(): number {
@@ -93,8 +95,7 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns whether another attempt may succeed. After the first 401, it may if a command provides new
-   * secrets.
+   * Returns whether another attempt may succeed, also after the first 401 if a command prints the secrets.
    */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
@@ -103,8 +104,8 @@ export class ReconnectPolicy implements RetryRules {
       this.#requestedWaitMs = retryAfter * 1000
       return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
     }
-    if (status !== 401 || this.#hasNewSecrets) return false
-    this.#hasNewSecrets = this.#access.caller.dropPrintedSecrets()
-    return this.#hasNewSecrets
+    if (status !== 401 || this.#hasDroppedSecrets) return false
+    this.#hasDroppedSecrets = this.#access.caller.dropPrintedSecrets()
+    return this.#hasDroppedSecrets
   }
 }

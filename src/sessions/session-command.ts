@@ -5,10 +5,10 @@ import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** Flags that limit the time of one command. A command that only lists or sends needs none. */
+/** Flags that limit the time of a command. The printed commands for listing and sending do not need them. */
 const timeFlags = ['--timeout', '--deadline', '--connect-timeout']
 
-/** Flags that select the service and its headers. Every command for the same session needs them. */
+/** Flags that select the service and its headers. parley copies them into every command that it prints. */
 const serviceFlags = new Set([
   '--profile',
   '--header',
@@ -21,7 +21,7 @@ const serviceFlags = new Set([
     .filter((flag) => !timeFlags.includes(flag)),
 ])
 
-/** Flags that `events follow` needs in addition. */
+/** Flags that parley copies into a printed `events follow` command. */
 const followFlags = new Set([
   ...serviceFlags,
   ...timeFlags,
@@ -30,10 +30,10 @@ const followFlags = new Set([
 ])
 
 /**
- * Flags that a resume command omits or sets itself: their events were already sent, or the flags describe
- * only those events.
+ * Flags that parley does not copy into a resume command. Most of them describe the events to send, and these
+ * are already sent. `createResumeCommand` sets the others again if needed.
  */
-const droppedFlags = new Set([
+const uncopiedFlags = new Set([
   '--input',
   '--file',
   '--session',
@@ -51,54 +51,53 @@ export function formatSessionCommand(
   verb: 'confirm' | 'follow' | 'list' | 'send',
   session: string,
 ): string {
-  const kept = verb === 'follow' ? followFlags : serviceFlags
-  return quoteWords(['parley', 'events', verb, ...pickWords(flags, kept), ...formatSessionFlag(session)])
+  const names = verb === 'follow' ? followFlags : serviceFlags
+  return quoteWords(['parley', 'events', verb, ...copyFlags(flags, names), ...formatSessionFlag(session)])
 }
 
 /** Returns the command that lists the sessions of the same service. */
 export const formatListCommand = ({ flags }: Flags): string =>
-  quoteWords(['parley', 'sessions', 'list', ...pickWords(flags, serviceFlags)])
+  quoteWords(['parley', 'sessions', 'list', ...copyFlags(flags, serviceFlags)])
 
-const pickWords = ({ given }: Context['flags'], kept: ReadonlySet<string>): string[] =>
-  given.filter(({ flag }) => kept.has(flag)).flatMap(toWords)
+const copyFlags = ({ given }: Context['flags'], names: ReadonlySet<string>): string[] =>
+  given.filter(({ flag }) => names.has(flag)).flatMap(toWords)
 
 /** Returns the command that sets a session's budget or, without `budget`, removes it. */
 export function formatBudgetCommand({ flags: { given } }: Flags, session: string, budget?: Money): string {
-  const kept = given.filter(({ flag }) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
+  const copied = given.filter(({ flag }) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
   const path = `/v1/sessions/${encodeURIComponent(session)}`
-  return quoteWords(['parley', 'api', 'agents', path, ...kept.flatMap(toWords), '--set', `budget=${value}`])
+  return quoteWords(['parley', 'api', 'agents', path, ...copied.flatMap(toWords), '--set', `budget=${value}`])
 }
 
 /**
- * Returns the command that resumes a run, without the word `parley`. It keeps the user's flags but not the
- * sent events. `words` are a message to send first, if the session needs input to continue. `after` is an
+ * Returns the command that resumes a run, without the word `parley`. It has the user's flags, but not the
+ * events that were sent. `message` is sent first, for a session that needs input to continue. `after` is an
  * event id: the resumed run waits until the session contains that event.
  */
 export function createResumeCommand(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
-  { words = [], after }: { words?: readonly string[]; after?: string | undefined },
+  { message, after }: { message?: string; after?: string | undefined },
 ): string[] {
-  const kept = flags.given.filter(({ flag }) => !droppedFlags.has(flag))
-  // Without a terminal, the resumed run would read stdin as a task, so it gets `--no-stdin`. A terminal is
-  // needed for questions and is never read as a task.
+  const copied = flags.given.filter(({ flag }) => !uncopiedFlags.has(flag))
+  // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toWords({ flag: '--after', value: after })
   return [
     'events',
     'run',
-    ...words,
+    ...(message === undefined ? [] : [message]),
     ...formatSessionFlag(session),
     ...stdin,
-    ...kept.flatMap(toWords),
+    ...copied.flatMap(toWords),
     ...last,
   ]
 }
 
-/** Returns the note that is printed when parley stops following a session. */
-export const describeUnfollowed = (context: Flags, session: string, flags = ''): string =>
+/** Returns the note that parley prints when it stops following a session. */
+export const describeFollowCommand = (context: Flags, session: string, flags = ''): string =>
   `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}${flags}`
 
 /**
@@ -110,14 +109,12 @@ const formatSessionFlag = (session: string) =>
 
 function toWords({ flag, value }: TypedFlag): string[] {
   if (value === undefined) return [flag]
-  const shown = flag === '--header' ? hideCredential(value) : value
+  const shown = flag === '--header' ? redactHeader(value) : value
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]
 }
 
-/**
- * Replaces the value of a secret header, and a header from stdin, which a later command cannot read again.
- */
-function hideCredential(line: string): string {
+/** Redacts the value of a secret header, and a header from stdin, which a later command cannot read again. */
+function redactHeader(line: string): string {
   if (line === '@-') return 'NAME: [redacted]'
   const colon = line.indexOf(':')
   const name = line.slice(0, Math.max(colon, 0))

@@ -445,7 +445,7 @@ export class SessionState {
 
   #findAnsweredReason(id: string): string | undefined {
     const answer = this.#ordered.answers.get(id)
-    if (answer?.decision !== undefined) return `it is answered: ${answer.decision}`
+    if (answer?.decision !== undefined) return `it already has the answer ${answer.decision}`
     if (answer) return 'it has a result'
     if (this.#hasThreadEnded(id)) return 'its thread has ended'
     return this.#ordered.interrupted.has(id) ? 'it was interrupted' : undefined
@@ -463,7 +463,7 @@ export class SessionState {
   }
 
   #hasThreadEnded(id: string): boolean {
-    return this.#ordered.background.hasEnded(id, this.#toolUses.get(id)?.thread)
+    return this.#ordered.background.hasThreadEnded(id, this.#toolUses.get(id)?.thread)
   }
 
   /** Returns whether the agent or a workflow run can continue although tool uses wait. */

@@ -22,32 +22,32 @@ export interface SessionOptions extends BetaOptions {
 }
 
 export const sessionFlags = ({
-  session = 'the session (environment PARLEY_SESSION)',
-  unchecked,
+  sessionHelp = 'the session (environment PARLEY_SESSION)',
+  noValidateHelp,
 }: {
-  session?: string
-  unchecked?: string
-} = {}): Option[] => [new Option('-s, --session <id>', session), ...betaFlags(unchecked)]
+  sessionHelp?: string
+  noValidateHelp?: string
+} = {}): Option[] => [new Option('-s, --session <id>', sessionHelp), ...betaFlags(noValidateHelp)]
 
-export const betaFlags = (unchecked = 'accept undocumented betas'): Option[] => [
+export const betaFlags = (noValidateHelp = 'accept undocumented betas'): Option[] => [
   new Option('--beta <id>', 'add a beta of the service, repeatable').argParser(appendValue),
   new Option('--no-beta', 'send no betas'),
-  new Option('--no-validate', unchecked),
+  new Option('--no-validate', noValidateHelp),
 ]
 
 /** Parts that all requests to a session have in common. */
 export interface SessionRequestParts {
   params: { session: string }
   headers: Record<string, string>
-  /** Command that shows whether sent events arrived. */
+  /** Command that lists the events of the session. The user runs it to see whether sent events arrived. */
   inspectCommand: string
-  /** The command's deadline, or an earlier one. */
+  /** The deadline of the command, or an earlier deadline for one part of its work. */
   deadline: Deadline
   /** Throws a `CliError` if another run has taken the lock of this run. */
   requireLock?: () => void
 }
 
-/** Everything that is needed to send requests to a session. */
+/** The objects that a command needs to send requests to a session. */
 export interface SessionAccess {
   context: Context
   caller: Caller
@@ -81,8 +81,8 @@ export function createSessionRequestParts(
 }
 
 /**
- * Creates the session service's own headers, including betas. Throws a `CliError` for an undocumented beta,
- * unless `--no-validate` is set.
+ * Creates the headers of each request to the session service, including the beta header. Throws a `CliError`
+ * for an undocumented beta, unless `--no-validate` is set.
  */
 export function createServiceHeaders(
   context: Context,
@@ -92,33 +92,33 @@ export function createServiceHeaders(
   const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
   if (isGiven('--beta') && isGiven('--no-beta')) throw usageError('--beta and --no-beta exclude each other')
   const given = beta === undefined || beta === false ? [] : beta
-  const own = beta === false ? [] : values.betas
-  const isReplaced = context.flags.header?.some((line) =>
+  const fromSettings = beta === false ? [] : values.betas
+  const isBetaHeaderGiven = context.flags.header?.some((line) =>
     line.toLowerCase().startsWith(`${values.vendor}-beta:`.toLowerCase()),
   )
   if (!given.every((id) => betaForm.test(id)))
     throw usageError('--beta takes one id without blanks or commas; repeat the flag for more')
-  if (!isReplaced && validate) {
+  if (!isBetaHeaderGiven && validate) {
     const problem = findUndocumentedBeta(given)
     if (problem !== undefined) throw usageError(`--beta: ${problem}`)
-    requireDocumented(own, origins.betas)
+    requireDocumented(fromSettings, origins.betas)
   }
-  return createAgentHeaders(values, [...new Set([...own, ...given])])
+  return createAgentHeaders(values, [...new Set([...fromSettings, ...given])])
 }
 
 /**
  * Throws a usage error if PARLEY_SESSION is set and the first word looks like a session id. Without this
- * check, the word would be sent as a message. `asText` explains how to send the word as a message anyway.
+ * check, parley would send the word as a message. The message ends with `hint`.
  */
 export function refuseSessionWord(
   { host }: Context,
   { session }: SessionOptions,
   [word = '']: readonly string[],
-  asText = '',
+  hint = '',
 ): void {
   const [prefix] = /^[A-Za-z]+_/.exec(host.env.PARLEY_SESSION ?? '') ?? []
   if (session !== undefined || prefix === undefined || !word.startsWith(prefix)) return
-  if (/^[\w-]+$/.test(word)) throw usageError(`'${word}' looks like a session id: use -s ${word}${asText}`)
+  if (/^[\w-]+$/.test(word)) throw usageError(`'${word}' looks like a session id: use -s ${word}${hint}`)
 }
 
 /**

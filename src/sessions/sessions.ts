@@ -111,7 +111,7 @@ export async function createSession(context: Context, options: CreateOptions): P
   if (await caller.preview(endpoints.createSession, parts)) return
   let created: SessionRecord | undefined
   const explain = (failure: CliError) => (created ? addSessionId(failure, created) : failure)
-  await context.endings.during({ explain }, async () => {
+  await context.tracker.during({ explain }, async () => {
     await caller.call(endpoints.createSession, parts, async (response) => {
       const { session, bytes } = await receiveSession(context, response, (received) => {
         response.accept(describeCreated(received))

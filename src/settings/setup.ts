@@ -42,7 +42,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     if (value !== undefined) answers.push([setting, value])
     return (value ?? current) !== undefined
   }
-  await context.endings.during({ words: () => 'nothing was changed' }, async () => {
+  await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, async () => {
     for (const { title, service, otherSettings } of services) {
       write(`\n${title}`)
       if (!(await promptFor(addressSettings[service]))) continue

@@ -24,7 +24,7 @@ const generation = {
   request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest,
 } as const
 const get = { service: 'agents', method: 'GET', repeat: 'always', isReadAgain: true } as const
-const post = { service: 'agents', method: 'POST', repeat: 'not-taken' } as const
+const post = { service: 'agents', method: 'POST', repeat: 'unaccepted' } as const
 
 /** Every endpoint that parley uses. The emulator implements the same endpoints. */
 export const endpoints = {
@@ -45,7 +45,7 @@ export const endpoints = {
     ...post,
     path: '/v1/sessions',
     isProvedByReceipt: true,
-    doubt: 'the session may have been created',
+    missingReceiptText: 'the session may have been created',
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },

@@ -293,7 +293,7 @@ test('help has bold headings on a terminal and the same text in a pipe', async (
 test.each([
   [['image', 'x'], 200, "'parley config set --profile work imageModel NAME'"],
   [['events', 'list'], 200, "'parley sessions list --profile work' lists them"],
-  [['events', 'send', 'x', '-s', 's1'], 502, "look with 'parley events list --profile work -s s1' before"],
+  [['events', 'send', 'x', '-s', 's1'], 502, "check with 'parley events list --profile work -s s1' before"],
   [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
   [['config', 'check', '-s', 's1'], 400, "'parley config list --profile work --effective' shows"],
 ])(

@@ -4,7 +4,7 @@ import { response } from '../harness/server.ts'
 import { answering, closing, makeHead, resetting } from './answers.ts'
 import { chat, chatAndEvents, events, faultsInside, type Row } from './rows.ts'
 
-const mayBe = 'the event may have been accepted: look with'
+const mayBe = 'the event may have been accepted: check with'
 const noRetry = ['--retries', '0']
 const login = '<!doctype html><html><head><title>Please log in</title></head></html>'
 const html = ['content-type: text/html']

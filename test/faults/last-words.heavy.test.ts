@@ -14,7 +14,7 @@ const endsBySigint = (
 })
 
 const mayBeAccepted =
-  "the event may have been accepted: look with 'parley events list -s sesn_1' before sending again"
+  "the event may have been accepted: check with 'parley events list -s sesn_1' before sending again"
 
 const list = (...data: object[]) => response(JSON.stringify({ data }))
 const message = { id: 'sent_1', type: 'user.message' }

@@ -127,7 +127,7 @@ faultsInside('U: the request is sent and not answered', [
     code: 'SIGINT',
     reqs: 1,
     err: [
-      /^parley: interrupted: the (request was sent; it may have been carried out|event may have been accepted: look with 'parley events list -s sesn_1' before sending again)\n$/,
+      /^parley: interrupted: the (request was sent; it may have been carried out|event may have been accepted: check with 'parley events list -s sesn_1' before sending again)\n$/,
     ],
   }),
   {

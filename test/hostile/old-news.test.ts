@@ -127,7 +127,7 @@ describe.each(actions)('another client that %s', (_, ids, act) => {
       if (!ids.includes('t1') || ids.length > 1) expect(left.map(({ toolUse }) => toolUse)).toContain('c2')
       for (const { toolUse, reason } of left)
         expect(err).toMatch(
-          new RegExp(`${toolUse} is not answered here: ${reason}(; its command has run)?\n`),
+          new RegExp(`${toolUse} is not answered by this run: ${reason}(; its command has run)?\n`),
         )
     })
   })

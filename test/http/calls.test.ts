@@ -2,7 +2,6 @@ import { PassThrough, Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { createContext, type Host, type SharedFlags } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
-import { Endings } from '../../src/endings.ts'
 import { CliError } from '../../src/errors.ts'
 import { type Caller, createCaller } from '../../src/http/call.ts'
 import { Secrets } from '../../src/secrets.ts'
@@ -13,6 +12,7 @@ import { realTimers } from '../../src/timers.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createResponseError } from '../../src/wire/problem/problem.ts'
+import { WorkTracker } from '../../src/work-tracker.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 
@@ -56,7 +56,7 @@ async function startRun(
       return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
     },
   }
-  const endings = new Endings()
+  const tracker = new WorkTracker()
   const context = await createContext(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
@@ -65,13 +65,13 @@ async function startRun(
       cleanups,
       secrets: new Secrets(),
       summary: new Summary(0),
-      endings,
+      tracker,
     },
   )
   const caller = createCaller(context, await readSettings(context))
   const before = [...cleanups].length
   const spinners = () => [...cleanups].length - before
-  return { caller, requests, spinners, interrupted: () => endings.interrupt().consequence }
+  return { caller, requests, spinners, interrupted: () => tracker.interrupt().consequence }
 }
 
 const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>

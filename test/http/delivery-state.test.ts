@@ -11,13 +11,13 @@ import { endpoints } from '../../src/wire/endpoints.ts'
 const listRules = endpoints.listEvents
 const chatRules = endpoints.chat
 const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s s1' }
-const once: DeliveryRules = { repeat: 'not-taken' }
+const once: DeliveryRules = { repeat: 'unaccepted' }
 
 const nothing = 'nothing was sent'
 const unknownRequest = 'the request was sent; whether it was carried out is not known'
 const unknownEvent =
-  "the event may have been accepted: look with 'parley events list -s s1' before sending again"
-const unlistedEvent = 'the event may have been accepted: look before sending again'
+  "the event may have been accepted: check with 'parley events list -s s1' before sending again"
+const unlistedEvent = 'the event may have been accepted: check before sending again'
 const interruptedRequest = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 

@@ -77,7 +77,7 @@ describe('retry decision', () => {
     isPermanent: fc.boolean(),
   })
   const policy = fc.record({
-    repeat: fc.constantFrom<RepeatRule>('not-taken', 'failed', 'always'),
+    repeat: fc.constantFrom<RepeatRule>('unaccepted', 'failed', 'always'),
     retries: fc.nat(4),
     retryUnknown: fc.boolean(),
     deadline: fc.constantFrom(Infinity, 1000, 5000, 100_000),
@@ -105,7 +105,7 @@ describe('retry decision', () => {
         expect(wait).toBeGreaterThanOrEqual(Math.max(250, (retryAfter ?? 0) * 1000))
         expect(wait).toBeLessThan(rules.deadline)
         const isHarmless = kind === 'not-sent' || kind === 'rate-limited'
-        if (rules.repeat === 'not-taken') expect(isHarmless).toBe(true)
+        if (rules.repeat === 'unaccepted') expect(isHarmless).toBe(true)
         if (kind === 'unknown') expect(rules.retryUnknown || rules.repeat === 'always').toBe(true)
       },
     )

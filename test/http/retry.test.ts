@@ -96,7 +96,7 @@ describe('consequences of a status', () => {
     ])
     const error = new CliError('rate-limited', 'x', { status: 503 })
     expect([getDeliveryState(error), getBatchConsequence(error)]).toEqual(['refused', 'wait'])
-    expect(decideRetry({ ...policy, repeat: 'not-taken' }, error, moment)).toBeTypeOf('number')
+    expect(decideRetry({ ...policy, repeat: 'unaccepted' }, error, moment)).toBeTypeOf('number')
   })
 
   test.each<[FailureKind, number, chat: RetryAdvice, event: RetryAdvice, others: string]>([
@@ -249,7 +249,7 @@ describe('decision about another attempt', () => {
     ],
     [
       'an event without an answer is never retried',
-      { repeat: 'not-taken', retryUnknown: true },
+      { repeat: 'unaccepted', retryUnknown: true },
       unanswered,
       false,
     ],

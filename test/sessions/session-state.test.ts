@@ -374,8 +374,8 @@ const interrupt = { id: 'x1', type: 'user.interrupt' }
 
 test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
   ['no event', [], undefined, undefined],
-  ['an answer', [answer], 'it is answered: allow', undefined],
-  ['a denial', [{ ...answer, result: 'deny' }], 'it is answered: deny', undefined],
+  ['an answer', [answer], 'it already has the answer allow', undefined],
+  ['a denial', [{ ...answer, result: 'deny' }], 'it already has the answer deny', undefined],
   ['a result', [{ id: 'r', type: 'user.tool_result', tool_use_id: 't1' }], 'it has a result', undefined],
   ['an interrupt', [interrupt], 'it was interrupted', 'it was interrupted'],
   ['an interrupt of a thread', [{ ...interrupt, session_thread_id: 'th1' }], undefined, 'it was interrupted'],

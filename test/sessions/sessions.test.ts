@@ -272,7 +272,7 @@ describe('sessions create if the answer has no session', () => {
       const ended = await run(argv, { exchange })
       expect([ended.code, ended.out, ended.requests.length]).toEqual([code, '', 1])
       expect(ended.err).toContain(
-        "\n  the session may have been created: look with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
+        "\n  the session may have been created: check with 'parley sessions list --beta files-api-2025-04-14' before sending again\n",
       )
       const { err } = await run([...argv, '--errors', 'json'], { exchange })
       expect(JSON.parse(err).error).toMatchObject({

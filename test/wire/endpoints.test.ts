@@ -4,7 +4,7 @@ import { type Endpoint, endpoints } from '../../src/wire/endpoints.ts'
 test('a GET may always be repeated, a gateway call after a failure, and other calls only if refused', () => {
   const all: [string, Endpoint][] = Object.entries(endpoints)
   for (const [name, { method, service, repeat }] of all) {
-    const allowed = method === 'GET' ? 'always' : service === 'gateway' ? 'failed' : 'not-taken'
+    const allowed = method === 'GET' ? 'always' : service === 'gateway' ? 'failed' : 'unaccepted'
     expect({ name, repeat }).toEqual({ name, repeat: allowed })
   }
   const proved = all.filter(([, { isProvedByReceipt }]) => isProvedByReceipt)

@@ -3,7 +3,7 @@ import { createStreamRequest } from '../../sessions/following/event-stream.ts'
 import { openFollower } from '../../sessions/following/follower.ts'
 import { createEventPrinter, followAndPrint } from '../../sessions/following/transcript.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
-import { describeUnfollowed, formatSessionCommand } from '../../sessions/session-command.ts'
+import { describeFollowCommand, formatSessionCommand } from '../../sessions/session-command.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { CommandModule } from '../command.ts'
 
@@ -43,12 +43,12 @@ export default {
     const follower = await openFollower({ context, caller, parts }, following)
     try {
       const { state } = follower
-      const words = () =>
+      const onInterrupt = () =>
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
-          : describeUnfollowed(context, session)
+          : describeFollowCommand(context, session)
       const options = { session, ids, markdown, followsForever }
-      await context.endings.during({ words }, () => followAndPrint(context, follower, options))
+      await context.tracker.during({ onInterrupt }, () => followAndPrint(context, follower, options))
     } finally {
       follower.close()
     }

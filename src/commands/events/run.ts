@@ -15,7 +15,7 @@ import type { CommandModule } from '../command.ts'
 export default {
   parameters: () => [
     new Argument('[task...]', 'a message; without any event, continue the session'),
-    ...sessionFlags({ unchecked: 'accept any events that are JSON, and undocumented betas' }),
+    ...sessionFlags({ noValidateHelp: 'accept any events that are JSON, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
     new Option('--after <id>', 'continue after this event of the session; printed to resume a task'),
     new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),

@@ -10,7 +10,7 @@ export default {
   parameters: () => [
     new FileArgument('<file>', 'the policy'),
     new FileArgument('[events]', 'recorded events of a session, or - for stdin'),
-    ...sessionFlags({ session: 'read this session instead of EVENTS' }),
+    ...sessionFlags({ sessionHelp: 'read this session instead of EVENTS' }),
     new Option(
       '--tool <name=command>',
       "a tool and its command, as for 'events run'; the command is not executed; repeatable",

@@ -4,7 +4,6 @@ import { readInputs } from '../../content/prompt.ts'
 import { saveText } from '../../content/saved-answer.ts'
 import type { Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import type { Ending } from '../../endings.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
@@ -14,6 +13,7 @@ import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { addFile } from '../../summary.ts'
 import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
+import type { WorkHooks } from '../../work-tracker.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import {
   createDeadlineCheck,
@@ -127,9 +127,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       },
     },
   )
-  const ending: Ending = {
+  const hooks: WorkHooks = {
     save: saving.save,
-    words: () => (isAnswered ? undefined : conversation?.unchangedNote),
+    onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
     explain(failure) {
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.failure.message}; ${message}` : message
@@ -140,8 +140,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       return saved.with({}, `${saved.message}; ${conversation.unchangedNote}`)
     },
   }
-  await context.endings
-    .during(ending, async () => {
+  await context.tracker
+    .during(hooks, async () => {
       const answer = await (schema ? schema.retryUntilMatching(parts.body, query) : query(parts.body))
       if ('failure' in answer) throw answer.failure
     })

@@ -69,7 +69,7 @@ export async function openConversation(context: Context, name: string): Promise<
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
     async addTurn({ question, answer, role, system, model }) {
       let isAdded = false
-      const ending = { words: () => (isAdded ? undefined : 'the answer is not in the thread') }
+      const hooks = { onInterrupt: () => (isAdded ? undefined : 'the answer is not in the thread') }
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
@@ -84,7 +84,7 @@ export async function openConversation(context: Context, name: string): Promise<
         isAdded = true
       }
       try {
-        await context.endings.during(ending, add)
+        await context.tracker.during(hooks, add)
       } catch (error) {
         const failure = new CliError('file', asFileError(error, name).message, {
           sent: 'yes',

@@ -72,7 +72,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     response.accept()
     try {
       const save = () => saveAnswer(context, reading, options.output)
-      if (destination) await context.endings.during(lostImages, save)
+      if (destination) await context.tracker.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
       printEnd(context, answer.end, options.usage)
@@ -113,7 +113,7 @@ async function openDestination(
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }
 
-const lostImages = { words: () => 'the answer was received; images without a printed path are lost' }
+const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }
 
 /** Saves the images of an answer. Prints links, which are never requested. */
 async function saveAnswer(

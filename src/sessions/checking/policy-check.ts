@@ -45,7 +45,7 @@ export async function checkPolicy(
   const tools = readToolFlags(tool)
   if (events !== undefined && session !== undefined)
     throw usageError('EVENTS and --session exclude each other')
-  // Reading the settings sets the deadline, which limits the check, too.
+  // `readSettings` sets the deadline, which also limits the check.
   const settings = await readSettings(context)
   const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
@@ -61,19 +61,21 @@ export async function checkPolicy(
     const given = await readGiven(input, events, { hint: 'EVENTS must be events as JSON' })
     for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addListed(uses, context, settings, options))) return
-  // Without events, the check would always pass.
-  if (uses.isEmpty) throw usageError('no event to check the policy on')
+  // `--fail-on-deny` would always pass without events.
+  if (uses.isEmpty) throw usageError('there are no events to check the policy with')
   const { counts, problems } = await judgeAndPrint(context, { policy, tools }, uses)
-  const stopped = counts.ask + counts.deny
-  const count = counts.allow + stopped
-  if (count === 0) messages.note('no tool use')
+  const unallowed = counts.ask + counts.deny
+  const count = counts.allow + unallowed
+  if (count === 0) messages.note('the events contain no tool use')
   else if (host.stderr.isTerminal)
     messages.note(`${counts.allow} allowed, ${counts.ask} to ask about, ${counts.deny} denied of ${count}`)
-  if (failOnDeny && stopped > 0)
-    throw new CliError('denied', `${file} does not allow ${stopped} of ${count} tool uses`, { problems })
+  if (failOnDeny && unallowed > 0)
+    throw new CliError('denied', `${file} does not allow ${unallowed} of ${count} tool uses`, { problems })
 }
 
-/** Adds the events of the service's list. Returns false if the request was only previewed. */
+/**
+ * Adds the events that the service lists. Returns false if `--dry-run` or `--curl` only printed the request.
+ */
 async function addListed(
   uses: RecordedToolUses,
   context: Context,
@@ -88,10 +90,11 @@ async function addListed(
 }
 
 /**
- * Collects the tool uses of a session from its events in order. Stores only their source texts, to save
+ * Collects the tool uses of a session from its events in order. Stores only their source texts to save
  * memory.
  */
 class RecordedToolUses {
+  /** Source texts by tool use id or, without an id, by a number. */
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
   isEmpty = true
@@ -99,10 +102,10 @@ class RecordedToolUses {
   add(item: EventItem): void {
     this.isEmpty = false
     if (!isToolUse(item.event)) return
-    const key = item.event.id ?? `#${this.#texts.size}`
-    const earlier = this.#texts.get(key)
-    if (earlier !== undefined && !isSame(earlier, item)) this.#contradicted.add(key)
-    this.#texts.set(key, item.text)
+    const id = item.event.id ?? `#${this.#texts.size}`
+    const earlier = this.#texts.get(id)
+    if (earlier !== undefined && !isSame(earlier, item)) this.#contradicted.add(id)
+    this.#texts.set(id, item.text)
   }
 
   *[Symbol.iterator](): Generator<KnownToolUse> {
@@ -114,7 +117,7 @@ class RecordedToolUses {
   }
 }
 
-/** Returns whether two events with the same id have the same tool use. */
+/** Returns whether two events with the same id have the same tool, server and input. */
 function isSame(earlier: string, { event, text }: EventItem): boolean {
   if (earlier === text) return true
   const state = new SessionState()
@@ -122,56 +125,47 @@ function isSame(earlier: string, { event, text }: EventItem): boolean {
   return !state.addRepeated(event, text)
 }
 
-/**
- * Maximum number of tool uses per page. The first page determines the table's layout. Larger pages would take
- * more memory.
- */
+/** Number of tool uses that are printed at once. The first page determines the column widths of the table. */
 const pageSize = 100
 
-/** Judges and prints each tool use. Returns the counts and the problems. */
+/** Decides about each tool use and prints the decisions. Returns the counts and the problems. */
 async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
-  const pace = createPauser(async () => {
+  const pauser = createPauser(async () => {
     await yieldToSignals()
     if (deadline.hasPassed) throw deadlineBeforeSending('the deadline passed while the policy was checked')
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
-  /**
-   * Descriptions of the tool uses that are not allowed. One more than `maxCountedProblems` is enough to
-   * report that there are more.
-   */
+  /** Descriptions of the tool uses that are not allowed, up to one more than `maxCountedProblems`. */
   const problems: string[] = []
-  let group: Judgement[] = []
+  let page: Judgement[] = []
   for (const use of uses) {
-    const judgement = await judge(use, { ...rules, pace })
+    const judgement = await judge(use, { ...rules, pauser })
     const { decision } = judgement
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)
       problems.push(describeJudgement(judgement))
-    if (group.push(judgement) < pageSize) continue
-    await output.write(layOut(group))
-    group = []
+    if (page.push(judgement) < pageSize) continue
+    await output.write(layOut(page))
+    page = []
   }
-  if (group.length > 0) await output.write(layOut(group))
+  if (page.length > 0) await output.write(layOut(page))
   await output.flush()
   return { counts, problems }
 }
 
-/**
- * Returns a function that formats judgements: a table on a terminal, JSON lines with `--raw`, otherwise
- * tab-separated lines.
- */
-function createLayout(context: Context): (group: readonly Judgement[]) => string {
+/** Returns a function that formats a page: JSON lines with `--raw`, a table on a terminal, otherwise TSV. */
+function createLayout(context: Context): (page: readonly Judgement[]) => string {
   const { output, flags } = context
   if (flags.raw) {
     const toShown = output.isTerminal ? escapeJson : String
-    return (group) => toShown(group.map((each) => `${toJson(each)}\n`).join(''))
+    return (page) => toShown(page.map((each) => `${toJson(each)}\n`).join(''))
   }
-  return output.isTerminal ? createJudgementTable(context) : (group) => group.map(toRow).map(toTsv).join('')
+  return output.isTerminal ? createJudgementTable(context) : (page) => page.map(toRow).map(toTsv).join('')
 }
 
-function createJudgementTable({ host, messages }: Context): (group: readonly Judgement[]) => string {
+function createJudgementTable({ host, messages }: Context): (page: readonly Judgement[]) => string {
   const paints: Record<Decision, (text: string) => string> = {
     allow: messages.style.green,
     ask: messages.style.yellow,
@@ -179,8 +173,8 @@ function createJudgementTable({ host, messages }: Context): (group: readonly Jud
   }
   const layOut = createTable({ width: host.stdout.columns || 80, limits: [8, 12, 24] })
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
-  return (group) => {
-    const rows = group.map((each) => {
+  return (page) => {
+    const rows = page.map((each) => {
       const reason = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
       return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${reason}`]
     })
@@ -188,7 +182,7 @@ function createJudgementTable({ host, messages }: Context): (group: readonly Jud
     const titles = lines.splice(0, head.length).map((title) => messages.style.bold(title))
     head = []
     const painted = lines.map((line, index) => {
-      const { decision, why } = group[index] as Judgement
+      const { decision, why } = page[index] as Judgement
       const below = why === undefined ? '' : `\n  ${messages.style.dim(oneLine(why, 500))}`
       return `${paints[decision](decision)}${line.slice(decision.length)}${below}`
     })
@@ -196,9 +190,7 @@ function createJudgementTable({ host, messages }: Context): (group: readonly Jud
   }
 }
 
-/**
- * Returns the reason of the deciding rule and the reason why no rule allowed the tool use, if there are any.
- */
+/** Returns the reason of the deciding rule, and the reason why no rule allowed the tool use. */
 const getReason = ({ reason, why }: Judgement): string | undefined =>
   [reason, why].filter((each) => each !== undefined).join('; ') || undefined
 
@@ -207,7 +199,7 @@ const toRow = (judgement: Judgement): string[] => {
   return [decision, describeDecider(judgement), use.id, use.name, use.inputText, getReason(judgement) ?? '']
 }
 
-/** Formats a judgement as JSON, with the input as its source text. */
+/** Formats a judgement as JSON. The input is its unchanged source text. */
 function toJson(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)

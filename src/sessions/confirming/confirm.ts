@@ -22,8 +22,8 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
 }
 
 /**
- * Confirms waiting tool uses: the given ids, the tool uses in `-i` or stdin, or with `--pending` all tool
- * uses that the service lists as waiting.
+ * Allows or denies waiting tool uses: the tool uses with the given ids, those in the file of `-i` or in
+ * stdin, or, with `--pending`, all that the service lists as waiting.
  */
 export async function confirmToolUses(
   context: Context,
@@ -50,17 +50,17 @@ export async function confirmToolUses(
   }
   if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
   if (pending) uses = await requireListed(access, await readRecord(access), options)
-  if (allow) requireSingle(uses)
+  if (allow) refuseContradicted(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmation(id, allow ? 'allow' : 'deny', reason))))
 }
 
-/** Confirmations to send unchanged, or a recorded session that contains the waiting tool uses. */
+/** Confirmations to send unchanged, or the recorded events of a session, which list the waiting tool uses. */
 type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
 
 /**
- * Reads the events of a file or of stdin. Events with an idle event are a recorded session. Throws a usage
- * error.
+ * Reads the events of a file or of stdin. If they contain an idle event, they are the recorded events of a
+ * session; otherwise they must be confirmations. Throws a usage error.
  */
 async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
   const { stdinKind } = context.input
@@ -82,12 +82,12 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
       `${given.name}: without a session.status_idle, all events must be confirmations: ${place} is not a user.tool_confirmation`,
     )
   }
-  if (items.length === 0) throw usageError(`nothing waits for an answer: ${given.name} has no events`)
+  if (items.length === 0) throw usageError(`no tool use waits for an answer: ${given.name} has no events`)
   checkEvents(
     items.map(({ event }) => event),
     given,
   )
-  // The service's list cannot be sent as a body, so its events are put into a new body.
+  // A list has another form than the body of a request, so parley creates a new body with its events.
   const isBody = 'body' in given && getEventTexts(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
@@ -99,8 +99,9 @@ function toBody(events: SessionEvent[]): Uint8Array {
 }
 
 /**
- * Prompts a person about the named tool uses, or all waiting ones, and sends the answers that are still
- * needed. Throws a `CliError` of kind `waiting` if a tool use stays open.
+ * Prompts a person about the named tool uses or, if none is named, all waiting ones. Then lists the events
+ * again and sends the answers for which the session still waits. Throws a `CliError` of kind `waiting` if a
+ * tool use stays open.
  */
 async function askAndSend(
   access: SessionAccess,
@@ -112,17 +113,17 @@ async function askAndSend(
   const { pending, follow } = options
   if (!canPrompt(context))
     throw usageError('give --allow or --deny: without a terminal, parley cannot prompt')
-  const shown = await readRecord(access)
+  const prompted = await readRecord(access)
   const uses =
-    named.length > 0 ? requireShown(access, shown, named) : await requireListed(access, shown, options)
-  requireSingle(uses)
+    named.length > 0 ? requireNamed(access, prompted, named) : await requireListed(access, prompted, options)
+  refuseContradicted(uses)
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
   const verdicts = await prompt.ask(questions).finally(() => prompt.close())
   // Tool uses for which `--pending` cannot prompt stay open, too.
-  const open = new Set([...uses.map(({ id }) => id), ...(pending ? shown.state.pending : [])])
+  const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.state.pending : [])])
   const answers: SessionEvent[] = []
-  let latest = shown
+  let latest = prompted
 
   async function createLatestBody(): Promise<Uint8Array | undefined> {
     latest = await readRecord(access).catch((error: unknown) => {
@@ -130,10 +131,10 @@ async function askAndSend(
       const ids = [...verdicts.keys()].map((id) => formatBriefName(id)).join(', ')
       throw new CliError(error.kind, `${error.message}; your answer to ${ids} was not sent`, error.details)
     })
-    for (const id of open) if (latest.findNewClosedReason(id, shown) !== undefined) open.delete(id)
+    for (const id of open) if (latest.findNewClosedReason(id, prompted) !== undefined) open.delete(id)
     for (const use of uses) {
       const verdict = verdicts.get(use.id)
-      const why = latest.findNewClosedReason(use.id, shown)
+      const why = latest.findNewClosedReason(use.id, prompted)
       if (!verdict) continue
       if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
       else if (!latest.isSame(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
@@ -146,7 +147,7 @@ async function askAndSend(
   }
 
   if (verdicts.size > 0) await send(createLatestBody)
-  // The follower has already reported whether the session still waits.
+  // With --follow, `send` has already reported whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {
     const failure = await createWaitingError(context, parts.params.session, latest.state, [...open])
@@ -167,8 +168,8 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
 }
 
 /**
- * Returns the waiting tool uses that the session's last idle events list. Throws a `CliError` if an idle
- * event has no list, because the user must then name the tool uses.
+ * Returns the waiting tool uses that the last idle events of the session list. Throws a `CliError` if an idle
+ * event waits for replies but lists no tool use, because the user must then name the tool uses.
  */
 async function requireListed(
   access: SessionAccess,
@@ -186,93 +187,89 @@ function requirePending(
   record: SessionRecord,
   { allow, deny }: ConfirmOptions,
 ): PendingToolUse[] {
-  const uses = record.pending(context, parts.params.session, { isAsked: !allow && !deny })
+  const uses = record.listConfirmable(context, parts.params.session, { isPrompted: !allow && !deny })
   if (uses.length > 0) return uses
   throw usageError(
-    `nothing waits ${record.state.pending.length > 0 ? 'that can be confirmed' : 'for an answer'}`,
+    `${record.state.pending.length > 0 ? 'no waiting tool use can be confirmed' : 'no tool use waits for an answer'}`,
   )
 }
 
 /**
  * Returns the tool uses that the user named, with their content from the session. Throws a usage error that
- * names each tool use for which nobody can be prompted.
+ * lists each tool use about which parley cannot prompt, with the reason.
  */
-function requireShown(
+function requireNamed(
   { context, parts }: SessionAccess,
   record: SessionRecord,
   named: readonly PendingToolUse[],
 ): PendingToolUse[] {
   const { session } = parts.params
-  const uses = named.map(({ id }) => record.use(id))
+  const uses = named.map(({ id }) => record.getToolUse(id))
   const problems = uses.flatMap((use) => {
     if (use.type === undefined) return [`shows no tool use ${use.id}`]
-    const why = findUnconfirmableReason(context, session, use, { isAsked: true })
+    const why = findUnconfirmableReason(context, session, use, { isPrompted: true })
     if (why !== undefined) return why
-    const over = record.findClosedReason(use.id)
-    return over === undefined ? [] : [`${use.id} needs no answer: ${over}`]
+    const closedReason = record.findClosedReason(use.id)
+    return closedReason === undefined ? [] : [`${use.id} needs no answer: ${closedReason}`]
   })
   if (problems.length > 0) throw createUsageErrorFromProblems(session, problems)
   return uses
 }
 
 /**
- * Throws a usage error for a tool use that the service sent with two inputs, because an allow could run
- * either of them.
+ * Throws a usage error for tool uses that the service sent with two inputs, because an allow could run
+ * either.
  */
-function requireSingle(uses: readonly PendingToolUse[]): void {
+function refuseContradicted(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
     throw usageError(`${ids.join(', ')}: sent twice with different inputs, so it can only be denied`)
 }
 
-/** A tool use that may be confirmed. All fields except its id may be unknown. */
+/** A tool use to confirm. If the user gave only an id, its other fields are unknown. */
 type PendingToolUse = { id: string } & Partial<ToolUse>
 
-/** The events of a session, from a list or from a file, in order. */
+/** The events of a session in order, from the service's list or from a file. */
 class SessionRecord {
   readonly state = new SessionState()
-  /** Types of events other than tool uses, by id. */
-  readonly #others = new Map<string, string>()
+  /** Types of the events that are not tool uses, by id. */
+  readonly #otherTypes = new Map<string, string>()
 
   add({ event, text }: EventItem): void {
     this.state.add(event, text)
-    if (event.id !== undefined && !isToolUse(event)) this.#others.set(event.id, event.type)
+    if (event.id !== undefined && !isToolUse(event)) this.#otherTypes.set(event.id, event.type)
   }
 
-  use(id: string): PendingToolUse {
-    return this.state.getToolUse(id) ?? { id, type: this.#others.get(id) }
+  getToolUse(id: string): PendingToolUse {
+    return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
   }
 
-  /**
-   * Returns the waiting tool uses that can be confirmed or are unknown. Prints why the others cannot be
-   * confirmed.
-   */
-  pending(context: Context, session: string, { isAsked }: { isAsked: boolean }): PendingToolUse[] {
+  /** Returns the waiting tool uses that parley can confirm. Prints why it cannot confirm the others. */
+  listConfirmable(context: Context, session: string, options: { isPrompted: boolean }): PendingToolUse[] {
     return this.state.pending.flatMap((id) => {
-      const use = this.use(id)
-      const why =
-        use.type === undefined ? undefined : findUnconfirmableReason(context, session, use, { isAsked })
+      const use = this.getToolUse(id)
+      const why = use.type === undefined ? undefined : findUnconfirmableReason(context, session, use, options)
       if (why !== undefined) context.messages.note(why)
       return why === undefined ? [use] : []
     })
   }
 
-  /** Returns why a tool use no longer needs a reply, unless the earlier record has the same reason. */
+  /** Returns why a tool use no longer needs a reply, unless the earlier record gives the same reason. */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
-    if (this.use(id).type === undefined) return 'the session no longer shows it'
+    if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)
     return why === earlier.findClosedReason(id) ? undefined : why
   }
 
   /**
-   * Returns why a tool use no longer needs a reply. If the idle event has no list, every open tool use may
-   * need one.
+   * Returns why a tool use needs no reply, or `undefined` if it may need one. If the last idle event waits
+   * for replies but lists no tool use, every tool use without an answer may need a reply.
    */
   findClosedReason(id: string): string | undefined {
     return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)
   }
 
-  /** Returns whether a tool use still has the tool, server and input of an earlier record. */
+  /** Returns whether a tool use of an earlier record still has the same tool, server and input. */
   isSame({ id, text = '{}' }: PendingToolUse): boolean {
     this.state.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.getToolUse(id)?.isContradicted !== true
@@ -280,19 +277,19 @@ class SessionRecord {
 }
 
 /**
- * Returns why a tool use cannot be confirmed, and what the user can do instead. `isAsked`: a person is
- * prompted, so the tool must have a name.
+ * Returns why parley cannot confirm a tool use, and what the user can do instead. If parley prompts a person,
+ * the tool must have a name.
  */
 function findUnconfirmableReason(
   context: Context,
   session: string,
   use: PendingToolUse,
-  { isAsked }: { isAsked: boolean },
+  { isPrompted }: { isPrompted: boolean },
 ): string | undefined {
   const { id, type = '', text } = use
   if (needsResult(use))
     return `${id} is an ${type}: it needs a result, not a confirmation: ${formatResultCommand(context, session, type, [id])}`
   if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
-  if (!isAsked || text === undefined || namesTool(text)) return undefined
-  return `${id} is not answered: its tool has no name; --allow and --deny answer it`
+  if (!isPrompted || text === undefined || namesTool(text)) return undefined
+  return `${id} is not answered: its tool has no name. To answer it, use --allow or --deny`
 }

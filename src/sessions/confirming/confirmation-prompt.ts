@@ -12,12 +12,13 @@ export interface PromptedToolUse {
   name: string
   /** Source text of the whole event. */
   text: string
-  /** Why no rule allowed the tool use. */
+  /** Reason why no policy rule allowed the tool use. */
   why?: string | undefined
   /**
-   * Key that is equal for calls of the same tool with the same input. If omitted, the key `a` is not offered.
+   * Text that is equal for calls of the same tool with the same input. If omitted, `a` (always allow) is not
+   * offered.
    */
-  call?: string | undefined
+  fingerprint?: string | undefined
 }
 
 interface ShownToolUse extends PromptedToolUse {
@@ -35,17 +36,19 @@ export interface Verdict {
 export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
-/** Prompts a person about tool uses and shows each of them completely. */
+/** Prompts a person about tool uses, and prints each of them completely. */
 export class ConfirmationPrompt {
   readonly #context: Context
   /** Command that lists the session's events. */
   readonly #inspectCommand: string
   #prompter: Prompter | undefined
-  /** Keys of the calls that the person always allows. */
+  /** Fingerprints of the calls that the person always allows. */
   readonly #alwaysAllowed = new Set<string>()
   /** Decisions of the current call of `ask`, by tool use id. */
   #verdicts = new Map<string, Verdict>()
-  /** Reasons of withdrawn questions, by tool use id. A reason becomes empty once it is printed. */
+  /**
+   * Reasons of withdrawn questions, by tool use id. A reason that was printed is replaced by an empty text.
+   */
   readonly #withdrawn = new Map<string, string>()
   /** The open question. */
   #open: { id: string; end: AbortController } | undefined
@@ -56,10 +59,10 @@ export class ConfirmationPrompt {
   }
 
   /**
-   * Prompts for each tool use in turn. Returns the decisions by tool use id. A tool use gets no decision if
-   * the person skipped it, if its question was withdrawn, or if it cannot be printed completely. After q or
-   * the end of the input (Ctrl-D), the remaining tool uses get no decision either. If a signal ends the run,
-   * a message says that the decisions are lost.
+   * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
+   * if the person skipped it, if `withdraw` was called, or if it cannot be printed completely. After q or
+   * Ctrl-D, the remaining tool uses get no decision either. If a signal ends parley, it prints that the
+   * decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, Verdict>> {
     const verdicts = new Map<string, Verdict>()
@@ -70,23 +73,23 @@ export class ConfirmationPrompt {
       verdicts.size > 0
         ? `your answer to ${verdicts.size} of ${shown.length} tool uses was not sent`
         : undefined
-    const describeInterrupted = () => {
+    const onInterrupt = () => {
       const lost = describeLost()
       return lost && `${lost} (q sends the answers so far)`
     }
     const explain = (failure: CliError) => {
-      // Closes the open question, so that the next message begins on its own line.
+      // Closes the open question, so that the next message begins on a new line.
       this.#prompter?.close()
-      const words = describeLost()
-      return words === undefined ? failure : failure.with({}, `${failure.message}; ${words}`)
+      const lost = describeLost()
+      return lost === undefined ? failure : failure.with({}, `${failure.message}; ${lost}`)
     }
-    await this.#context.endings.during({ words: describeInterrupted, explain }, () => this.#askEach(shown))
+    await this.#context.tracker.during({ onInterrupt, explain }, () => this.#askEach(shown))
     return verdicts
   }
 
   /**
-   * Withdraws a question, or its decision if `ask` has not returned yet. `why` is printed after the tool
-   * use's id.
+   * Closes or skips the question about a tool use, or drops its decision if `ask` has not returned. Prints
+   * `why`.
    */
   withdraw(id: string, why: string): void {
     this.#withdrawn.set(id, why)
@@ -94,7 +97,7 @@ export class ConfirmationPrompt {
     if (this.#open?.id === id) this.#open.end.abort()
   }
 
-  /** Returns whether the withdrawal of a question was printed. */
+  /** Returns whether the reason of a withdrawn question was printed. */
   hasPrintedWithdrawal(id: string): boolean {
     return this.#withdrawn.get(id) === ''
   }
@@ -119,8 +122,8 @@ export class ConfirmationPrompt {
   async #askEach(uses: readonly ShownToolUse[]): Promise<void> {
     for (const [index, use] of uses.entries()) {
       if (this.#withdrawn.has(use.id)) continue
-      if (use.call !== undefined && this.#alwaysAllowed.has(use.call)) {
-        this.#context.messages.note(`${use.id} is the same call as before: allowed`)
+      if (use.fingerprint !== undefined && this.#alwaysAllowed.has(use.fingerprint)) {
+        this.#context.messages.note(`${use.id} is allowed, because you always allow this call`)
         this.#verdicts.set(use.id, { decision: 'allow' })
         continue
       }
@@ -131,7 +134,7 @@ export class ConfirmationPrompt {
       this.#reportWithdrawn()
       if (answer === 'quit') return
       if (answer === 'open' || this.#withdrawn.has(use.id)) continue
-      if (answer === 'always' && use.call !== undefined) this.#alwaysAllowed.add(use.call)
+      if (answer === 'always' && use.fingerprint !== undefined) this.#alwaysAllowed.add(use.fingerprint)
       this.#verdicts.set(use.id, answer === 'always' ? { decision: 'allow' } : answer)
     }
   }
@@ -149,7 +152,7 @@ export class ConfirmationPrompt {
         )
         if (answer === 'too long')
           this.#printWrapped(`  the reason has more than ${maxDenyMessageLength} characters`)
-        else if (answer === undefined || (answer === 'always' && use.call === undefined))
+        else if (answer === undefined || (answer === 'always' && use.fingerprint === undefined))
           this.#printWrapped(formatLegend(use))
         else return answer
       }
@@ -163,8 +166,8 @@ export class ConfirmationPrompt {
   }
 
   /**
-   * Prints the reasons of withdrawn questions. Called between two questions, because a line next to an open
-   * question would look like typed text.
+   * Prints the reasons of withdrawn questions. Called between two questions, to keep an open question
+   * readable.
    */
   #reportWithdrawn(): void {
     for (const [id, why] of this.#withdrawn) {
@@ -187,19 +190,19 @@ export class ConfirmationPrompt {
 }
 
 /**
- * `open`: the tool use stays open. `quit`: this and all later tool uses stay open. `always`: equal calls are
- * allowed from now on.
+ * What a person typed. `open`: leave the tool use open. `quit`: leave this and all later tool uses open.
+ * `always`: allow this and all later calls with the same fingerprint.
  */
 type Answer = Verdict | 'always' | 'open' | 'quit'
 
-const getKeys = ({ call }: PromptedToolUse) => (call === undefined ? '[y/n/s/q]' : '[y/n/a/s/q]')
+const getKeys = ({ fingerprint }: PromptedToolUse) => (fingerprint ? '[y/n/a/s/q]' : '[y/n/s/q]')
 
-function formatLegend({ call }: PromptedToolUse): string {
-  const always = call === undefined ? '' : ' a allow this same call from now on,'
-  return `  y allow, n deny, n REASON deny and say why,${always} s leave it open, q stop asking`
+function formatLegend({ fingerprint }: PromptedToolUse): string {
+  const always = fingerprint === undefined ? '' : ' a always allow this same call,'
+  return `  y allow, n deny, n REASON deny with a reason,${always} s leave it open, q stop asking`
 }
 
-/** Returns `undefined` for text that is not an answer. */
+/** Parses the typed answer. Returns `undefined` if the text is not an answer. */
 function readVerdict(typed: string): Answer | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {
@@ -215,12 +218,12 @@ function readVerdict(typed: string): Answer | 'too long' | undefined {
 
 /**
  * Returns the name of a tool use for its question. The question must fit on one row, because a second row
- * would begin with text from the service.
+ * would begin with text of the service, which could look like output of parley.
  */
 function nameBriefly(use: PromptedToolUse, columns: number): string {
   const { id, name } = use
   const room = columns - `  allow  ()? ${getKeys(use)} yes`.length
-  // Both names need space for one character and the ellipsis, so a narrow terminal shows neither.
+  // The name and the id each need at least one character and the ellipsis.
   if (room < 8) return 'it'
   const shownId = formatBriefName(id, room >> 1)
   return `${formatBriefName(name, room - estimateColumns(shownId))} (${shownId})`

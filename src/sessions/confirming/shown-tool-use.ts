@@ -12,10 +12,10 @@ const maxDepth = 100
 const prefixes = { row: '  | ', more: '  : ' }
 
 /**
- * Formats a whole tool use for the person who decides. Nothing is cut or hidden, not even a duplicate key.
- * Each row begins with a prefix, even a row that the terminal would wrap, so the service's text cannot pass
- * for output of parley. Throws a usage error if the tool has no name, or if the event is too long or nested
- * too deep.
+ * Formats a tool use for the person who decides. The rows show the whole tool use, also duplicate keys. Each
+ * row begins with a prefix, so the service's text cannot look like output of parley. Long rows are therefore
+ * split here and not by the terminal. Throws a usage error if the tool has no name, or if the event is too
+ * long or nested too deep.
  */
 export function showToolUse(id: string, event: string, columns: number): string {
   if (!namesTool(event)) throw usageError('its tool has no name')
@@ -55,7 +55,7 @@ export function showToolUse(id: string, event: string, columns: number): string 
   return rows.join('')
 }
 
-/** Input fields that matter most for a decision, the most important first. */
+/** Names of the input fields that matter most for a decision, the most important first. */
 const mainNames = ['command', 'path', 'query', 'url']
 
 interface MainText {
@@ -66,8 +66,8 @@ interface MainText {
 }
 
 /**
- * Finds the most important text field of an input. Returns `undefined` if the input repeats the field,
- * or if the text has invisible characters, which only JSON shows.
+ * Finds the most important text field of an input, which is shown without JSON escapes. Returns `undefined`
+ * if the input repeats the field, or if the text has invisible characters, because only JSON shows these.
  */
 function findMainText(input: string): MainText | undefined {
   if (!input.startsWith('{')) return undefined
@@ -81,7 +81,7 @@ function findMainText(input: string): MainText | undefined {
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
 }
 
-/** Returns whether every field `name` of a tool use is a text, and there is at least one. */
+/** Returns whether a tool use has at least one field `name`, and each of its fields `name` is a text. */
 export function namesTool(event: string): boolean {
   const fields = readFields(event)
   const names = fields.filter(({ name }) => name === 'name')
@@ -100,13 +100,13 @@ const readFields = (json: string): Field[] =>
     json: json.slice(start, end),
   }))
 
-/** Returns all text values of a field, which an object may repeat. */
+/** Returns the text values of a field. There are several if the object repeats the field. */
 const getTexts = (fields: readonly Field[], wanted: string): string[] =>
   fields
     .filter(({ name, json }) => name === wanted && json.startsWith('"'))
     .map(({ json }) => JSON.parse(json) as string)
 
-/** Splits a JSON line after each escaped `\n`, so that the lines of a text are on separate rows. */
+/** Splits a line of JSON after each escaped `\n`, so that each line of a text is on a separate row. */
 function breakTexts(line: string): string[] {
   const indent = `${/^ */.exec(line)?.[0]}    `
   return line
@@ -115,12 +115,14 @@ function breakTexts(line: string): string[] {
     .map((part, index) => (index === 0 ? part : indent + part))
 }
 
-/** Splits a text into rows. A row ends after a blank, unless the next word is longer than a row. */
+/** Splits a text into rows. A row ends after a space, unless the next word is longer than a row. */
 function* wrap(text: string, width: number): Generator<string> {
   let start = 0
   let at = 0
   let columns = 0
-  /** End of the last blank of the row that is not indentation, as an offset and as columns. */
+  /**
+   * Offset after the last space of the row that is not indentation, and the columns of the row up to there.
+   */
   let blankEnd = 0
   let blankColumns = 0
   let hasWord = false

@@ -166,7 +166,7 @@ export class Follower {
           input = await this.#execute(effect)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
-          const end = this.#reconnectPolicy.findEnd(error)
+          const end = this.#reconnectPolicy.findFinalFailure(error)
           if (end) throw end
           input = { is: 'failed', isConnecting: effect.do === 'connect' }
         }
@@ -349,7 +349,7 @@ export class Follower {
 function createEmptySessionError({ context, parts }: SessionAccess): CliError {
   const command = quoteWords([
     'parley',
-    ...createResumeCommand(context, parts.params.session, { words: ['TASK'] }),
+    ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
   ])
   const message = 'nothing has happened in this session yet'
   return new CliError('usage', message, { consequence: `give a task: ${command}` })

@@ -2,21 +2,23 @@
 export const maxPatternLength = 1000
 export const maxStars = 20
 
-/** Text that a `*` matches. `narrow` excludes text that could start another command or leave the folder. */
+/**
+ * Text that a `*` matches. `narrow` excludes text that could start another shell command or leave the folder.
+ */
 export type StarReach = 'any' | 'narrow'
 
-/** A range of offsets, both ends included. */
+/** A range of offsets that includes both ends. */
 interface Range {
   from: number
   to: number
 }
 
-/** Returns the last offset to which a star can extend from an offset. */
+/** Returns the last offset to which a star that begins at an offset can extend. */
 type StarEnd = (offset: number) => number
 
 /**
- * Returns a function that matches a whole text against a pattern, in time linear in the text. With `narrow`,
- * `*` excludes the characters of `stops` and the `..` segment of a path; `**` matches any text.
+ * Returns a function that matches a whole text against a pattern, in time linear in the length of the text.
+ * With `narrow`, `*` does not match the texts of `stops`; `**` matches any text.
  */
 export function createMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
   const [first = '', firstStar, ...rest] = pattern.split(/(\*+)/)
@@ -26,7 +28,7 @@ export function createMatcher(pattern: string, reach: StarReach): (text: string)
   return (text) => {
     const end = text.length - last.length
     if (end < first.length || !text.startsWith(first) || !text.endsWith(last)) return false
-    // Most texts match few rules, so this fast check rejects most of them first.
+    // Most texts do not match, and this fast check rejects most of them.
     if (!literals.every((literal) => text.includes(literal))) return false
     const nextStop = createStopFinder(text)
     const getStarEnd = (star: string): StarEnd =>
@@ -43,60 +45,60 @@ export function createMatcher(pattern: string, reach: StarReach): (text: string)
  * Returns the ranges in which the star after a literal can end, in order. The literal begins in one of
  * `starts`.
  */
-function findEnds(text: string, literal: string, starts: readonly Range[], stretch: StarEnd): Range[] {
+function findEnds(text: string, literal: string, starts: readonly Range[], getStarEnd: StarEnd): Range[] {
   const ends: Range[] = []
   let start = -1
   for (const { from, to } of starts)
     for (;;) {
-      // Skips matches that end inside the last range, because the star after them extends no further than
-      // that range.
+      // Skips matches that end inside the last range, because the star after them cannot extend further.
       const least = Math.max(from, (ends.at(-1)?.to ?? 0) - literal.length + 1)
       if (start < least) start = text.indexOf(literal, least)
       if (start < 0) return ends
       if (start > to) break
       const end = start + literal.length
-      addRange(ends, { from: end, to: stretch(end) })
+      addRange(ends, { from: end, to: getStarEnd(end) })
     }
   return ends
 }
 
-function addRange(spans: Range[], { from, to }: Range): void {
-  const top = spans.at(-1)
-  if (!top || from > top.to + 1) spans.push({ from, to })
-  else top.to = Math.max(top.to, to)
+function addRange(ranges: Range[], { from, to }: Range): void {
+  const last = ranges.at(-1)
+  if (!last || from > last.to + 1) ranges.push({ from, to })
+  else last.to = Math.max(last.to, to)
 }
 
 /**
- * Text that a narrow star does not match: control characters, line ends, shell metacharacters, and a `..`
- * that can be a path segment. In `-I../x` a letter precedes the `..`, so it is allowed.
+ * Texts that a narrow `*` does not match: control characters, line breaks, shell metacharacters, and a `..`
+ * that can be a path segment. In `-I../x`, a letter precedes the `..`, so `*` matches it.
  */
 const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
 /**
- * Returns a function that returns the offset of the next stop at or after an offset. The last result is
- * stored, because neighbouring offsets are often looked up one after another.
+ * Returns a function that returns the offset of the next stop at or after an offset. It stores its last
+ * result, because successive calls often have neighboring offsets.
  */
 function createStopFinder(text: string): StarEnd {
-  const known = { from: 0, to: -1 }
-  return (place) => {
-    if (place < known.from || known.to < place) {
-      known.from = place
-      known.to = findStop(text, place)
+  const last = { from: 0, to: -1 }
+  return (offset) => {
+    if (offset < last.from || last.to < offset) {
+      last.from = offset
+      last.to = findStop(text, offset)
     }
-    return known.to
+    return last.to
   }
 }
 
 /**
- * Returns the offset of the next stop, the given offset if it is inside a stop, or the length of the text.
+ * Returns the offset of the next stop at or after an offset. Returns the offset itself if it is inside a
+ * stop, and the length of the text if there is no further stop.
  */
-function findStop(text: string, place: number): number {
-  stops.lastIndex = Math.max(place - 1, 0)
+function findStop(text: string, offset: number): number {
+  stops.lastIndex = Math.max(offset - 1, 0)
   for (let found = stops.exec(text); found; found = stops.exec(text))
-    if (stops.lastIndex > place) return Math.max(found.index, place)
+    if (stops.lastIndex > offset) return Math.max(found.index, offset)
   return text.length
 }
 
-/** Returns the texts in a text that the `*` of an allow rule does not match, each once. */
+/** Returns the stops in a text, each once. The `*` of an allow rule does not match them. */
 export const findUnmatchedTexts = (text: string): string[] => [...new Set(text.match(stops))]

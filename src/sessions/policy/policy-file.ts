@@ -58,8 +58,8 @@ const PolicyFile = z.lazily(() =>
 )
 
 /**
- * Parses a policy. `name` is its name in messages. Throws a usage error that lists every problem of its form
- * or, if the form is valid, of its examples.
+ * Parses a policy file and checks the examples of its rules. `name` is the file's name in messages. Throws a
+ * usage error that lists all problems.
  */
 export async function readPolicy(text: string, name: string): Promise<Policy> {
   const value = parseGivenJson(text, name)
@@ -69,7 +69,7 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
   const rules = parsed.data.rules.map(toRule)
   const problems = parsed.data.rules.flatMap(({ examples }, index) =>
-    findFailures(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
+    findWrongExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
   return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
@@ -82,15 +82,15 @@ function toRule({ tool, server, input, decision, reason }: RuleForm): Rule {
   return createRule({ tool, server, fields, decision, reason })
 }
 
-function findFailures(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
-  const check = (examples: typeof match, isWanted: boolean, failure: (place: number) => string) =>
-    examples.flatMap(({ name, server, input }, place) => {
+function findWrongExamples(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {
+  const check = (examples: typeof match, isWanted: boolean, describe: (index: number) => string) =>
+    examples.flatMap(({ name, server, input }, index) => {
       const inputText = JSON.stringify(input) ?? '{}'
       const call = { name, input, inputText, server, isMcp: server !== undefined, isUnclear: false }
-      return matches(rule, call) === isWanted ? [] : [failure(place)]
+      return matches(rule, call) === isWanted ? [] : [describe(index)]
     })
   return [
-    ...check(match, true, (place) => `match[${place}]: the rule does not match it`),
-    ...check(miss, false, (place) => `miss[${place}]: the rule matches it`),
+    ...check(match, true, (index) => `match[${index}]: the rule does not match it`),
+    ...check(miss, false, (index) => `miss[${index}]: the rule matches it`),
   ]
 }

@@ -5,13 +5,13 @@ export type Decision = 'allow' | 'ask' | 'deny'
 
 /** A pattern for an input field. */
 interface FieldPattern {
-  /** Source text of the path. */
+  /** The path as written in the policy file. */
   source: string
   path: readonly (string | number)[]
   pattern: string
 }
 
-/** A rule as written in the file. */
+/** A rule of the policy file. */
 interface RuleSource {
   tool: string
   server?: string | undefined
@@ -35,11 +35,11 @@ export interface Rule extends RuleSource {
 
 export interface Policy {
   rules: readonly Rule[]
-  /** Applies if no rule matches. */
+  /** Decision if no rule matches. */
   fallback: { decision: Decision; reason?: string }
 }
 
-/** The parts of a tool use to which a policy applies. */
+/** The parts of a tool use that a policy examines. */
 export interface ToolCall {
   name: string
   input: unknown
@@ -48,7 +48,7 @@ export interface ToolCall {
   isMcp: boolean
   /** Name of the MCP server that provides the tool, if the name is known. */
   server?: string
-  /** The tool may interpret the input differently than parley does, for the reasons in `unclear`. */
+  /** The tool may read another input than parley does, for a reason in `unclearText`. */
   isUnclear: boolean
 }
 
@@ -59,13 +59,13 @@ export interface PolicyDecision {
   rule?: number
 }
 
-/** Maximum length of an input that a rule can allow, in characters of its source text. */
+/** Maximum length of the source text of an input that a rule can allow, in characters. */
 export const maxInputLength = 100_000
 
-const unclear =
+const unclearText =
   'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions'
 
-/** Compiles a rule. Allow rules match as little as possible, other rules as much as possible. */
+/** Compiles a rule. If it is unclear whether a rule matches, an allow rule does not, and other rules do. */
 export function createRule(text: RuleSource): Rule {
   const { tool, server, fields, decision } = text
   const reach = decision === 'allow' ? 'narrow' : 'any'
@@ -79,46 +79,44 @@ export function createRule(text: RuleSource): Rule {
 
 const strictness = ['deny', 'ask', 'allow'] as const
 
-/** Number of characters compared between two pauses. */
+/** Number of compared characters after which parley makes a pause. */
 const pauseAfterCharacters = 2 ** 22
 
 /**
- * Called before a tool use is compared with a rule. Returns a promise if it is time for a pause, in which
- * signals, timers and input are handled.
+ * Function that is called before parley compares a tool use with a rule. If it is time for a pause, in which
+ * Node handles signals, timers and input, it returns a promise for the end of the pause.
  */
 export type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** Creates a `Pauser` that calls `pause` at intervals. `pause` may throw to end the work. */
+/** Creates a `Pauser` that calls `pause` now and then. `pause` may throw an error to end the comparison. */
 export function createPauser(pause: () => Promise<void>): Pauser {
-  let done = 0
+  let characters = 0
   return ({ name, inputText }) => {
-    done += name.length + inputText.length + 100
-    if (done < pauseAfterCharacters) return undefined
-    done = 0
+    characters += name.length + inputText.length + 100
+    if (characters < pauseAfterCharacters) return undefined
+    characters = 0
     return pause()
   }
 }
 
-/**
- * Decides about a tool use. The strictest matching rule counts, in any order. Takes time linear in the input.
- */
+/** Decides about a tool use by the strictest matching rule: deny, then ask, then allow. Takes linear time. */
 export async function decideByPolicy(
   { rules, fallback }: Policy,
   call: ToolCall,
-  pace?: Pauser,
+  pauser?: Pauser,
 ): Promise<PolicyDecision> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
   for (const decision of strictness) {
-    // Loops by index, because `entries()` creates a list per rule and tool use.
+    // Loops by index, because `entries()` would create an array for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
       if (each.decision !== decision) continue
-      const pause = pace?.(call)
+      const pause = pauser?.(call)
       if (pause) await pause
       if (matches(each, call)) return { decision, reason: each.reason, rule }
     }
   }
-  return fallback.decision === 'allow' && call.isUnclear ? { decision: 'ask', reason: unclear } : fallback
+  return fallback.decision === 'allow' && call.isUnclear ? { decision: 'ask', reason: unclearText } : fallback
 }
 
 export function matches(rule: Rule, call: ToolCall): boolean {
@@ -134,12 +132,12 @@ const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
 /**
- * For an allow rule whose tool matches: returns a function that explains why the rule does not match, or
- * `undefined` if it does.
+ * Compares a call with an allow rule for its tool. Returns `undefined` if the rule matches, otherwise a
+ * function that returns the reason.
  */
 function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
-  if (call.isUnclear) return () => unclear
+  if (call.isUnclear) return () => unclearText
   if (call.isMcp && server === undefined) return () => 'the rule names no server'
   if (!isOfServer(rule, call))
     return () =>
@@ -167,12 +165,12 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
   return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }
 
-/** Maximum number of stop characters in an explanation. */
+/** Maximum number of unmatched texts in an explanation. */
 const maxListedStops = 5
 
 /**
- * Explains why the allow rules for a tool do not match. Prefers the first rule in which only a `*` does not
- * match. Returns `undefined` if there is no allow rule for the tool.
+ * Returns the reason why an allow rule for a tool does not match. Prefers a rule of which only a `*` does not
+ * match. Returns `undefined` if no allow rule is for the tool.
  */
 export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]
@@ -183,12 +181,12 @@ export function explainMismatch({ rules }: Policy, call: ToolCall): string | und
   return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
 }
 
-/** Maximum number of rules examined for an explanation. */
+/** Maximum number of rules that `explainMismatch` examines. */
 const maxExaminedRules = 20
 
 /**
- * Returns whether a deny or ask rule applies to a field. It also applies to a field that is not text, and to
- * a missing field whose parent has an unexpected type.
+ * Returns whether the pattern of a deny or ask rule matches a field. It also matches a field that is not
+ * text, and a missing field whose parent has an unexpected type.
  */
 function appliesToField({ path, matches }: InputField, input: unknown): boolean {
   let inner = input
@@ -200,23 +198,23 @@ function appliesToField({ path, matches }: InputField, input: unknown): boolean 
   return typeof inner !== 'string' || matches(inner)
 }
 
-/** Returns whether a value can have a field: a list by number, an object by name. */
+/** Returns whether a value can have a field: an array with a number, an object with a name. */
 const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
-/** Returns the path of an input part that no pattern of the rule covers. */
+/** Returns the path of an input field for which the rule has no pattern, or `undefined`. */
 function findUnnamedPart(
   value: unknown,
-  place: (string | number)[],
+  at: (string | number)[],
   fields: readonly InputField[],
 ): (string | number)[] | undefined {
-  const inside = fields.filter(({ path }) => place.every((step, index) => step === path[index]))
-  if (inside.some(({ path }) => path.length <= place.length)) return undefined
+  const inside = fields.filter(({ path }) => at.every((step, index) => step === path[index]))
+  if (inside.some(({ path }) => path.length <= at.length)) return undefined
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
   if (entries.length === 0)
-    return place.length > 0 || typeof value !== 'object' || value === null ? place : undefined
+    return at.length > 0 || typeof value !== 'object' || value === null ? at : undefined
   for (const [key, inner] of entries) {
-    const other = findUnnamedPart(inner, [...place, Array.isArray(value) ? Number(key) : key], inside)
+    const other = findUnnamedPart(inner, [...at, Array.isArray(value) ? Number(key) : key], inside)
     if (other) return other
   }
   return undefined

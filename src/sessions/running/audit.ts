@@ -11,10 +11,10 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
-import { interruptedResult, type ReplyLine, type ReplyState, stepReply } from './replying.ts'
-import { type AuditedTask, hashTask, ListSnapshot, stepTask } from './task.ts'
+import { applyLine, interruptedResult, type ReplyLine, type ReplyState } from './reply-state.ts'
+import { type AuditedTask, applyTaskLine, hashTask, ListSnapshot } from './task.ts'
 
-/** The session that a run locks, and the run's deadline. */
+/** The session of a run, and the deadline for locking it. */
 interface AuditTarget {
   /** Address of the service. */
   address: string | undefined
@@ -22,67 +22,59 @@ interface AuditTarget {
   deadline: Deadline
 }
 
-/**
- * Fields of an audit line, without `session` and `time`. The line of a decision has the fields of its
- * judgement.
- */
+/** Fields of an audit line, without `session` and `time`. Only a decision has the fields of a judgement. */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
   /** Null if the line is not about a tool use. */
   toolUse: string | null
   event: AuditEvent
   /** Hash of the task. */
   task?: string
-  /** Summary of the session's event list before the task was sent. */
+  /** Facts about the session's event list before the task was sent. */
   known?: ListSnapshot
-  /** Result of a command, as the event that is sent. */
+  /** Event that contains the result of a command. */
   result?: SessionEvent
-  /** Id of the last idle event that was known when a reply was sent. */
+  /** Id of the last idle event before a reply was sent. */
   rest?: string | undefined
 }
 
-/** Steps of a reply whose lines need no further fields. */
-const steps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
+/** Values of `event` for lines about a reply that need no further fields. */
+const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**
- * Values of `event`: steps of a reply or a task; `not-asked` for a denied tool use that ran without a
- * question; `interrupt` before an interrupt is posted.
+ * Values of `event`. `not-asked`: a tool use that the policy denies ran without a question. `interrupt`: the
+ * run is about to post an interrupt. The other values are steps of a reply (`ReplyState`) or of a task
+ * (`AuditedTask`).
  */
-const events = [...steps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
+const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 type AuditEvent = (typeof events)[number]
 
 /**
- * The audit file, with a line for each decision and action. After a kill, the file shows how far a run got.
- * Also holds the lock of the session, which one run has at a time. Without `--audit` it only holds the lock.
+ * The audit file of `--audit`, with a line for each decision and action. If a run is killed, the next run
+ * reads the file and resumes. `Audit` also locks the session, so that only one run works on it. Without
+ * `--audit`, it only locks the session.
  */
 export class Audit {
   readonly #context: Context
   readonly #session: string
   readonly #locks: Lock[] = []
   #isClosed = false
-  /** States in which earlier runs left their replies, by tool use id. */
-  readonly earlier = new Map<string, ReplyState>()
-  /**
-   * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
-   * id.
-   */
+  /** States of the replies at the end of the last run, by tool use id. */
+  readonly replies = new Map<string, ReplyState>()
+  /** Descriptions of the tool uses that earlier runs denied or that ran unapproved, by tool use id. */
   readonly denied = new Map<string, string>()
-  /**
-   * Descriptions of the failed and unfinished --tool commands of the last task, in this run and earlier ones,
-   * by tool use id.
-   */
+  /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
-  /** The last task of the session, unless the task is done. */
+  /** The last task in the file, unless the task is done. */
   task: AuditedTask | undefined
   /**
-   * Time when a run began to post an interrupt, in milliseconds since the epoch by this machine's wall clock;
-   * NaN if unknown. The interrupt may have arrived. `undefined` if no run posted one since the last task, or
-   * if the service refused it.
+   * Wall-clock time when a run began to post an interrupt, in milliseconds since the epoch; NaN if unknown.
+   * `undefined` if no run posted an interrupt since the last task, or if the service refused it.
    */
-  interrupt: number | undefined
+  interruptAt: number | undefined
   /**
-   * Fingerprints of the tool uses about which earlier runs decided, by id. The fingerprint is empty if they
-   * decided about two different tool uses with the same id.
+   * Fingerprints of the tool uses about which earlier runs decided, by id. A fingerprint is empty if the runs
+   * decided about two different tool uses with this id.
    */
   readonly #fingerprints = new Map<string, string>()
 
@@ -93,9 +85,9 @@ export class Audit {
   }
 
   /**
-   * Locks the session and the audit file, then reads the file. Waits until no other run of this user on this
-   * machine works on the session, and until no run on any machine uses the same file. Throws a `CliError` of
-   * kind `file`, also if the deadline passes.
+   * Locks the session and the audit file, then reads the file. Waits while another run of this user on this
+   * machine works on the session, or a run on any machine uses the file for this session. Throws a `CliError`
+   * of kind `file`, also if the deadline passes.
    */
   static async open(context: Context, target: AuditTarget, path: string | undefined): Promise<Audit> {
     const audit = new Audit(context, target.session)
@@ -113,8 +105,7 @@ export class Audit {
   }
 
   /**
-   * Locks the session. In a container without a folder for the lock, prints a note and continues without the
-   * lock.
+   * Locks the session. If there is no folder for the lock, for example in a container, only prints a note.
    */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, messages } = this.#context
@@ -130,10 +121,7 @@ export class Audit {
     }
   }
 
-  /**
-   * Locks the audit file for this session only: runs of other sessions may write to the same file at the same
-   * time.
-   */
+  /** Locks the audit file for this session. Runs of other sessions may write to the file at the same time. */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
@@ -158,20 +146,20 @@ export class Audit {
   }
 
   /**
-   * Writes a line to the disk. Callers act only after this. Throws a `CliError` of kind `file`, also if
-   * another run may have taken over the session.
+   * Writes a line to the disk. Callers write the line before they act. Throws a `CliError` of kind `file`,
+   * also if another run may have taken over the session.
    */
   add(entry: AuditEntry): void {
     this.requireLocks()
-    this.#noteCommand({ ...entry })
+    this.#updateFailedCommands({ ...entry })
     if (!this.#file) return
     const time = new Date(this.#context.host.timers.wallTime()).toISOString()
     this.#file.append(`${toLine(entry, this.#session, time)}\n`)
     this.#file.sync()
-    this.#step({ ...entry, time })
+    this.#updateTask({ ...entry, time })
   }
 
-  /** Marks the task as done. */
+  /** Records that the task is done. */
   endTask(): void {
     if (this.task?.is === 'accepted') this.add({ toolUse: null, task: this.task.hash, event: 'done' })
   }
@@ -187,7 +175,7 @@ export class Audit {
       )
   }
 
-  /** An audit file exists, so a later run can resume this run. */
+  /** The user gave `--audit`, so a later run can resume this run. */
   get hasFile(): boolean {
     return this.#file !== undefined
   }
@@ -202,33 +190,30 @@ export class Audit {
   async #read(file: AppendedFile, name: string): Promise<void> {
     for await (const { entry, text } of readEntries(file.read(), name)) {
       if (entry.session !== this.#session) continue
-      this.#noteCommand(entry)
-      this.#step(entry)
+      this.#updateFailedCommands(entry)
+      this.#updateTask(entry)
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
-      const line = readLine(entry)
-      if (line) this.earlier.set(id, stepReply(this.earlier.get(id) ?? { is: 'deciding' }, line))
-      this.#noteDenied(id, entry)
+      const line = readReplyLine(entry)
+      if (line) this.replies.set(id, applyLine(this.replies.get(id) ?? { is: 'deciding' }, line))
+      this.#updateDenied(id, entry)
       this.#addFingerprint(id, entry, text)
     }
     file.restrictToOwner()
     file.completeLastLine()
   }
 
-  /**
-   * Applies a line about the task or about an interrupt. The line of an interrupt has neither a tool use nor
-   * a task.
-   */
-  #step({ event, time, toolUse, task, known }: Record<string, unknown>): void {
+  /** Updates `task` and `interruptAt`. A line about an interrupt has neither a tool use nor a task. */
+  #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask)
-      this.task = stepTask(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
-    if (event === 'interrupt') this.interrupt = Date.parse(String(time))
-    // A new task begins another turn, so an interrupt of the earlier turn no longer matters.
-    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interrupt = undefined
+      this.task = applyTaskLine(this.task, { event, hash: task, known: ListSnapshot().safeParse(known).data })
+    if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
+    // An interrupt does not affect a task that is sent after it.
+    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interruptAt = undefined
   }
 
-  #noteCommand({ event, toolUse, task, name, result }: Record<string, unknown>): void {
+  #updateFailedCommands({ event, toolUse, task, name, result }: Record<string, unknown>): void {
     if (event === 'sent' && typeof task === 'string') this.failedCommands.clear()
     if (typeof toolUse !== 'string') return
     const hasFailed = isObject(result) && result.is_error === true
@@ -245,7 +230,7 @@ export class Audit {
     this.#fingerprints.set(id, isSame ? fingerprint : '')
   }
 
-  #noteDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
+  #updateDenied(id: string, { event, decision, name, by, rule, reason }: Record<string, unknown>): void {
     if (event === 'answered-elsewhere' || (event === 'decision' && decision !== 'deny'))
       this.denied.delete(id)
     if (decision !== 'deny') return
@@ -260,7 +245,7 @@ const normalizeAddress = (address: string) =>
 
 const digest = (text: string) => hashTask(Buffer.from(text)).slice(0, 16)
 
-/** Formats a line as JSON. The input is inserted as its source text. */
+/** Formats a line as JSON. The input of the tool use is its unchanged source text. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
@@ -268,12 +253,12 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** Maximum length of a line. No event of a service is longer. */
+/** Maximum length of a line. The events of a service are shorter. */
 const maxLineBytes = 2 ** 27
 
 /**
- * Reads the lines of an audit file. `name` is the file's name in messages. Throws a `CliError` if a line has
- * another form, because the file is then not an audit.
+ * Reads the lines of an audit file. `name` is the file's name in messages. Throws a `CliError` if a line is
+ * not an audit line.
  */
 export async function* readEntries(
   chunks: AsyncIterable<Uint8Array>,
@@ -283,11 +268,11 @@ export async function* readEntries(
   for await (const lines of splitLines(chunks, maxLineBytes)) {
     for (const { bytes } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
-      // If two runs both end an unfinished line, an empty line follows.
+      // If two runs both add a line break after an unfinished line, an empty line follows.
       if (text === '' && !isFirst) continue
       isFirst = false
       const entry = text === undefined ? undefined : tryParseJson(text)
-      if (entry === undefined ? !isTorn(text) : !isEntry(entry))
+      if (entry === undefined ? !isUnfinished(text) : !isEntry(entry))
         throw new CliError('file', `${name}: it is not an audit file`)
       if (text !== undefined && isObject(entry)) yield { entry, text }
     }
@@ -303,25 +288,22 @@ const isEntry = (entry: unknown): boolean =>
 /** Start of every line, with all digits replaced by 0. */
 const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
-/**
- * Returns whether a line is unfinished: a run was killed while it wrote the line, and a later run ended the
- * line.
- */
-function isTorn(text: string | undefined): boolean {
+/** Returns whether a run was killed while it wrote this line. A later run then added the line break. */
+function isUnfinished(text: string | undefined): boolean {
   const head = text?.slice(0, opening.length).replace(/\d/g, '0')
   return head !== undefined && head !== '' && opening.startsWith(head)
 }
 
-function readLine({ event, time, rest, result }: Record<string, unknown>): ReplyLine | undefined {
+function readReplyLine({ event, time, rest, result }: Record<string, unknown>): ReplyLine | undefined {
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
-    // Earlier versions did not write the result, so it is unknown.
+    // Earlier versions of parley did not write the result.
     return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {
     const idleEvents = new Set(typeof rest === 'string' ? [rest] : [])
     return { event, sent: { at: Date.parse(String(time)), idleEvents } }
   }
-  const plain = steps.find((each) => each === event)
+  const plain = replySteps.find((each) => each === event)
   return plain && { event: plain }
 }

@@ -12,35 +12,38 @@ export interface LimitFlags {
   maxCost?: string
 }
 
-/** Marks a session without earlier usage. */
+/** Value of `#base` for a session without earlier usage. */
 const unused = 'unused'
 
 /**
- * Computes the usage of a run and its session from events, and whether the run is over its limits. The usage
- * of the run is the first of these two that the service reports:
+ * Computes the usage of a run and of its session from events, and whether the run has exceeded its limits. A
+ * service may report the total usage of the session, the usage of each model request, or both. The usage of
+ * the run is:
  *
- * - the difference between the session's newest usage and its last usage before the run. A new session starts
- *   with no usage. If an older session reported no usage before the run, the usage of the run is unknown
- * - the sum of the usages of the run's model requests
+ * - if the service reports totals: the session's newest total minus its last total before the run. A new
+ *   session starts at 0. If an older session reported no total before the run, the usage of the run is
+ *   unknown
+ * - otherwise: the sum of the usages of the run's model requests
  */
 export class Budget {
   readonly #flags: LimitFlags
-  /** Newest usage of the whole session. */
+  /** Newest total usage of the session. */
   #session: SessionUsage | undefined
-  /** The agent has worked since the run began or, before the run, at any time. */
+  /** The agent has worked since the last call of `begin` or, before the first call, at any time. */
   #hasWorked = false
-  /** The agent has worked since the newest usage was reported. */
-  #isBehind = false
+  /** The agent has worked since the service reported the newest total. */
+  #isOutdated = false
   readonly #currencies = new Set<string>()
-  /** Usage of the session at the start of the run; `undefined` if unknown. */
+  /** Total usage of the session at the start of the run; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
-  /** The service has reported a total usage since the run began. */
+  /** The service has reported a total since the run began. */
   hasSessionUsage = false
-  /** Sum of the usages of the run's requests. */
+  /** Sum of the usages of the run's model requests. */
   #requests: SessionUsage | undefined
+  /** A model request of the run reported no usage. */
   #lacksRequest = false
-  /** Sum of the tokens of the run's requests, without counts that cannot be read. */
-  #readTokens: number | undefined
+  /** Sum of the run's token counts that parley could read. */
+  #readableTokens: number | undefined
 
   constructor(flags: LimitFlags = {}) {
     this.#flags = flags
@@ -50,33 +53,33 @@ export class Budget {
     return this.#flags.maxTotalTokens !== undefined || this.#flags.maxCost !== undefined
   }
 
-  /** Starts to count for the run. Earlier usage does not count. */
+  /** Starts to count the usage of the run. Earlier usage of the session does not count. */
   begin(hasTask: boolean): void {
-    const isKnown = hasTask || !this.#isBehind
+    const isKnown = hasTask || !this.#isOutdated
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasWorked = false
     this.hasSessionUsage = false
     this.#requests = undefined
     this.#lacksRequest = false
-    this.#readTokens = undefined
+    this.#readableTokens = undefined
   }
 
   add(event: SessionEvent): void {
     const { type } = event
     if (/^(agent|span)\.|^session\.status_running$/.test(type)) {
       this.#hasWorked = true
-      this.#isBehind = true
+      this.#isOutdated = true
     }
     if (type === 'session.usage') this.addSession(readUsage(event.usage))
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
 
-  /** Adds the total usage of the session. Ignores a total that is lower than the newest one. */
+  /** Adds a total usage of the session. Ignores a total that is lower than an earlier total. */
   addSession(usage: SessionUsage | undefined): void {
     if (!usage || (this.#session && isOlder(usage, this.#session))) return
     this.#addCurrency(usage)
     this.#session = usage
-    this.#isBehind = false
+    this.#isOutdated = false
     this.hasSessionUsage = true
   }
 
@@ -86,7 +89,7 @@ export class Budget {
     if (usage) this.begin(false)
   }
 
-  /** The usage at the start of the run is unknown. */
+  /** The total usage at the start of the run is unknown. */
   get lacksBase(): boolean {
     return this.#base === undefined
   }
@@ -111,9 +114,7 @@ export class Budget {
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
-  /**
-   * Returns a warning that names the limits that cannot be enforced, because the service reports no usage.
-   */
+  /** Returns a warning about limits without effect, because the service reports no usage. */
   get unenforceable(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
@@ -127,7 +128,7 @@ export class Budget {
   /** Minimum number of tokens that the run has used. */
   get #minTokens(): number | undefined {
     const { tokens } = this.#reported
-    return this.hasSessionUsage ? tokens && sumReadable(tokens) : this.#readTokens
+    return this.hasSessionUsage ? tokens && sumReadable(tokens) : this.#readableTokens
   }
 
   /** A model request reported no usage, and the session reported no total. */
@@ -148,17 +149,14 @@ export class Budget {
     }
     this.#addCurrency(usage)
     this.#requests = this.#requests ? combine(this.#requests, usage, 1) : usage
-    this.#readTokens = (this.#readTokens ?? 0) + sumReadable(usage.tokens)
+    this.#readableTokens = (this.#readableTokens ?? 0) + sumReadable(usage.tokens)
   }
 
   #addCurrency({ cost }: SessionUsage): void {
     if (cost) this.#currencies.add(cost.currency)
   }
 
-  /**
-   * Converts a usage for the report, with the sum of its token counts. Costs in two currencies have no sum,
-   * so they are left out.
-   */
+  /** Converts a usage for the report. Adds the sum of its token counts. Omits costs in two currencies. */
   #toFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
@@ -182,8 +180,8 @@ const sumReadable = (tokens: TokenCounts): number =>
   tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * Returns the sum or difference of two usages. A count that cannot be read in one usage is null in the
- * result. A negative difference is left out: the usages belong to different sessions.
+ * Returns the sum or difference of two usages. A count is null if it is null, which means unreadable, in one
+ * of the usages. Omits a negative difference, because the usages then belong to different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}
@@ -191,7 +189,7 @@ function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionU
     const [count, more] = [one.tokens[name], other.tokens[name]]
     if (count === null || more === null) tokens[name] = null
     else {
-      // If only one usage has a count, the result is unknown.
+      // If only one usage has the count, the result is NaN and omitted.
       const sum = (count ?? Number.NaN) + sign * (more ?? Number.NaN)
       if (sum >= 0) tokens[name] = sum
     }

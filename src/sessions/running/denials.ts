@@ -12,20 +12,19 @@ import {
 } from './judgement.ts'
 
 /**
- * Collects the denials of a turn: tool uses that this run, an earlier run or another client denied, and tool
- * uses that ran although the policy denies them. A turn with a denial fails, even if the run is started
- * again.
+ * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
+ * tool uses that ran although the policy denies them. If there is a denial, the run exits with 14, and so
+ * does a later run that continues the same task.
  */
 export class Denials {
   /** Descriptions of the tool uses that earlier runs denied, by id. */
   readonly #earlier: ReadonlyMap<string, string>
   /** Descriptions of the tool uses that this run denied, by id. */
   readonly #byThisRun = new Map<string, string>()
-  /** Descriptions of denied tool uses that ran without a question, by id. */
+  /** Descriptions of the tool uses that the policy denies and that ran without a reply, by id. */
   readonly #unapproved = new Map<string, string>()
-  /** Tool uses that the policy denies and that have not run yet. */
-  readonly #notRun: DeniedToolUses = { allowed: new Map(), others: new Map() }
-  /** Tool uses that the policy denies and that ran. */
+  readonly #notRun: DeniedToolUses = { allowed: new Map(), asked: new Map() }
+  /** Tool uses that the policy denies and that ran, until it is known whether a client replied to them. */
   #ran: Judgement[] = []
   readonly #rules: Rules
 
@@ -34,11 +33,11 @@ export class Denials {
     this.#earlier = earlier
   }
 
-  /** Adds new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
+  /** Examines new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
   async add(items: readonly EventItem[], { lastStop }: SessionState): Promise<void> {
     for (const item of items) {
       const { id } = item.event
-      // Skips an older stop that a list contains late: some of the known tool uses are newer than that stop.
+      // A list may contain an older stop late. That stop does not list tool uses that are newer than it.
       const isOlder = stopsSession(item.event) && id !== undefined && id !== lastStop
       if (!isOlder && !this.#earlier.has(id ?? ''))
         this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
@@ -46,14 +45,14 @@ export class Denials {
   }
 
   /**
-   * Returns the denied tool uses of the turn that ran without a reply, each once. The stream may omit a
-   * reply, so only the list after an idle event (`isListed`) proves that no reply was sent.
+   * Returns the tool uses since the task that the policy denies and that ran without a reply. Returns each of
+   * them once. The stream may omit a reply, so only the list after an idle event (`isListed`) proves that
+   * there was none.
    */
   drainUnapproved(state: SessionState, task: FollowedTask, isListed: boolean): Judgement[] {
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
-    // An idle session does not prove that an allowed tool use has ended: its child thread may still wait for
-    // the result.
+    // In an idle session, a tool use of a child thread may still wait for its result.
     const pending = new Set(state.pendingInThreads)
     const isKnown = ({ use }: Judgement) => !pending.has(use.id) && (isListed || use.permission === 'allow')
     if (!this.#ran.some(isKnown)) return []
@@ -68,17 +67,17 @@ export class Denials {
     this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
   }
 
-  /** Number of tool uses that ran without a question although the policy denies them. */
+  /** Number of tool uses that ran without a reply although the policy denies them. */
   get unapprovedCount(): number {
     return this.#unapproved.size
   }
 
-  /** Removes a denial that the run did not send. */
+  /** Removes a denial that the run decided but did not send. */
   remove(id: string): void {
     this.#byThisRun.delete(id)
   }
 
-  /** Returns the failure of a run whose turn ended with denials. */
+  /** Returns the failure of a run whose agent has finished, if there are denials. */
   createFailure(session: string, task: FollowedTask): CliError | undefined {
     const uses = readToolUseIds(task)
     const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || task.hasOwnTask)
@@ -90,13 +89,13 @@ export class Denials {
       ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
       ...(unapproved.size > 0 ? [`${count(unapproved)} that ran although the policy denies them`] : []),
     ]
-    return new CliError('denied', `${session} ended its turn with ${what.join(', and with ')}`, {
+    return new CliError('denied', `${session} finished with ${what.join(', and with ')}`, {
       sent: 'yes',
       problems: [...denied.values(), ...unapproved.values()],
     })
   }
 
-  /** Returns the tool uses that other clients and earlier runs denied in the turn. */
+  /** Returns the tool uses that other clients and earlier runs denied since the task. */
   #readDeniedByOthers(task: FollowedTask): ReadonlyMap<string, string> {
     const denied = new Map<string, string>()
     for (const event of task.readEvents()) {
@@ -111,7 +110,7 @@ export class Denials {
   }
 }
 
-/** Returns the ids of the turn's tool uses. A tool use without an id counts with an empty id. */
+/** Returns the ids of the tool uses since the task. A tool use without an id counts with an empty id. */
 function readToolUseIds(task: FollowedTask): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const event of task.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')

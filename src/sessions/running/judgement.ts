@@ -14,7 +14,7 @@ import {
 } from '../policy/policy.ts'
 import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
 
-/** A tool use whose whole event is known. */
+/** A tool use of which parley has the whole event. */
 export interface KnownToolUse extends ToolCall {
   id: string
   /** Type of the event. */
@@ -29,7 +29,7 @@ export interface KnownToolUse extends ToolCall {
 
 type ListedToolUse = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
-/** Reads a tool use from its event. Returns `undefined` if the source text of the event is unknown. */
+/** Reads a tool use from its event. Returns `undefined` if parley no longer has the text of the event. */
 export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
   const { id, type, text, isContradicted = false } = toolUse
@@ -62,7 +62,8 @@ export interface Rules {
   policy: Policy
   /** Commands that execute tool uses, by tool name. */
   tools: ReadonlyMap<string, string>
-  pace?: Pauser
+  /** Called before each comparison with a rule. */
+  pauser?: Pauser
 }
 
 /** Parses the values of `--tool`. Returns the commands by tool name. Throws a usage error. */
@@ -90,16 +91,16 @@ export interface Judgement {
   why?: string | undefined
 }
 
-/** Decides about a tool use. A `--tool` command counts as an allow rule; a stricter rule wins. */
-export async function judge(use: KnownToolUse, { policy, tools, pace }: Rules): Promise<Judgement> {
-  const { decision, reason, rule } = await decideByPolicy(policy, use, pace)
+/** Decides about a tool use. A `--tool` command counts as an allow rule; a matching ask or deny rule wins. */
+export async function judge(use: KnownToolUse, { policy, tools, pauser }: Rules): Promise<Judgement> {
+  const { decision, reason, rule } = await decideByPolicy(policy, use, pauser)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (findExecutor(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
   const why = decision === 'allow' ? undefined : explainMismatch(policy, use)
   return { use, decision, by: 'default', reason, why }
 }
 
-/** Returns the fields of a decision in the audit. */
+/** Returns the fields of a decision for the audit file. */
 export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) => ({
   toolUse: use.id,
   type: use.type,
@@ -112,21 +113,21 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
   reason,
 })
 
-/** Returns who executes an allowed tool use: the service, a command, or another client. */
+/** Returns who executes an allowed tool use: the service, a `--tool` command, or another client. */
 export function findExecutor(use: KnownToolUse, tools: Rules['tools']): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
   if (needsResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
 }
 
-/** Describes a tool use and its decision for a person. */
+/** Returns a line about a tool use and its decision, for messages. */
 export function describeJudgement(judgement: Judgement): string {
   const { use, decision, reason } = judgement
   const why = reason === undefined ? '' : `: ${reason}`
   return `${decision} ${describeToolUse(use)} (${describeDecider(judgement)}${why})`
 }
 
-/** Names the author of a decision for a person. */
+/** Returns the source of a decision, for messages. */
 export const describeDecider = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
@@ -136,16 +137,17 @@ const maxInputLength = 400
 export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =>
   `${formatBriefName(name)} ${inputText.length > maxInputLength ? `${inputText.slice(0, maxInputLength)}…` : inputText} ${id}`
 
-/** Tool uses that a policy denies and that have not run yet, by id. */
+/** Tool uses that the policy denies and that have not run yet, by id. */
 export interface DeniedToolUses {
-  /** Tool uses that the service itself allowed, by id. */
+  /** Tool uses that the service runs without a confirmation: `evaluated_permission` is `allow`. */
   allowed: Map<string, Judgement>
-  others: Map<string, Judgement>
+  /** Tool uses for which the service requests a confirmation, or without `evaluated_permission`. */
+  asked: Map<string, Judgement>
 }
 
 /**
- * Adds a denied tool use to `notRun`. If the event shows that tool uses in `notRun` have run, removes and
- * returns them.
+ * Examines an event of the session. Adds a tool use that the policy denies to `notRun`. If the event shows
+ * that tool uses in `notRun` have run, removes them and returns them.
  */
 export async function findUnapprovedToolUses(
   notRun: DeniedToolUses,
@@ -153,25 +155,25 @@ export async function findUnapprovedToolUses(
   rules: Rules,
 ): Promise<Judgement[]> {
   const { id = '', type } = event
-  const { allowed, others } = notRun
+  const { allowed, asked } = notRun
   if (/^agent\.(mcp_)?tool_use$/.test(type)) {
     const use = readToolUse({ id, type, text })
     const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
     if (judgement?.decision !== 'deny') return []
-    const [target, other] = judgement.use.permission === 'allow' ? [allowed, others] : [others, allowed]
+    const [target, other] = judgement.use.permission === 'allow' ? [allowed, asked] : [asked, allowed]
     other.delete(id)
     target.set(id, judgement)
     return []
   }
   const ran = stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event)
-  const found = ran.flatMap((each) => allowed.get(each) ?? others.get(each) ?? [])
-  for (const each of ran) if (!allowed.delete(each)) others.delete(each)
+  const found = ran.flatMap((each) => allowed.get(each) ?? asked.get(each) ?? [])
+  for (const each of ran) if (!allowed.delete(each)) asked.delete(each)
   return found
 }
 
 /**
- * Returns the allowed tool uses that an idle event does not list as waiting, so they have run. An idle event
- * without a list proves nothing.
+ * Returns the tool uses in `allowed` that have run before an idle event, because the event does not list them
+ * as waiting. An idle event that waits for replies but lists no tool use proves nothing.
  */
 function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
@@ -180,7 +182,7 @@ function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgemen
   return [...allowed.keys()].filter((id) => !waiting.has(id))
 }
 
-/** Returns the id of the tool use that has this event as its result. */
+/** Returns the id of the tool use to which a result event belongs. Returns an empty list for other events. */
 function getResultIds({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
   const id = tool_use_id ?? mcp_tool_use_id
   return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []

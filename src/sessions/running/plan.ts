@@ -24,15 +24,15 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-/** Events that a run sends before it follows the session. They are sent only once. */
+/** Events that a run sends once, before it follows the session. */
 interface Task {
   body: Uint8Array
   events: readonly SessionEvent[]
-  /** Identifies the task in the audit. */
+  /** Hash of the body. It identifies the task in the audit file. */
   hash: string
 }
 
-/** The work of a run, from its flags, words and files. */
+/** The parsed flags, words and files of `events run`. */
 export type Plan = Awaited<ReturnType<typeof readPlan>>
 
 /** Reads the flags, words and files of a run. Throws a `CliError` if one of them is wrong. */
@@ -40,11 +40,11 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
   const parts = createSessionRequestParts(context, settings, options)
-  const pace = createPauser(async () => {
+  const pauser = createPauser(async () => {
     await yieldToSignals()
     requireTime(context.deadline)
   })
-  const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pace }
+  const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pauser }
   const wanted = await readAnswerFlags(context, settings, options)
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
@@ -73,8 +73,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
 }
 
 /**
- * Creates the body of a task with one message, including the schema instructions that every task of the plan
- * has.
+ * Creates the body of a task with one message. With `--schema`, the message includes the schema instructions.
  */
 export function createMessageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
@@ -83,7 +82,8 @@ export function createMessageBody(context: Context, { wanted: { schema } }: Plan
 }
 
 /**
- * Reads the policy file. Without a file, the policy is to ask. Throws a usage error that lists every problem.
+ * Reads the policy file. Without a file, every decision is `ask`. Throws a usage error that lists all
+ * problems.
  */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }

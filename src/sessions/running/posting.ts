@@ -7,38 +7,35 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
-import { maxDeliveryMs } from './replying.ts'
+import { maxDeliveryMs } from './reply-state.ts'
 
-/** Result of posting events, as the audit records it. */
+/** Result of posting events. `is` is also the `event` of the audit line. */
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
-  /** The events that the receipt names. */
+  /** The events in the receipt. */
   named: readonly SessionEvent[]
   /** Failure of the request. Absent if the service accepted the events and parley read the receipt. */
   failure?: CliError
 }
 
 interface PostOptions {
-  /** Writes a line of the audit to the disk. */
+  /** Writes a line to the audit file. */
   record(event: 'sent' | PostResult['is'], reason?: string): void
-  /**
-   * Number of events that a complete receipt names; an empty receipt is complete, too. If omitted, every
-   * receipt is complete.
-   */
+  /** Number of posted events. If the receipt has fewer events, but at least one, the result is `unknown`. */
   count?: number
-  /** One attempt only, because the caller has its own retry rules. */
+  /** Make only one attempt, because the caller has its own retry rules. */
   isSingle?: boolean
-  /** Text that is printed if a signal ends the run after the acceptance. */
+  /** Text that parley prints if a signal ends the run after the service accepted the events. */
   accepted?: string
-  /** Called as soon as acceptance is certain. */
+  /** Called as soon as it is certain that the service accepted the events. */
   onAccepted?(): void
 }
 
 /**
- * Posts events once. Records one `sent` line before a byte leaves, and one line with the result afterwards.
- * Without `count`, records `accepted` before it reads the receipt: if the run is killed then, the next run
- * needs that line to resume. Throws a `CliError` if the audit cannot be written, or the failure of the
- * request if the events were certainly not accepted.
+ * Posts events once. Records `sent` before a byte leaves, and the result afterwards. Without `count`, records
+ * `accepted` as soon as that is certain, because the next run needs this line if parley is killed before it
+ * has read the whole receipt. Throws a `CliError` only if the audit file cannot be written. For refused
+ * events, the error is the failure of the request.
  */
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
@@ -74,20 +71,20 @@ export async function postOnce(
 }
 
 /**
- * Returns the result of a failed call. Without a delivery state, the call failed before its first attempt or
- * between two attempts, so nothing was sent.
+ * Returns the result of a failed call. A failure without a delivery state happened before the first attempt
+ * or between two attempts, so the service has not accepted anything.
  */
 function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResult['is'] {
-  // The receipt may be cut after the service accepted the events.
+  // The connection may break in the receipt, after the service accepted the events.
   if (delivery === 'done') return 'accepted'
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
-/** Pauses between two readings of the event list, in milliseconds. The last pause repeats. */
+/** Pauses between two lists, in milliseconds. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
-interface DoubtOptions<T> {
-  /** Returns what the list proves about the posted events, or `undefined` if it proves nothing yet. */
+interface PollOptions<T> {
+  /** Reads a list. Returns a result, or `undefined` if parley should list again. */
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
   /** Called before the first pause. */
@@ -95,12 +92,12 @@ interface DoubtOptions<T> {
 }
 
 /**
- * Determines whether an earlier post arrived: lists the events until `read` returns a result. Returns
- * `undefined` after `maxMs` or at the deadline. Throws a `CliError`.
+ * Lists the events of the session again and again to find out whether posted events arrived. Returns the
+ * first result of `read`, or `undefined` after `maxMs` or at the deadline. Throws a `CliError`.
  */
-export async function resolveDoubt<T>(
+export async function pollEvents<T>(
   access: SessionAccess,
-  { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: DoubtOptions<T>,
+  { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: PollOptions<T>,
 ): Promise<T | undefined> {
   const deadline = access.parts.deadline.narrow(maxMs, `no complete list within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }
@@ -111,7 +108,7 @@ export async function resolveDoubt<T>(
     } catch (error) {
       if (deadline.hasPassed) return undefined
       if (!(error instanceof CliError)) throw error
-      const end = new ReconnectPolicy({ ...access, parts }).findEnd(error)
+      const end = new ReconnectPolicy({ ...access, parts }).findFinalFailure(error)
       if (end) throw end
     }
     if (deadline.hasPassed) return undefined

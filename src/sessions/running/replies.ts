@@ -13,17 +13,17 @@ import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
-import { postOnce, resolveDoubt } from './posting.ts'
+import { pollEvents, postOnce } from './posting.ts'
 import {
+  applyLine,
+  applyList,
   getNextStep,
   maxDeliveryMs,
   minPollMs,
   type ReplyLine,
   type ReplyState,
   resumeReply,
-  settleByList,
-  stepReply,
-} from './replying.ts'
+} from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
 /** A tool use and the event that replies to it. */
@@ -33,24 +33,22 @@ export interface GivenReply {
 }
 
 /**
- * Decides, posts and settles the replies of a run, as far as their states allow. Each step is in the audit
- * file before it is taken.
+ * Stores the states of a run's replies, posts the replies, and finds out whether unconfirmed replies arrived.
+ * Writes each step to the audit file before it takes the step.
  */
 export class Replies {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #denials: Denials
   readonly #prompt: ConfirmationPrompt
-  /**
-   * Decisions of this run, by tool use id. If the session waits for a tool use again, the run decides again.
-   */
+  /** Decisions of this run, by tool use id. Replaced if the session waits for a tool use again. */
   readonly judgements = new Map<string, Judgement>()
   /** States of the replies, by tool use id. */
   readonly #replies: Map<string, ReplyState>
-  /** Tool uses whose reply has or had an unknown delivery, and the reason, by id. */
-  readonly #doubts = new Map<string, { use: KnownToolUse; reason: string }>()
+  /** Tool uses whose reply is or was unconfirmed, with the reason, by id. */
+  readonly #unconfirmed = new Map<string, { use: KnownToolUse; reason: string }>()
   /** The run no longer follows the session. */
-  isDismissed = false
+  hasStoppedFollowing = false
 
   constructor(run: SessionRun, follower: Follower, denials: Denials, prompt: ConfirmationPrompt) {
     this.#run = run
@@ -58,37 +56,37 @@ export class Replies {
     this.#denials = denials
     this.#prompt = prompt
     const idleEvents = new Set(follower.state.stops)
-    this.#replies = new Map([...run.audit.earlier].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
+    this.#replies = new Map([...run.audit.replies].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
 
-  /** No new step may start. Pending tool uses stay open. */
+  /** The run may take no further step, because it no longer follows the session or has exceeded a limit. */
   get isStopped(): boolean {
-    return this.isDismissed || this.#run.resumption.isBounded
+    return this.hasStoppedFollowing || this.#run.resumption.isOverLimit
   }
 
   #getReply(id: string): ReplyState {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  /** Returns the next step of the reply while the session waits for the reply. */
+  /** Returns what the run does next about a tool use that waits for a reply. */
   findNextStep(id: string): ReturnType<typeof getNextStep> {
     const reply = this.#getReply(id)
-    // The session accepted the allow and now waits for the result.
+    // After an allow, the session may wait for the same tool use again, now for its result.
     const isNew = this.#follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
-    return isNew && (reply.is === 'settled' || reply.is === 'in-doubt') ? 'decide' : getNextStep(reply)
+    return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextStep(reply)
   }
 
-  /** Returns the result of a command that is ready to be posted. */
-  getReadyResult(id: string): ToolResult | undefined {
+  /** Returns the result of a command that has ended, if parley has not posted the result yet. */
+  getUnpostedResult(id: string): ToolResult | undefined {
     const reply = this.#getReply(id)
-    return reply.is === 'ready' ? reply.result : undefined
+    return reply.is === 'has-result' ? reply.result : undefined
   }
 
   /**
-   * Returns a tool use if its whole event is known. If earlier runs decided about a different tool use with
-   * this id, the tool use counts as contradicted. The reply of those runs then does not apply.
+   * Returns a tool use if its whole event is known. Sets `isContradicted` if earlier runs decided about a
+   * different tool use with this id, because the reply of those runs is not for this tool use.
    */
-  read(id: string): KnownToolUse | undefined {
+  findToolUse(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
     const use = readToolUse(toolUse)
     if (!toolUse || !use || use.isContradicted || !this.#run.audit.isDifferentToolUse(use)) return use
@@ -97,38 +95,42 @@ export class Replies {
   }
 
   /**
-   * Returns whether the reply counts as in doubt only because an earlier run found it answered elsewhere, and
-   * no run began to post it.
+   * Returns whether an earlier run recorded that another client answered the tool use, and no run began to
+   * post a reply.
    */
-  wasLeftToOthers(id: string): boolean {
+  wasAnsweredElsewhere(id: string): boolean {
     const reply = this.#getReply(id)
-    return reply.is === 'in-doubt' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
+    return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
   }
 
-  /** Leaves a tool use open without a line in the audit, so the next run examines it again. */
+  /**
+   * Leaves a tool use open for this run. Writes no line to the audit file, so the next run examines it again.
+   */
   leaveOpen(id: string): void {
-    this.#replies.set(id, { is: 'left' })
+    this.#replies.set(id, { is: 'left-open' })
   }
 
-  /** Writes a line to the audit and applies it to the reply's state. Throws a `CliError` of kind `file`. */
+  /**
+   * Writes a line to the audit file and updates the state of the reply. Throws a `CliError` of kind `file`.
+   */
   record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, stepReply(this.#getReply(id), line))
+    this.#replies.set(id, applyLine(this.#getReply(id), line))
   }
 
-  /** Writes a decision to the audit. `isLeft`: nobody here decided, or can execute the tool use. */
-  decide(judgement: Judgement, isLeft: boolean): void {
-    this.record(judgement.use, { event: 'decision', isLeft }, toAuditFields(judgement))
+  /** Records a decision. `staysOpen`: nobody decided, or no command executes the tool. */
+  recordDecision(judgement: Judgement, staysOpen: boolean): void {
+    this.record(judgement.use, { event: 'decision', staysOpen }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
     if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
   }
 
-  /** Returns why the session no longer waits for a tool use, as far as known. */
+  /** Returns why the session no longer waits for a tool use, or `undefined` if it may still wait. */
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
-    // A command runs only while a tool use has one input. If its result is ready, that input was the only
-    // one.
-    const hadSingleInput = !isContradicted || this.#getReply(id).is === 'ready'
+    // parley runs a command only for a tool use with one input. If there is a result, a second input came
+    // later.
+    const hadSingleInput = !isContradicted || this.#getReply(id).is === 'has-result'
     const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
     return (
       state.findClosedReason(id) ?? (isChanged ? 'the service sent it with two different inputs' : undefined)
@@ -136,58 +138,58 @@ export class Replies {
   }
 
   /**
-   * Reads the newest state and returns the tool uses for which the session still waits. Throws a `CliError`
-   * if the session cannot be read: then no step may be taken.
+   * Reads the newest events and returns the tool uses for which the session still waits. Throws a `CliError`
+   * if the session cannot be read. The caller must then take no step.
    */
   async filterOpen<T extends { use: KnownToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
-    return this.settleClosed(items)
+    return this.closeAnswered(items)
   }
 
-  /** Settles the tool uses for which the session no longer waits, and returns the others. */
-  settleClosed<T extends { use: KnownToolUse }>(items: readonly T[]): T[] {
+  /** Closes the replies for which the session no longer waits, and returns the remaining tool uses. */
+  closeAnswered<T extends { use: KnownToolUse }>(items: readonly T[]): T[] {
     return items.filter(({ use }) => {
       const why = this.findClosedReason(use)
-      if (why !== undefined) this.#settleUnsent(use, why)
+      if (why !== undefined) this.#closeUnsent(use, why)
       return why === undefined
     })
   }
 
-  /** Settles unsent decisions that are no longer needed. Warns about replies with unknown delivery. */
+  /**
+   * Called at the end of a run. Closes replies that are no longer needed, and warns about unconfirmed ones.
+   */
   end(): void {
     const judgements = [...this.judgements.values()]
-    this.settleClosed(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
+    this.closeAnswered(judgements.filter(({ use }) => /decide|post/.test(this.findNextStep(use.id) ?? '')))
     for (const { use } of judgements)
-      if (this.#getReply(use.id).is === 'in-doubt')
+      if (this.#getReply(use.id).is === 'unconfirmed')
         this.#run.context.messages.warn(
           `the answer to ${use.id} was sent, but it is not known whether it arrived`,
         )
   }
 
-  /**
-   * Settles a reply that this run does not send. Prints the reason, unless it was printed when a question was
-   * withdrawn.
-   */
-  #settleUnsent(use: KnownToolUse, reason: string): void {
+  /** Closes a reply without sending it. Prints the reason, unless the prompt has already printed it. */
+  #closeUnsent(use: KnownToolUse, reason: string): void {
     const { messages } = this.#run.context
     const { id } = use
-    const hasRun = this.#getReply(id).is === 'ready'
+    const hasRun = this.#getReply(id).is === 'has-result'
     this.record(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
     this.#denials.remove(id)
-    if (hasRun) messages.warn(`${id} is not answered here: ${reason}; its command has run`)
-    else if (!this.#prompt.hasPrintedWithdrawal(id)) messages.note(`${id} is not answered here: ${reason}`)
+    if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its command has run`)
+    else if (!this.#prompt.hasPrintedWithdrawal(id))
+      messages.note(`${id} is not answered by this run: ${reason}`)
   }
 
-  /** Reads the newest state. Retries while the service is unreachable. */
+  /** Reads the newest events. Retries while the service is unreachable. */
   async refresh(isForced = false): Promise<void> {
     const { deadline } = this.#run.parts
     return retry(deadline, new ReconnectPolicy(this.#run), () => this.#follower.refresh(isForced))
   }
 
   /**
-   * Posts replies: confirmations in one request, and each result in its own request, because a service
-   * refuses a whole request if it refuses one event of it. Throws a `CliError` like `#postTogether`.
+   * Posts replies: all confirmations in one request, and each result in a separate request. A service that
+   * refuses one event refuses the whole request. Throws a `CliError`.
    */
   async post(replies: readonly GivenReply[]): Promise<void> {
     const isConfirmation = ({ event }: GivenReply) => event.type === 'user.tool_confirmation'
@@ -196,8 +198,8 @@ export class Replies {
   }
 
   /**
-   * Posts, in one request, the replies that the session still waits for. Until the run stops, repeats the
-   * request after a transient failure if the service certainly did not accept it. Throws the last failure.
+   * Posts the replies for which the session still waits, in one request. Repeats the request after a
+   * transient failure if the service certainly did not accept it. Throws the last failure.
    */
   async #postTogether(replies: readonly GivenReply[]): Promise<void> {
     if (replies.length === 0 || this.isStopped) return
@@ -205,7 +207,7 @@ export class Replies {
     try {
       await retry(this.#run.parts.deadline, new ReconnectPolicy(this.#run), async () => {
         await this.#follower.refresh()
-        open = this.settleClosed(open)
+        open = this.closeAnswered(open)
         if (open.length > 0 && !this.isStopped) await this.#postOnce(open)
       })
     } catch (error) {
@@ -216,29 +218,29 @@ export class Replies {
     }
   }
 
-  /** Throws a `CliError` if the service certainly did not accept the replies. */
+  /** Posts replies in one attempt. Throws a `CliError` if the service certainly did not accept them. */
   async #postOnce(replies: readonly GivenReply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stops)
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
-    const rest = [...idleEvents].at(-1)
+    const lastIdleEvent = [...idleEvents].at(-1)
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
     const { is, failure } = await postOnce(this.#run, body, {
       count: replies.length,
       record: (event, reason) => {
         for (const { use } of replies)
-          if (event === 'sent') this.record(use, { event, sent }, { rest })
+          if (event === 'sent') this.record(use, { event, sent }, { rest: lastIdleEvent })
           else this.record(use, { event }, { reason })
       },
     })
     if (is === 'accepted') for (const { event } of replies) this.#follower.addAccepted(event)
-    else if (is === 'unknown') this.#addDoubts(replies, failure?.message ?? '')
+    else if (is === 'unknown') this.#addUnconfirmed(replies, failure?.message ?? '')
     else if (failure)
       throw failure.details.status === undefined ? failure : createRefusedError(failure, replies)
   }
 
   /**
-   * Returns the replies for which the session still waits after a refusal. Another client may have answered
-   * first, and the list may lag, so the list is read several times if necessary.
+   * Returns the replies for which the session still waits after the service refused them. Another client may
+   * have answered first. A list may lag, so parley reads several lists before it returns all replies.
    */
   async #filterOpenAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
     let open = [...replies]
@@ -250,25 +252,25 @@ export class Replies {
     return open
   }
 
-  #addDoubts(replies: readonly { use: KnownToolUse }[], reason: string): void {
-    for (const { use } of replies) this.#doubts.set(use.id, { use, reason })
+  #addUnconfirmed(replies: readonly { use: KnownToolUse }[], reason: string): void {
+    for (const { use } of replies) this.#unconfirmed.set(use.id, { use, reason })
   }
 
   /**
-   * Reads the list until each reply in doubt is settled. Ends early if another tool use has a next step,
-   * because the idle event after that reply may settle the doubt. `resumed` are tool uses to which an earlier
-   * run began to reply. Throws a `CliError` of kind `unknown` if the session still waits for one of them
-   * after 30 s.
+   * Lists events until no reply is unconfirmed. Ends early if the run can reply to another tool use, because
+   * the idle event after that reply may also show whether the unconfirmed replies arrived. `uses` are tool
+   * uses with an unconfirmed reply of this run or an earlier run. Throws a `CliError` of kind `unknown` if
+   * the session still waits for one of them after 30 s.
    */
-  async settle(resumed: readonly KnownToolUse[]): Promise<void> {
-    for (const use of resumed)
-      if (!this.#doubts.has(use.id))
-        this.#doubts.set(use.id, { use, reason: 'an earlier run began to answer' })
+  async confirmArrival(uses: readonly KnownToolUse[]): Promise<void> {
+    for (const use of uses)
+      if (!this.#unconfirmed.has(use.id))
+        this.#unconfirmed.set(use.id, { use, reason: 'an earlier run began to answer' })
     const left = () =>
-      [...this.#doubts.values()].filter((doubt) => this.#getReply(doubt.use.id).is === 'in-doubt')
+      [...this.#unconfirmed.values()].filter(({ use }) => this.#getReply(use.id).is === 'unconfirmed')
     if (left().length === 0) return
     let seen: SessionState | undefined
-    const isOver = await resolveDoubt(this.#run, {
+    const isOver = await pollEvents(this.#run, {
       maxMs: this.#getMaxPollMs(left().map(({ use }) => use)),
       read: async (list) => {
         const state = new SessionState()
@@ -279,13 +281,12 @@ export class Replies {
             state.add(item.event, item.text)
           }
         seen = state
-        for (const { use } of left()) this.#settleFromList(use, state)
+        for (const { use } of left()) this.#applyList(use, state)
         this.#follower.addList(items)
         return left().length === 0 || this.#hasNextStep || undefined
       },
     })
-    // A session that works again does not wait for the reply. If the session waits for the reply later, the
-    // list is read again.
+    // A session that works again does not wait for the reply. If it waits later, the run reads lists again.
     const isAsked = ({ use: { id } }: { use: KnownToolUse }) =>
       !seen || seen.unlisted.length > 0 || seen.answerable.includes(id)
     const unknown = left().filter(isAsked)
@@ -296,7 +297,7 @@ export class Replies {
       sent: 'unknown',
       retry: 'look-first',
       pending,
-      consequence: `look with '${this.#run.parts.inspectCommand}' before answering again`,
+      consequence: `check with '${this.#run.parts.inspectCommand}' before you answer again`,
       resume: this.#run.resumption.getCommand(),
     })
   }
@@ -308,34 +309,33 @@ export class Replies {
   }
 
   /**
-   * Returns the time to read lists, in milliseconds: until the requests have certainly ended, and at least as
-   * long as a list may lag.
+   * Returns the time for reading lists, in milliseconds. It ends when no request can arrive any more, and is
+   * at least the time that a list may lag.
    */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()
     const ends = uses.map(({ id }) => {
       const reply = this.#getReply(id)
-      const end = reply.is === 'in-doubt' ? reply.sent.at + maxDeliveryMs - now : Number.NaN
+      const end = reply.is === 'unconfirmed' ? reply.sent.at + maxDeliveryMs - now : Number.NaN
       return Number.isNaN(end) ? maxDeliveryMs : end
     })
     return Math.min(Math.max(minPollMs, ...ends), maxDeliveryMs)
   }
 
-  /** Ends the doubt about a reply if the event list proves whether the service accepted the reply. */
-  #settleFromList(use: KnownToolUse, seen: SessionState): void {
+  /** Updates the state of an unconfirmed reply from the session's state after a new list. */
+  #applyList(use: KnownToolUse, seen: SessionState): void {
     const { context } = this.#run
     const reply = this.#getReply(use.id)
-    if (reply.is !== 'in-doubt') return
+    if (reply.is !== 'unconfirmed') return
     const answer = seen.getAnswer(use.id)
     if (answer) {
       const result = answer.decision
       const isOther = result !== undefined && result !== this.#findDecision(use.id)
-      if (isOther) this.#settleUnsent(use, `it is answered: ${result}`)
+      if (isOther) this.#closeUnsent(use, `it already has the answer ${result}`)
       else this.record(use, { event: 'accepted' })
       return
     }
-    // If only a child thread lists a tool use, an idle event of the session proves nothing about that tool
-    // use.
+    // If only a child thread lists the tool use, an idle event of the session proves nothing about it.
     const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,
@@ -344,10 +344,10 @@ export class Replies {
       idleEvents: seen.stops,
       idleAt: parseTimestamp(seen.stoppedAt),
     }
-    this.#replies.set(use.id, settleByList(reply, shown, context.host.timers.wallTime()))
+    this.#replies.set(use.id, applyList(reply, shown, context.host.timers.wallTime()))
   }
 
-  /** Returns the decision of this run or, without one, of an earlier run. */
+  /** Returns the decision of this run about a tool use or, if there is none, of an earlier run. */
   #findDecision(id: string): Decision {
     return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }

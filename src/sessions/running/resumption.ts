@@ -1,8 +1,8 @@
 import type { Context } from '../../context.ts'
-import type { Ending } from '../../endings.ts'
 import { asStoppedFailure, CliError } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
+import type { WorkHooks } from '../../work-tracker.ts'
 import { type FollowedTask, isTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 import { explainUnfollowed } from '../sending/delivery.ts'
@@ -17,10 +17,10 @@ type OtherTask = NonNullable<FollowedTask['otherTask']>
 export const resumeByAuditText =
   'the same command with the same --audit continues the session once the session shows the task'
 
-/** Consequence to print if the run fails after the service accepted its task. */
+/** Text that parley prints if the run fails after the service accepted its task. */
 export const acceptedText = 'the task was accepted'
 
-/** A run of a session, with the parts that all its modules need. */
+/** Parts of a run that all its modules need. */
 export interface SessionRun extends SessionAccess {
   audit: Audit
   resumption: Resumption
@@ -30,29 +30,29 @@ export interface SessionRun extends SessionAccess {
  * State of the interrupt at a limit.
  *
  * - `unwanted`: the run is within its limits
- * - `wanted`: a limit is exceeded, and nothing new is started. A working session has a moment to become idle by
- *   itself
- * - `posting`: the session is still working. The interrupt is in the audit, and is posted until the service may
- *   have accepted it. If the session becomes idle first, posting ends, and the interrupt is `wanted` again
+ * - `wanted`: a limit is exceeded, so the run starts nothing new. A working session has a moment to become
+ *   idle without an interrupt
+ * - `posting`: the session is still working. The run has recorded the interrupt in the audit file, and posts
+ *   it until the service may have accepted it. If the session becomes idle first, the state is `wanted` again
  * - `sent`: the service may have accepted the interrupt
  */
 export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'
 
 interface Followed {
   follower: Follower
-  bounds: { readonly interrupt: InterruptState }
+  limits: { readonly interrupt: InterruptState }
   /** Events of the task, if this run sent one. */
   sent?: readonly SessionEvent[] | undefined
 }
 
 /** Creates the resume command that failures and signals print. */
-export class Resumption implements Ending {
+export class Resumption implements WorkHooks {
   readonly #context: Context
   readonly #plan: Plan
   readonly #audit: Audit
   /**
-   * State of this run's task. After `accepted`, no failure may look like a reason to send the task again.
-   * `continued`: the run has no task, or an earlier run sent the task.
+   * State of the task. After `accepted`, the text of a failure must not suggest to send the task again.
+   * `continued`: the run has no task, or an earlier run sent it.
    */
   #task: 'unsent' | 'accepted' | 'continued' = 'unsent'
   #followed: Followed | undefined
@@ -64,29 +64,29 @@ export class Resumption implements Ending {
   }
 
   /**
-   * Records that no task needs to be sent any more: the service accepted it, an earlier run sent it, or the run
-   * has none.
+   * Records that the service accepted the task, or that the run continues the session without sending a task.
    */
-  begin(task: 'accepted' | 'continued'): void {
+  setTask(task: 'accepted' | 'continued'): void {
     this.#task = task
   }
 
-  /** Records that the run has begun to follow the session. */
-  follow(followed: Followed): void {
+  /** Called when the run begins to follow the session. */
+  setFollowed(followed: Followed): void {
     this.#followed = followed
   }
 
-  get isAccepted(): boolean {
+  /** The run has no task left to send. */
+  get isContinuing(): boolean {
     return this.#task !== 'unsent'
   }
 
   /** A limit is exceeded, so the run may not start anything new. */
-  get isBounded(): boolean {
+  get isOverLimit(): boolean {
     return this.#interrupt !== 'unwanted'
   }
 
   get #interrupt(): InterruptState {
-    return this.#followed?.bounds.interrupt ?? 'unwanted'
+    return this.#followed?.limits.interrupt ?? 'unwanted'
   }
 
   /** Returns the command that resumes the run in its current state. */
@@ -101,48 +101,45 @@ export class Resumption implements Ending {
     return createResumeCommand(this.#context, this.#session, { after })
   }
 
-  /**
-   * Returns the id of the task. A run that is resumed without an audit waits until the list contains this id,
-   * because the list may lag.
-   */
+  /** Returns the id of the task for `--after`, because the list of the resumed run may lag. */
   #findTaskId(): string | undefined {
     return this.#followed?.follower.task.listedId ?? this.#followed?.sent?.findLast(isTask)?.id
   }
 
   /**
-   * Returns the command that resumes an interrupted session with a message. The message differs from the last
-   * task in the audit file, because an equal task would not be sent again.
+   * Returns the command that resumes an interrupted session by a message. The message differs from the last
+   * task in the audit file, because parley does not send an equal task again.
    */
   getCommandWithMessage(): string[] {
     const isLast = (text: string) =>
       this.#audit.task?.hash === hashTask(createMessageBody(this.#context, this.#plan, text))
-    const words = [isLast('Go on') ? 'Go on, please' : 'Go on']
-    return createResumeCommand(this.#context, this.#session, { words })
+    const message = isLast('Go on') ? 'Go on, please' : 'Go on'
+    return createResumeCommand(this.#context, this.#session, { message })
   }
 
-  rerun(): { mayDuplicate: boolean } | undefined {
+  describeRerun(): { mayDuplicate: boolean } | undefined {
     const isResumed = this.#plan.task === undefined || this.#audit.task?.is === 'accepted'
-    return isResumed && !this.isBounded ? { mayDuplicate: false } : undefined
+    return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
 
   /**
-   * There is work that a resume command could continue. A run without a task has no such work before it
-   * follows the session.
+   * A resume command can continue the work. Without a task, there is no work before the run follows the
+   * session.
    */
   get #hasResume(): boolean {
     const { task, after } = this.#plan
-    return this.isAccepted && (this.#followed !== undefined || task !== undefined || after !== undefined)
+    return this.isContinuing && (this.#followed !== undefined || task !== undefined || after !== undefined)
   }
 
-  resume(): string[] | undefined {
+  getResumeCommand(): string[] | undefined {
     return this.#hasResume ? this.getCommand() : undefined
   }
 
-  /** Describes the state of the session that is no longer followed, and how to resume. */
-  words(): string | undefined {
+  /** Describes the state of the session and how to resume. */
+  onInterrupt(): string | undefined {
     if (!this.#hasResume) {
-      const isAudited = !this.isAccepted && this.#audit.hasFile
-      return isAudited && this.#context.endings.sent !== 'no' ? resumeByAuditText : undefined
+      const isAudited = !this.isContinuing && this.#audit.hasFile
+      return isAudited && this.#context.tracker.sent !== 'no' ? resumeByAuditText : undefined
     }
     const state = this.#followed?.follower.state
     const waits = (state?.answerable.length ?? 0) > 0
@@ -152,20 +149,17 @@ export class Resumption implements Ending {
     return this.#task === 'continued' && !state ? resume : `the session ${what}; ${resume}`
   }
 
-  /**
-   * Corrects `sent`: the failure may be about events that an earlier run or another client sent, not this
-   * run.
-   */
+  /** Corrects `sent`, because the failure may be about events that an earlier run or another client sent. */
   explain(error: CliError): CliError {
-    return error.details.sent === 'yes' ? error.with({ sent: this.#context.endings.sent }) : error
+    return error.details.sent === 'yes' ? error.with({ sent: this.#context.tracker.sent }) : error
   }
 
-  /** Returns the failure of a run whose task was interrupted before its answer. */
+  /** Returns the failure of a run if the session was interrupted before the answer to the task. */
   createInterruptedError(why: string): CliError {
     return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.getCommandWithMessage() })
   }
 
-  /** Returns the failure of a run in which another client sent a task before the answer. */
+  /** Returns the failure of a run if another client sent a task before the answer to this run's task. */
   createOtherClientError(other: OtherTask): CliError {
     const why = describeOtherTask(other)
     if (!other.isInterrupted)
@@ -183,18 +177,18 @@ export class Resumption implements Ending {
     }
   }
 
-  /** Adds the resume command. A failure must not look like a reason to send the task again. */
+  /** Adds the resume command. The failure must not suggest to send the task again. */
   #withCommand(error: CliError): CliError {
     const isAudited = this.#audit.hasFile
     const resume = this.getCommand()
-    if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isAccepted) {
+    if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isContinuing) {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
     }
     if (error.kind === 'stopped')
       return error.with({
-        // If the run has no task left to send, the same command continues the session. After a limit, the
-        // command would stop immediately.
+        // A run that sends no task may be repeated, unless it stopped at a limit: it would stop again at
+        // once.
         retry:
           isAudited && error.details.deadline
             ? 'later'
@@ -215,18 +209,18 @@ export class Resumption implements Ending {
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { pending, retry = 'never' } = error.details
-    // The service refused a reply. The failure keeps its kind.
+    // The service refused a reply.
     if (pending) return error.with({ ...known, consequence: acceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
       return error.with({ ...known, consequence: `${acceptedText}; its events: ${inspectCommand}`, resume })
-    // With an audit, the same command resumes, so a transient failure can be retried.
+    // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.#audit.hasFile && retry !== 'never'
     const unfollowed = explainUnfollowed(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: acceptedText,
       resume,
     })
-    // Before the run follows the session, the response to the task failed.
+    // Without `#followed`, the failure is about the response to the task, not about following.
     return this.#followed ? unfollowed : unfollowed.with({}, error.message)
   }
 

@@ -14,14 +14,14 @@ import { Incidents } from '../following/incidents.ts'
 import { followAndPrint, notContinuedText } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
-import { Actor } from './actor.ts'
 import { Audit } from './audit.ts'
-import { Bounds, notIdleText } from './bounds.ts'
 import { Budget } from './budget.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { Plan } from './plan.ts'
+import { Responder } from './responder.ts'
 import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
+import { notIdleText, RunLimits } from './run-limits.ts'
 import { findSentTask, sendTask } from './sent-task.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
 import {
@@ -33,8 +33,8 @@ import {
 } from './wanted-answer.ts'
 
 /**
- * Sends a task, or continues a session, and replies to tool uses until the work is done. Throws a `CliError`
- * if the work was not done, for example of kind `waiting`, `stuck`, `denied`, `stopped` or `unknown`.
+ * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
+ * `CliError` of kind `waiting`, `stuck`, `stopped` or `unknown`, for example, if the agent does not finish.
  */
 export async function runTask(context: Context, plan: Plan): Promise<CommandEnd> {
   const { settings, parts, task, auditPath } = plan
@@ -55,62 +55,62 @@ export async function runTask(context: Context, plan: Plan): Promise<CommandEnd>
     audit,
     resumption,
   }
-  const end = await context.endings.during(resumption, () => execute(run, plan))
+  const end = await context.tracker.during(resumption, () => execute(run, plan))
   return { ...end, failure: end.failure && resumption.explain(end.failure) }
 }
 
 /**
- * Sends the task unless an earlier run has sent it, and follows the session to its answer. The last step marks
- * the task as done.
+ * Sends the task unless an earlier run has sent it, and follows the session until the answer. Returns a last
+ * step that records in the audit file that the task is done.
  */
 async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const { context, parts, audit, resumption } = run
-  const shown = await findSentTask(run, plan)
-  const task = shown ? undefined : plan.task
-  if (!task) resumption.begin('continued')
-  // A run without a task continues the session's last turn, even if another client began that turn.
-  const earlierTaskIds = plan.task || plan.after !== undefined ? shown : undefined
+  const foundIds = await findSentTask(run, plan)
+  const task = foundIds ? undefined : plan.task
+  if (!task) resumption.setTask('continued')
+  // A run without a task follows the session's last task, even if another client sent it.
+  const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
   const budget = new Budget(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
-  const before = new TaskCounter(task && getFingerprints(task.events))
+  const counter = new TaskCounter(task && getFingerprints(task.events))
   const showEarlier = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
     if (!task) incidents.addEarlier(items, earlierTaskIds)
-    for (const item of items) before.add(item)
+    for (const item of items) counter.add(item)
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { showEarlier })
     : await resumption.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
-  const bounds = new Bounds(run, follower, budget)
-  const actor = new Actor(run, follower, { plan, prompt, denials })
+  const limits = new RunLimits(run, follower, budget)
+  const responder = new Responder(run, follower, { plan, prompt, denials })
   try {
-    await bounds.begin(task !== undefined)
+    await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
-    if (before.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    const sent = task && (await resumption.addResume(sendTask(run, task, { known: before.known, follower })))
-    resumption.follow({ follower, bounds, sent })
-    bounds.follow()
-    const failure = await finish({ ...run, plan, follower, actor, denials, bounds, incidents, sent })
+    if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
+    const sent = task && (await resumption.addResume(sendTask(run, task, { known: counter.known, follower })))
+    resumption.setFollowed({ follower, limits, sent })
+    limits.follow()
+    const failure = await finish({ ...run, plan, follower, responder, denials, limits, incidents, sent })
     await context.output.flush()
-    // In the audit, an interrupted task stays open, unless the run sent nothing but an interrupt.
+    // The next run must find an interrupted task in the audit file. The events sent may contain no task.
     const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
-    // If the service has not shown that it works on the task, an answer may come later.
-    const isOpen = isInterrupted || follower.isWorkPending
-    return { failure, lastStep: isOpen ? undefined : () => audit.endTask() }
+    // If the service has not shown that it worked on the task, the answer may come later.
+    const isUnfinished = isInterrupted || follower.isWorkPending
+    return { failure, lastStep: isUnfinished ? undefined : () => audit.endTask() }
   } finally {
     prompt.close()
-    bounds.close()
+    limits.close()
     follower.close()
   }
 }
 
 /**
- * Prompts before parley sends the session's last task once more. Without a terminal, prints a warning and
- * continues. Throws a `CliError` of kind `stopped` if the answer is no.
+ * Called if the task equals the session's last task. Prompts before parley sends it once more. Without a
+ * terminal, prints a warning and continues. Throws a `CliError` of kind `stopped` if the answer is no.
  */
 async function confirmRepetition({ context, resumption }: SessionRun): Promise<void> {
   const repetition = "the session's last user.message is the same task"
@@ -129,29 +129,30 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
   })
 }
 
-/** Parts of a run that follows the session. */
+/** Parts of a run while it follows the session. */
 interface FollowingRun extends SessionRun {
   plan: Plan
   follower: Follower
-  actor: Actor
+  responder: Responder
   denials: Denials
-  bounds: Bounds
+  limits: RunLimits
   incidents: Incidents
   /** Events of the task, if this run sent one. */
   sent: readonly SessionEvent[] | undefined
 }
 
 /**
- * Follows the session until it is idle, and delivers the answer. Returns a failure if the turn ended well but
- * the run is no success, for example after a denial. Throws a `CliError` if the turn did not end well.
+ * Follows the session until it is idle, and prints or saves the answer. Returns a failure if the agent
+ * finished, but the run was not successful, for example after a denial. Throws a `CliError` if the agent did
+ * not finish.
  */
 async function finish(run: FollowingRun): Promise<CliError | undefined> {
-  const { context, resumption, follower, bounds, denials } = run
+  const { context, resumption, follower, limits, denials } = run
   const { task } = follower
   const { wanted } = run.plan
   const saver = createAnswerSaver(context, wanted, follower)
   try {
-    const failure = await context.endings.during(saveParts(saver), async () => {
+    const failure = await context.tracker.during(saveParts(saver), async () => {
       const interrupted = await resumption.addResume(followUntilIdle(run))
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return resumption.createOtherClientError(task.otherTask)
@@ -160,7 +161,7 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
       const answer = await checkAnswer(wanted, task)
       if ('failure' in answer) return answer.failure
       // The transcript already marks redacted parts.
-      const isInTranscript = !wanted.isAlone && !wanted.file
+      const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && isRedacted(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
       await resumption.addResume(deliverAnswer(context, wanted, answer.text))
@@ -169,7 +170,7 @@ async function finish(run: FollowingRun): Promise<CliError | undefined> {
     if (failure) return addSavedPart(failure, saver.savePart())
     return denials.createFailure(run.parts.params.session, task) ?? createToolErrorFailure(run)
   } finally {
-    const used = bounds.describe()
+    const used = limits.describeUsage()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)
   }
 }
@@ -179,18 +180,18 @@ function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError 
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
   const count = `${problems.length} --tool command${problems.length === 1 ? '' : 's'}`
-  const message = `${parts.params.session} ended its turn, but ${count} failed`
+  const message = `${parts.params.session} finished, but ${count} failed`
   return new CliError('denied', message, { sent: 'yes', problems })
 }
 
 /**
- * Follows the session until it is idle with nothing left to reply to. Returns a failure if an interrupt ended
- * the turn. Throws a `CliError` if the work was not done for another reason.
+ * Follows the session until it is idle and waits for no reply. Returns a failure if an interrupt stopped the
+ * agent. Throws a `CliError` if the agent did not finish for another reason.
  */
 async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined> {
-  const { context, audit, resumption, follower, actor, denials, bounds, incidents } = run
+  const { context, audit, resumption, follower, responder, denials, limits, incidents } = run
   const { session } = run.parts.params
-  const { ids, markdown, isAlone: isStdoutReserved } = run.plan.wanted
+  const { ids, markdown, isStdoutReserved } = run.plan.wanted
   const reportUnapproved = (isListed: boolean) => {
     for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
@@ -210,37 +211,37 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
         sent,
         incidents,
         async react(items) {
-          bounds.add(items)
+          limits.add(items)
           await denials.add(items, follower.state)
           reportUnapproved(false)
-          actor.update()
+          responder.update()
         },
         resume: () => resumption.getCommand(),
       })
     } catch (error) {
       failure = error
-      actor.dismiss()
+      responder.stop()
     }
     try {
-      await actor.finish()
+      await responder.finish()
     } catch (error) {
-      // The time limit after an interrupt also ends a reply that is being sent. The run then fails because of
-      // that limit.
+      // The time limit after an interrupt may also end a reply request. The limit is then the failure of the
+      // run.
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)
     sent = undefined
   } while (failure === undefined && !follower.state.stop)
-  failure = await bounds.end(failure)
+  failure = await limits.end(failure)
   if (failure !== undefined) throw failure
   return checkEnd(run)
 }
 
 /**
- * Checks the end of the turn of an idle session. Returns a failure if an interrupt ended the turn. Throws a
- * `CliError` if the turn has no answer that can be trusted.
+ * Checks how the agent came to stop. Returns a failure if an interrupt stopped it. Throws a `CliError` if
+ * parley cannot know that it has the whole answer.
  */
-function checkEnd({ audit, resumption, follower, bounds, plan, parts }: FollowingRun): CliError | undefined {
+function checkEnd({ audit, resumption, follower, limits, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
   if (follower.listFailure && hasOwnDestination(plan.wanted))
     throw createUncertainAnswerError(follower.listFailure, resumption.getCommand())
@@ -252,13 +253,12 @@ function checkEnd({ audit, resumption, follower, bounds, plan, parts }: Followin
   if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
-  // After an interrupt of one thread, the turn of the main thread is still open, but its stop requires no
-  // reply.
+  // An interrupt of a child thread cancels a tool use for which the session waits. It then waits for nothing.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
-  // Some services do not list interrupts. Then only the audit file shows that an earlier run sent one.
-  const isOnlyInAudit = audit.interrupt !== undefined && !follower.task.showsClientEvents
+  // If the service does not list the events of clients, only the audit file shows an interrupt.
+  const isOnlyInAudit = audit.interruptAt !== undefined && !follower.task.showsClientEvents
   if (!isInterrupted && !isHalted && !isOnlyInAudit) {
-    bounds.warnOfExcess()
+    limits.warnOfExcess()
     return undefined
   }
   const how = isHalted && !isInterrupted ? 'is idle because a tool use was interrupted' : 'was interrupted'

@@ -5,14 +5,14 @@ import { formatBriefName } from '../plain-name.ts'
 import { createSentEvents } from '../sending/receipt.ts'
 import { createResumeCommand, formatSessionCommand } from '../session-command.ts'
 import type { Plan } from './plan.ts'
-import { postOnce, resolveDoubt } from './posting.ts'
+import { pollEvents, postOnce } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 
 /**
- * Returns the event ids of a task that an earlier run sent, if `--after` or the audit names one; otherwise
- * `undefined`. Throws a `CliError` if the list does not contain these events. A run without a task also waits
- * for the task in the audit file, because only messages after that task can be the answer.
+ * Returns the event ids of the task that an earlier run sent, according to `--after` or the audit file.
+ * Returns `undefined` if there is no such task. Waits until the event list contains the task, because only
+ * messages after the task can be the answer. Throws a `CliError` after 30 s.
  */
 export async function findSentTask(
   run: SessionRun,
@@ -23,7 +23,7 @@ export async function findSentTask(
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await resolveDoubt(run, { read: (list) => findTask(list, earlier, task?.events), whenWaiting })
+  const ids = await pollEvents(run, { read: (list) => findTask(list, earlier, task?.events), whenWaiting })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -32,9 +32,8 @@ export async function findSentTask(
     throw new CliError('unknown', message, {
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
-      consequence: `look with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
-      // To find or send a task that may not have arrived, a command must contain the task. The resume command
-      // does not, so it is not printed.
+      consequence: `check with '${parts.inspectCommand}'\nonce the session shows the task, the same command continues the session; to send the task once more, name another --audit file`,
+      // The resume command has no task, so it cannot find or send a task that may not have arrived.
       resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
     })
   }
@@ -47,14 +46,14 @@ export async function findSentTask(
 }
 
 /**
- * Waits until the list contains an event. Returns no id if the service does not list client events. Throws a
- * `CliError` after 30 s.
+ * Waits until the event list contains an event, and returns its id. Returns an empty set if the service lists
+ * no events of clients. Throws a `CliError` after 30 s.
  */
 async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
   const { context, parts } = run
   const whenWaiting = () =>
     context.messages.note(`looking for the event ${formatBriefName(id)}, for up to 30 s`)
-  const found = await resolveDoubt(run, {
+  const found = await pollEvents(run, {
     whenWaiting,
     async read(list) {
       let [isListed, showsClients] = [false, false]
@@ -69,15 +68,16 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   if (found) return found
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
-    // The receipt's id can differ from the event's id, so the same command could fail each time.
+    // A service may list the event with another id than in the receipt. The same command would then always
+    // fail.
     retry: 'look-first',
-    consequence: `look with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
+    consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
     resume: createResumeCommand(context, parts.params.session, {}),
   })
 }
 
 /**
- * Sends the task once. Returns its events as the session will list them. `known` and `follower` describe the
+ * Sends the task once. Returns its events as the service will list them. `known` and `follower` describe the
  * session before the task.
  */
 export async function sendTask(
@@ -90,14 +90,14 @@ export async function sendTask(
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
       accepted: acceptedText,
-      onAccepted: () => resumption.begin('accepted'),
+      onAccepted: () => resumption.setTask('accepted'),
       record: (event, reason) =>
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined }),
     })
     if (failure) throw failure
     return createSentEvents(events, named)
   } catch (error) {
-    if (!(error instanceof CliError) || resumption.isAccepted) throw error
+    if (!(error instanceof CliError) || resumption.isContinuing) throw error
     if (error.details.status === 400 && follower.state.stop?.kind === 'waiting') {
       const command = formatSessionCommand(context, 'confirm', parts.params.session)
       throw error.with({ consequence: `tool uses wait for an answer: ${command} --pending` })

@@ -5,19 +5,20 @@ import * as z from '../../wire/zod.ts'
 import { getMatchText } from '../following/seen-events.ts'
 
 /**
- * A task that is sent and not done according to the audit file. Each arrow is a line of the audit file:
+ * A task that an earlier run sent and did not finish, according to the audit file. Each arrow names the
+ * `event` of a line in the audit file:
  *
  *     (none)    -- sent -----> posting      the request may have left
- *     posting   -- accepted -> accepted
- *     posting   -- unknown --> posting
- *     posting   -- refused --> (none)       the service certainly did not accept it
- *     accepted  -- done -----> (none)       the run ended its turn, and all its output is written
+ *     posting   -- accepted -> accepted     the service accepted the task
+ *     posting   -- unknown --> posting      the service may have accepted the task
+ *     posting   -- refused --> (none)       the service certainly did not accept the task
+ *     accepted  -- done -----> (none)       the run has written the answer and all other output
  *
- * A run with the same task does not send it again. It first looks for the task in the session's list, because
- * the audit file does not prove that the task arrived. If the list contains the task, the run continues the
- * session. Some lists omit all events of clients. Then an accepted task counts as found if the list has an
- * event that it did not have before the task. Otherwise the run ends. A run with another task sends that
- * task, which replaces this one in the audit file.
+ * A run with the same task does not send it again. The run first looks for the task in the event list,
+ * because the audit file does not prove that the task arrived. If the list contains the task, the run
+ * continues the session; otherwise the run fails. Some services omit all events of clients from the list.
+ * Then a new event in the list proves that an accepted task arrived. A run with another task sends that task,
+ * which replaces this one in the audit file.
  */
 export interface AuditedTask {
   /** Hash of the request's body. */
@@ -27,17 +28,17 @@ export interface AuditedTask {
 }
 
 /**
- * Data for finding the task in a list. `marks` are fingerprints of the task's events, for a command that does
- * not contain the task. `alike` is the number of events with these fingerprints before the task was sent, and
- * `last` is the id of the last event before the task.
+ * Facts about the event list before the task was sent. A later run needs them to find the task in the list.
+ * `marks` are the fingerprints of the task's events, for a run that gets no task. `alike` is the number of
+ * events that already had these fingerprints, and `last` is the id of the last event.
  */
 export const ListSnapshot = z.lazily(() =>
   z.object({ alike: z.number(), last: z.optional(z.string()), marks: z.optional(z.array(z.string())) }),
 )
 export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
 
-/** Returns the task after a line of the audit file. Earlier versions did not write `known`. */
-export function stepTask(
+/** Returns the task after a line of the audit file. Earlier versions of parley did not write `known`. */
+export function applyTaskLine(
   task: AuditedTask | undefined,
   {
     event,
@@ -54,7 +55,7 @@ export function stepTask(
 export const hashTask = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** Returns the fingerprints of a task's events: the type and a digest of the content. */
+/** Returns the fingerprints of a task's events. A fingerprint is the type and a digest of the content. */
 export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
   ...new Set(task.map(getFingerprint)),
 ]
@@ -62,12 +63,12 @@ export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
 const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${hashTask(Buffer.from(getMatchText(event)))}`
 
-/** Counts the events of a list that have fingerprints of a task. */
+/** Counts the events in a list that have the fingerprint of a task's event. */
 export class TaskCounter {
   readonly known: ListSnapshot
   readonly #fingerprints: ReadonlySet<string>
   readonly #types: ReadonlySet<string>
-  /** The last message of a client has the fingerprint of one of the task's messages. */
+  /** The last `user.message` in the list has the fingerprint of a message of the task. */
   endsWithTask = false
   /** The list contains events of clients. */
   showsClients = false
@@ -78,7 +79,7 @@ export class TaskCounter {
     this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
-  /** Returns whether the event has a fingerprint of the task. */
+  /** Adds an event of the list. Returns whether it has the fingerprint of an event of the task. */
   add({ event }: EventItem): boolean {
     const { known } = this
     const isAlike = this.#types.has(event.type) && this.#fingerprints.has(getFingerprint(event))
@@ -91,9 +92,8 @@ export class TaskCounter {
 }
 
 /**
- * Returns the ids of an earlier run's task in a list, or `undefined` if the list does not prove that the task
- * arrived. If the list omits client events, any later event proves the arrival of an accepted task. `events`
- * are the task's events if the command contains the task.
+ * Returns the event ids of an earlier run's task in a list, or `undefined` if the list does not prove that
+ * the task arrived. `events` are the events of the task if the user gave the task again.
  */
 export async function findTask(
   list: AsyncIterable<readonly EventItem[]>,
@@ -111,8 +111,7 @@ export async function findTask(
       isPast ||= isLater
       isLater ||= item.event.id === known.last
     }
-  // Earlier versions wrote no fingerprints. If the command does not contain the task either, no event can be
-  // recognized as the task.
+  // Without `known.marks`, which earlier versions of parley did not write, only `events` identify the task.
   const isHidden = !counter.showsClients || (!events && !known.marks)
   return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
 }

@@ -37,11 +37,11 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
     throw usageError(`--schema prints the answer: with ${other} it needs -o FILE`)
   return {
     /** stdout gets only the answer or, with --last and -o FILE, nothing. */
-    isAlone: isLast || (schemaName !== undefined && name === undefined),
+    isStdoutReserved: isLast || (schemaName !== undefined && name === undefined),
     ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
-    /** File name from the command line. */
+    /** Name of the file, as the user wrote it. */
     name,
     /** Format the agent's messages as Markdown on a terminal. */
     markdown: settings.values.markdown,
@@ -73,16 +73,13 @@ export function addSchemaInstructions(
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-/**
- * Returns whether the answer has stdout or a file for itself. A reader would take any other text there for
- * the answer.
- */
-export const hasOwnDestination = ({ schema, file, isAlone }: WantedAnswer): boolean =>
-  schema !== undefined || file !== undefined || isAlone
+/** Returns whether stdout or a file gets only the answer, so that a program may read the answer from it. */
+export const hasOwnDestination = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
+  schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
- * Creates the failure for a turn whose end only the stream has shown, because the stream may have omitted the
- * last message.
+ * Creates the failure for an answer that only the stream has shown. The stream may have omitted the last
+ * message, and the list could not be read.
  */
 export const createUncertainAnswerError = (listFailure: CliError, resume: string[]): CliError =>
   new CliError(
@@ -97,8 +94,8 @@ export const createUncertainAnswerError = (listFailure: CliError, resume: string
   )
 
 /**
- * Returns the text of the answer to print, or the failure if it does not count as an answer. Throws a
- * `CliError` if the check takes too long.
+ * Checks the answer. Returns the text to print, or a failure if there is no text or if it does not match the
+ * schema. Throws a `CliError` if the check takes too long.
  */
 export async function checkAnswer(
   wanted: WantedAnswer,
@@ -116,10 +113,10 @@ export async function checkAnswer(
 /** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */
 export async function deliverAnswer(
   context: Context,
-  { file, name, isAlone, schema, markdown }: WantedAnswer,
+  { file, name, isStdoutReserved, schema, markdown }: WantedAnswer,
   answer: string,
 ): Promise<void> {
-  if (!file && !isAlone) return
+  if (!file && !isStdoutReserved) return
   const { summary, messages } = context
   const output = file ?? context.output
   const isMarkdown = markdown && output.isTerminal && !schema
@@ -132,18 +129,19 @@ export async function deliverAnswer(
 }
 
 /**
- * Saves the received part of the answer next to the answer's file. Without a file, saves only an unprinted
- * answer of a turn that has ended: it may not match the schema, or stdout may have failed.
+ * Creates the object that saves the received part of the answer if the run fails. With `-o FILE`, the part is
+ * saved next to FILE. Otherwise, only a complete answer is saved that was not printed, for example because it
+ * does not match the schema.
  */
 export const createAnswerSaver = (
   context: Context,
-  { file, schema, isAlone }: WantedAnswer,
+  { file, schema, isStdoutReserved }: WantedAnswer,
   { task, state }: Follower,
 ): PartSaver => ({
   savePart() {
     const text = getText(task.answer)
     if (file) return file.savePart(text)
-    const isAnswer = schema || (isAlone && !task.isInterrupted && !task.otherTask)
+    const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
     return saveText(context, isAnswer && state.stop?.kind === 'done' ? text : '')
   },
 })

@@ -1,13 +1,13 @@
-import type { Ending } from '../../endings.ts'
 import { CliError, type FailureDetails } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import { type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
+import type { WorkHooks } from '../../work-tracker.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
-import { describeUnfollowed, formatSessionCommand } from '../session-command.ts'
+import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
 import { createSentEvents, printReceipt, readEventsOfBody, readReceipt } from './receipt.ts'
 
 export interface DeliveryOptions {
@@ -37,11 +37,12 @@ export async function deliverEvents(
   let isAccepted = false
   let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
-  const ending: Ending = {
-    words: () => (follow && isAccepted ? describeUnfollowed(context, session, ' --history') : undefined),
+  const hooks: WorkHooks = {
+    onInterrupt: () =>
+      follow && isAccepted ? describeFollowCommand(context, session, ' --history') : undefined,
     explain: (failure) => (isAccepted ? explainAfterAcceptance(failure, { command, listed }) : failure),
   }
-  await context.endings.during(ending, send).finally(() => follower?.close())
+  await context.tracker.during(hooks, send).finally(() => follower?.close())
 
   async function send(): Promise<void> {
     const body = isReady ? given : await given()

@@ -78,7 +78,7 @@ describe('events confirm', () => {
     })
     const id = parseEvents(ended)[0].tool_use_id
     const shown = `  | id: ${id}\n  | tool: bash\n  | command: ls -l\n`
-    const legend = '  y allow, n deny, n REASON deny and say why, s leave it open, q stop asking\n'
+    const legend = '  y allow, n deny, n REASON deny with a reason, s leave it open, q stop asking\n'
     const question = `  allow bash (${id})? [y/n/s/q] `
     expect(ended.err).toContain(
       `parley: tool use 1 of 2:\n${shown}${legend}${question}\n${legend}${question}\nparley: tool use 2 of 2:\n`,
@@ -206,7 +206,7 @@ describe('events confirm', () => {
         '  shows no tool use t9',
         '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s sesn_1 --custom-tool-result c1=TEXT',
         '  m1 cannot be confirmed: its type is agent.message',
-        '  t2 needs no answer: it is answered: deny',
+        '  t2 needs no answer: it already has the answer deny',
         '',
       ])
       expect(await prompt(['t9'], 'y\n')).toMatchObject({
@@ -231,11 +231,11 @@ describe('events confirm', () => {
     const other = { ...usesTool('t1'), input: { command: 'rm -rf /' } }
 
     test.each<[string, object[], string]>([
-      ['denied elsewhere', [...two, denied], 't1 is not answered: it is answered: deny'],
+      ['denied elsewhere', [...two, denied], 't1 is not answered: it already has the answer deny'],
       [
         'allowed elsewhere',
         [...two, { ...denied, result: 'allow' }],
-        't1 is not answered: it is answered: allow',
+        't1 is not answered: it already has the answer allow',
       ],
       [
         'answered with a result',
@@ -361,7 +361,7 @@ describe('events confirm', () => {
       expect({ code, sent, err }).toEqual({
         code: 2,
         sent: [],
-        err: 'parley: sesn_1: t1 needs no answer: it is answered: allow\n',
+        err: 'parley: sesn_1: t1 needs no answer: it already has the answer allow\n',
       })
     })
 
@@ -413,7 +413,7 @@ describe('events confirm', () => {
       undefined,
       '--message works only with --deny',
     ],
-    ['an idle session', ['--allow'], JSON.stringify([done('x')]), 'nothing waits'],
+    ['an idle session', ['--allow'], JSON.stringify([done('x')]), 'no tool use waits'],
     [
       'confirmations next to --allow',
       ['--allow'],

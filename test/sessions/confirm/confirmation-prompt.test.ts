@@ -254,7 +254,7 @@ test('events confirm does not accept the key a at a prompt', async () => {
 
 test('V69: a prompt breaks the legend of its keys between words', async () => {
   const { err } = await prompt([{ id: 't1', input: {} }], 'what\nn\n', 44)
-  const keys = '  y allow, n deny, n REASON deny and say\n    why, s leave it open, q stop asking\n'
+  const keys = '  y allow, n deny, n REASON deny with a\n    reason, s leave it open, q stop asking\n'
   expect(err.split(keys)).toHaveLength(3)
 })
 
@@ -370,8 +370,8 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
     ],
   })
   expect(err.match(/^parley: t\d is not answered: .*$/gm)).toEqual([
-    'parley: t1 is not answered: it is answered: deny',
-    'parley: t2 is not answered: it is answered: deny',
+    'parley: t1 is not answered: it already has the answer deny',
+    'parley: t2 is not answered: it already has the answer deny',
   ])
 })
 

@@ -120,7 +120,7 @@ describe('events on the stdin of events confirm', () => {
     ['a message on line 3', `${one}\n\n{"type":"user.message","content":[]}`, 'line 3 (user.message) is not'],
     ['a message alone', '{"type":"user.message","content":[]}', 'without a session.status_idle'],
     ['tool uses without an idle event', text(use('t1')), 'events[0] (agent.tool_use) is not'],
-    ['an empty list', '[]', 'nothing waits'],
+    ['an empty list', '[]', 'no tool use waits'],
     [
       'a broken confirmation',
       '{"type":"user.tool_confirmation","result":"allow"}',

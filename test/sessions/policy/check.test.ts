@@ -175,8 +175,8 @@ describe('policy check of recorded events', () => {
 
   test('policy check prints a note if there is no tool use', async () => {
     const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([createIdle()]) } })
-    expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: no tool use\n' })
-    const [empty, none] = ['no events: e.ndjson is empty', 'no event to check the policy on']
+    expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: the events contain no tool use\n' })
+    const [empty, none] = ['no events: e.ndjson is empty', 'there are no events to check the policy with']
     for (const [nothing, said] of [
       ['', empty],
       ['\n', empty],

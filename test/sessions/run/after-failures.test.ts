@@ -181,7 +181,7 @@ test('the delivery of a reply without a response is unknown after an interrupt, 
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
   expect(err).toContain('parley: the answer to t1 was sent, but it is not known whether it arrived\n')
-  expect(err).not.toContain('not answered here')
+  expect(err).not.toContain('not answered by this run')
   expect(service.lines('a.jsonl').filter(({ toolUse }) => toolUse === 't1')).toMatchObject([
     { event: 'decision' },
     { event: 'sent' },
@@ -215,7 +215,7 @@ test.each([
   })
   const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
   expect({ code }, err).toEqual({ code: 15 })
-  const doubt = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next turn'
+  const doubt = 'an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
   expect(err.includes(doubt), err).toBe(isUnknown)
 })
 

@@ -51,19 +51,19 @@ const at = Date.parse(time)
 test.each<[title: string, lines: string[], reply: object | undefined]>([
   ['no line', [], undefined],
   ['a decision', [use('decision')], { is: 'deciding' }],
-  ['a start', [use('decision'), use('start')], { is: 'working' }],
-  ['an end', [use('end', result('a'))], { is: 'ready', result: { text: 'a', isError: false } }],
+  ['a start', [use('decision'), use('start')], { is: 'executing' }],
+  ['an end', [use('end', result('a'))], { is: 'has-result', result: { text: 'a', isError: false } }],
   [
     'an end with an error',
     [use('end', result('a', { is_error: true }))],
-    { is: 'ready', result: { text: 'a', isError: true } },
+    { is: 'has-result', result: { text: 'a', isError: true } },
   ],
   [
     'an end with an invalid is_error',
     [use('end', result('a', { is_error: 'true' }))],
-    { is: 'ready', result: { text: 'a', isError: false } },
+    { is: 'has-result', result: { text: 'a', isError: false } },
   ],
-  ['an end of an earlier version', [use('start'), use('end')], { is: 'working' }],
+  ['an end of an earlier version', [use('start'), use('end')], { is: 'executing' }],
   ['only an end of an earlier version', [use('end')], undefined],
   ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } }],
   ['a post before any idle event', [use('sent')], { is: 'posting', sent: { at, idleEvents: new Set() } }],
@@ -80,13 +80,13 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
   [
     'an acceptance',
     [use('sent', { rest: 'r1' }), use('accepted')],
-    { is: 'settled', sent: { at, idleEvents: new Set(['r1']) } },
+    { is: 'closed', sent: { at, idleEvents: new Set(['r1']) } },
   ],
   ['a refusal', [use('sent'), use('refused')], { is: 'deciding' }],
   [
     'a reply of unknown delivery',
     [use('sent', { rest: 'r1' }), use('unknown')],
-    { is: 'in-doubt', sent: { at, idleEvents: new Set(['r1']) } },
+    { is: 'unconfirmed', sent: { at, idleEvents: new Set(['r1']) } },
   ],
   [
     'lines that are not about a reply',
@@ -103,7 +103,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     { is: 'deciding' },
   ],
 ])('the state of a reply is read from an audit file with %s', async (_, lines, reply) => {
-  expect(await afterLines(lines, ({ earlier }) => earlier.get('t1'))).toEqual(reply)
+  expect(await afterLines(lines, ({ replies }) => replies.get('t1'))).toEqual(reply)
 })
 
 const denied = (more: object = {}) =>
@@ -203,18 +203,18 @@ test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
   ['an interrupt and a later task of unknown delivery', [interruptLine, task('unknown')], true],
 ])('an audit file with %s shows whether an interrupt may have arrived', async (_, lines, mayHaveArrived) => {
   const begunAt = mayHaveArrived ? Date.parse(time) : undefined
-  expect(await afterLines(lines, (audit) => audit.interrupt)).toBe(begunAt)
+  expect(await afterLines(lines, (audit) => audit.interruptAt)).toBe(begunAt)
 })
 
 test('a line that is added to the audit file changes the state', async () => {
   const { audit, read } = await open()
-  expect(audit).toMatchObject({ task: undefined, interrupt: undefined })
+  expect(audit).toMatchObject({ task: undefined, interruptAt: undefined })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1 } })
   expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1 } })
   audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
   expect(audit.task?.is).toBe('accepted')
   audit.add({ toolUse: null, event: 'interrupt' })
-  expect(audit.interrupt).toBe(Date.parse(time))
+  expect(audit.interruptAt).toBe(Date.parse(time))
   const head = `{"time":"${time}","session":"s1","toolUse":null`
   expect(read()).toBe(
     [
@@ -320,9 +320,9 @@ describe('path that cannot be an audit file', () => {
 test('without --audit, events run records nothing but locks the session', async () => {
   const cwd = temporaryFolder()
   const audit = await openIn(cwd, undefined)
-  expect([...audit.earlier, audit.task, audit.interrupt]).toEqual(Array(2).fill(undefined))
+  expect([...audit.replies, audit.task, audit.interruptAt]).toEqual(Array(2).fill(undefined))
   audit.add({ toolUse: null, event: 'interrupt' })
-  expect(audit.interrupt).toBeUndefined()
+  expect(audit.interruptAt).toBeUndefined()
   await expect(openIn(cwd, undefined, 0)).rejects.toMatchObject({
     kind: 'file',
     details: { deadline: true },

@@ -112,8 +112,8 @@ test.each([
     const [last] = readAudit()
       .filter(({ toolUse }) => toolUse === 't1')
       .reverse()
-    expect(last).toMatchObject({ event: 'answered-elsewhere', reason: `it is answered: ${theirs}` })
-    expect(err).toContain(`t1 is not answered here: it is answered: ${theirs}`)
+    expect(last).toMatchObject({ event: 'answered-elsewhere', reason: `it already has the answer ${theirs}` })
+    expect(err).toContain(`t1 is not answered by this run: it already has the answer ${theirs}`)
   },
 )
 
@@ -138,7 +138,7 @@ test('events run finds by the decision in the audit file that another client rep
   const [last] = readAudit()
     .filter(({ toolUse }) => toolUse === 't1')
     .reverse()
-  expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it is answered: deny' })
+  expect(last).toMatchObject({ event: 'answered-elsewhere', reason: 'it already has the answer deny' })
 })
 
 test('a resumed task ends where another client sends a task', async () => {
@@ -176,7 +176,7 @@ test('events run prints that a command ran although its result is not needed any
   writeFileSync(join(cwd, 'acted'), '')
   const { code, err } = await ended
   expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 0 })
-  expect(err).toContain('c1 is not answered here: it has a result; its command has run')
+  expect(err).toContain('c1 is not answered by this run: it has a result; its command has run')
 })
 
 test.each([

@@ -113,7 +113,7 @@ describe('--tool command that fails (needs sh)', () => {
     const service = open()
     const { code, out, err } = await service.run([...line('exit 3'), '--fail-on-tool-error'])
     expect({ code, out }, err).toEqual({ code: 14, out: 'done\n' })
-    expect(err).toContain('s1 ended its turn, but 1 --tool command failed\n  count c1: failed\n')
+    expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
   })
 
   test('events run counts a failed command again in a rerun of its task, but not in the next task', async () => {

@@ -137,7 +137,7 @@ test('events run sends the reason of each denial, follows the turn to its end, a
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'not in CI' },
   ])
   expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(2)
-  expect(err).toContain('s1 ended its turn with 2 tool uses denied\n')
+  expect(err).toContain('s1 finished with 2 tool uses denied\n')
   expect(err).toContain('deny bash {"command":"rm -rf x"}')
   expect(err).toContain('(rules[1]: no deleting)')
   expect(audit.filter(({ event }) => event === 'decision').map(({ by }) => by)).toEqual([
@@ -284,8 +284,8 @@ test('the key a at a prompt allows the same tool use for the rest of the run, bu
     ' allow bash (t4)? [',
     ' allow sh (t5)? [',
   ])
-  expect(err).toContain('  y allow, n deny, n REASON deny and say why, a allow this same call from now on, s')
-  expect(err).toContain('parley: t3 is the same call as before: allowed\n')
+  expect(err).toContain('  y allow, n deny, n REASON deny with a reason, a always allow this same call, s')
+  expect(err).toContain('parley: t3 is allowed, because you always allow this call\n')
   const decisions = audit.filter(({ event }) => event === 'decision')
   expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
     't1 allow person',
@@ -672,7 +672,7 @@ describe('reply of unknown delivery', () => {
     const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
     expect(err).toContain('it is not known whether the answer to t1 arrived')
-    expect(err).toContain("look with 'parley events list -s s1' before answering again\n")
+    expect(err).toContain("check with 'parley events list -s s1' before you answer again\n")
     expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown'])
   })
 
@@ -1153,7 +1153,7 @@ test('events run withdraws the prompt and posts nothing once another client has 
     exchange: service.exchange,
   })
   expect({ code, posts: service.posts }, err).toEqual({ code: 14, posts: 0 })
-  expect(err).toContain('t1 is not answered: it is answered: deny')
+  expect(err).toContain('t1 is not answered: it already has the answer deny')
 })
 
 test('events run exits with 4 and a resume command if the followed session is gone', async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import {
   type AuditedTask,
+  applyTaskLine,
   findTask,
   getFingerprints,
   hashTask,
   ListSnapshot,
-  stepTask,
   TaskCounter,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
@@ -37,7 +37,7 @@ describe('states of a task', () => {
     [of('accepted'), { event: 'start', hash: 'a' } as const, of('accepted')],
     [undefined, line('accepted'), undefined],
   ])('after an audit line, the task %j has the next state: %j', (before, next, after) => {
-    expect(stepTask(before, next)).toEqual(after)
+    expect(applyTaskLine(before, next)).toEqual(after)
   })
 })
 

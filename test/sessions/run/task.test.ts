@@ -302,12 +302,12 @@ describe('Y135: task of unknown delivery', () => {
       if (arrives) continue
       expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
       expect(err).toContain(
-        "  look with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
+        "  check with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
       )
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
       const forPrograms = await again({}, ['--no-stdin', '--last', '--errors', 'json', '-q'])
       expect(JSON.parse(forPrograms.err).error.hints).toEqual([
-        "look with 'parley events list -s s1'",
+        "check with 'parley events list -s s1'",
         'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file',
       ])
     }
@@ -334,7 +334,7 @@ describe('Y135: task of unknown delivery', () => {
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
     expect(err).toContain(
-      "  look with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
+      "  check with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
     )
     expect(err).not.toContain('parley events run')
     expect(err.match(/looking for[^\n]*/g)).toEqual(['looking for the task in the session, for up to 30 s'])
@@ -396,7 +396,7 @@ describe('Y138: accepted task that the list does not show yet', () => {
           out: '',
           posts: [],
         })
-        expect(err).toContain('the task was accepted, but the session does not show it yet\n  look with ')
+        expect(err).toContain('the task was accepted, but the session does not show it yet\n  check with ')
         expect(err).toContain(
           'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n',
         )

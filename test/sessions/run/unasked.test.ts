@@ -40,7 +40,7 @@ async function findEach(denied: DeniedToolUses, items: readonly EventItem[]): Pr
 const result = (id: string) => createItem({ type: 'agent.tool_result', tool_use_id: id })
 
 test('a result, or an idle event after the service allowed it, shows that a denied tool use ran', async () => {
-  const denied = { allowed: new Counted(), others: new Counted() }
+  const denied = { allowed: new Counted(), asked: new Counted() }
   const found = async (item: ReturnType<typeof createItem>) =>
     (await findUnapprovedToolUses(denied, item, rules)).map(({ use }) => use.id)
   for (const id of ['a1', 'a2', 'a3']) expect(await found(use(id, 'allow'))).toEqual([])
@@ -49,19 +49,19 @@ test('a result, or an idle event after the service allowed it, shows that a deni
   expect(await found(result('b2'))).toEqual(['b2'])
   expect(await found(result('b2'))).toEqual([])
   expect(await found(createIdle(['a3', 'b1']))).toEqual(['a1'])
-  expect([[...denied.allowed.keys()], [...denied.others.keys()]]).toEqual([['a3'], ['b1']])
+  expect([[...denied.allowed.keys()], [...denied.asked.keys()]]).toEqual([['a3'], ['b1']])
 })
 
 test('the check of denied tool uses does not iterate over all of them for each event', async () => {
-  const denied = { allowed: new Counted(), others: new Counted() }
+  const denied = { allowed: new Counted(), asked: new Counted() }
   for (let n = 0; n < 100; n++)
     await findUnapprovedToolUses(denied, use(`u${n}`, n % 2 ? 'allow' : 'ask'), rules)
   for (let n = 0; n < 100; n++) {
     await findUnapprovedToolUses(denied, createItem({ type: 'agent.message' }), rules)
     await findUnapprovedToolUses(denied, result(`u${n}`), rules)
   }
-  expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
-  expect([denied.allowed.walked, denied.others.walked]).toEqual([0, 0])
+  expect([denied.allowed.size, denied.asked.size]).toEqual([0, 0])
+  expect([denied.allowed.walked, denied.asked.walked]).toEqual([0, 0])
 })
 
 const mcpUse = createItem({ id: 'u1', type: 'agent.mcp_tool_use', name: 'x', evaluated_permission: 'ask' })
@@ -92,28 +92,28 @@ test.each<[what: string, items: EventItem[], found: boolean]>([
   ['the type of the result only ends like a result', [use('u1', 'ask'), as('x.agent.tool_result')], false],
   ['a delta of its result arrives', [use('u1', 'ask'), as('agent.tool_result_delta')], false],
 ])('parley finds out whether a denied tool use ran: %s', async (_, items, found) => {
-  const denied = { allowed: new Map(), others: new Map() }
+  const denied = { allowed: new Map(), asked: new Map() }
   const judgements = await findEach(denied, items)
   expect(judgements.map(({ use }) => use.id)).toEqual(found ? ['u1'] : [])
 })
 
 test('parley detects that a denied tool use without an id ran', async () => {
   const { id: _, ...event } = use('u1', 'allow').event as { id: string; type: string }
-  const denied = { allowed: new Map(), others: new Map() }
+  const denied = { allowed: new Map(), asked: new Map() }
   const judgements = await findEach(denied, [createItem(event), ended])
   expect(judgements.map(({ use }) => use.id)).toEqual([''])
 })
 
 test('Y91: only the end of the turn can show that a tool use without an id ran', async () => {
   const { id: _, ...event } = use('u1', 'ask').event as { id: string; type: string }
-  const denied = { allowed: new Map(), others: new Map() }
+  const denied = { allowed: new Map(), asked: new Map() }
   expect(await findEach(denied, [createItem(event), createItem({ type: 'agent.message' })])).toEqual([])
 })
 
 test('parley does not check whether a tool use ran if the policy allows it', async () => {
-  const denied = { allowed: new Map(), others: new Map() }
+  const denied = { allowed: new Map(), asked: new Map() }
   const allowing = { ...rules, policy: { rules: [], fallback: { decision: 'allow' } } } as const
   for (const item of [use('u1', 'allow'), use('u2', 'ask')])
     await findUnapprovedToolUses(denied, item, allowing)
-  expect([denied.allowed.size, denied.others.size]).toEqual([0, 0])
+  expect([denied.allowed.size, denied.asked.size]).toEqual([0, 0])
 })

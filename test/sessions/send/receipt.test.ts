@@ -101,7 +101,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
     hints: [
       isAccepted
         ? 'do not send it again'
-        : "the event may have been accepted: look with 'parley events list -s s' before sending again",
+        : "the event may have been accepted: check with 'parley events list -s s' before sending again",
     ],
     ...(isAccepted ? {} : { body }),
   })

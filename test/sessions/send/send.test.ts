@@ -553,7 +553,7 @@ describe('response to events send', () => {
       const ended = await send(['x'], { exchange: answering(body) })
       expect(ended).toMatchObject({ code: 8, out: '' })
       expect(ended.err).not.toContain('was accepted')
-      expect(ended.err).toContain('\n  the event may have been accepted: look with')
+      expect(ended.err).toContain('\n  the event may have been accepted: check with')
     },
   )
 })
@@ -578,7 +578,7 @@ describe('repetition of events send', () => {
     expect(ended).toMatchObject({ code, out: '' })
     expect(server.requests).toHaveLength(1)
     expect(ended.err).toContain(
-      "the event may have been accepted: look with 'parley events list -s sesn_1' before sending again",
+      "the event may have been accepted: check with 'parley events list -s sesn_1' before sending again",
     )
   })
 

@@ -187,7 +187,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
     await service.run(runArguments)
     expect(service.replies()).toEqual([])
     const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
-    expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('nothing waits') })
+    expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('no tool use waits') })
   })
 
   test('events follow exits with 12 only once all threads of a workflow run are idle', async () => {

@@ -332,7 +332,7 @@ describe('events run that reaches a limit', () => {
       waits: 1,
       interrupts: 1,
     })
-    expect(err).toContain('--max-total-tokens is 100; the turn has ended by itself\n')
+    expect(err).toContain('--max-total-tokens is 100; the agent has already finished\n')
     // The recorded refusal lets a later run interrupt its own turn.
     expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
@@ -417,12 +417,12 @@ describe('events run that reaches a limit', () => {
     ])
     expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
     expect(err).toContain(
-      'the run took 200 tokens, and --max-total-tokens is 100; the turn has ended by itself',
+      'the run took 200 tokens, and --max-total-tokens is 100; the agent has already finished',
     )
     expect(counts.interrupts).toBe(0)
   })
 
-  test('events run does not claim that a turn ended by itself if an earlier run interrupted it', async () => {
+  test('events run does not print that the agent has already finished if an earlier run interrupted it', async () => {
     const history = [
       { type: 'user.message' },
       running,

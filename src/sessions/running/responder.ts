@@ -22,7 +22,7 @@ import {
 } from './judgement.ts'
 import type { Plan } from './plan.ts'
 import { type GivenReply, Replies } from './replies.ts'
-import { interruptedResult } from './replying.ts'
+import { interruptedResult } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
 interface ReplyOptions {
@@ -31,14 +31,14 @@ interface ReplyOptions {
   denials: Denials
 }
 
-/** Printed reason why rules do not answer an id. Only a person may answer it. */
-const replyableIds = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
+/** Message about an id that only a person may answer. */
+const unsafeIdText = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
- * Replies to the pending tool uses of a session by policy rules, `--tool` commands and prompts, one step at a
- * time. Works concurrently with the loop that reads the session, and reads the newest state before each step.
+ * Replies to the pending tool uses of a session by policy rules, `--tool` commands and prompts. Works
+ * concurrently with the loop that follows the session, and reads the newest events before each step.
  */
-export class Actor {
+export class Responder {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #rules: Plan['rules']
@@ -69,8 +69,8 @@ export class Actor {
   }
 
   /**
-   * Handles a change of the session's state: starts to reply, and withdraws outdated questions. Throws the
-   * failure of an earlier reply.
+   * Called after each change of the session. Starts to reply to the pending tool uses, and withdraws
+   * questions about tool uses that no longer wait. Throws the failure of an earlier reply.
    */
   update(): void {
     if (this.#failure) throw this.#failure.error
@@ -89,7 +89,6 @@ export class Actor {
       })
   }
 
-  /** Withdraws the questions whose tool uses no longer wait. */
   #withdrawOutdated(): void {
     this.#openQuestions = this.#openQuestions.filter((use) => {
       const why = this.#replies.findClosedReason(use)
@@ -99,33 +98,32 @@ export class Actor {
   }
 
   /**
-   * Stops replying, because the run no longer follows the session. Withdraws the open questions and starts no
-   * more steps.
+   * Called when the run stops following the session. Withdraws the open questions and starts no further step.
    */
-  dismiss(): void {
-    this.#replies.isDismissed = true
+  stop(): void {
+    this.#replies.hasStoppedFollowing = true
     for (const { id } of this.#openQuestions)
       this.#prompt.withdraw(id, 'the session is not followed any more')
     this.#openQuestions = []
   }
 
-  /** Waits until all replies in progress are done. Throws the failure of a reply. */
+  /** Waits until the responder has replied to all pending tool uses. Throws the failure of a reply. */
   async finish(): Promise<void> {
     do {
       await this.#work
       this.update()
     } while (this.#work)
-    if (this.#replies.isDismissed) this.#replies.end()
+    if (this.#replies.hasStoppedFollowing) this.#replies.end()
   }
 
-  /** Returns the ids of the pending tool uses for which parley has something to do next. */
+  /** Returns the ids of the pending tool uses for which the run can do something. */
   #listDueIds(): string[] {
     return this.#replies.isStopped
       ? []
       : this.#follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
   }
 
-  /** Replies until no tool use has a next step. Throws a `CliError`. */
+  /** Replies until the run can do nothing more about the pending tool uses. Throws a `CliError`. */
   async #replyToAll(): Promise<void> {
     for (let uses = await this.#listDue(); uses.length > 0; uses = await this.#listDue())
       await this.#reply(uses)
@@ -133,10 +131,10 @@ export class Actor {
 
   async #reply(uses: readonly KnownToolUse[]): Promise<void> {
     const filterByStep = (step: string) => uses.filter(({ id }) => this.#replies.findNextStep(id) === step)
-    const [ready, doubts] = [filterByStep('post'), filterByStep('poll')]
-    for (const use of ready) this.#warnOfInterrupted(use)
+    const [withResult, unconfirmed] = [filterByStep('post'), filterByStep('poll')]
+    for (const use of withResult) this.#warnOfInterrupted(use)
     const judgements = await this.#decide(filterByStep('decide'))
-    const results = ready.flatMap((use) => this.#createResultReply(use))
+    const results = withResult.flatMap((use) => this.#createResultReply(use))
     await this.#replies.post([
       ...results,
       ...judgements.flatMap((judgement) => this.#createDecisionReply(judgement)),
@@ -149,39 +147,40 @@ export class Actor {
       await this.#execute(judgement.use)
       await this.#replies.post(this.#createResultReply(judgement.use))
     }
-    // Replies with unknown delivery come last, because the replies above may lead to an idle event that
-    // settles them.
-    await this.#replies.settle(doubts)
+    // The replies above may lead to an idle event that shows whether the unconfirmed replies arrived.
+    await this.#replies.confirmArrival(unconfirmed)
   }
 
-  /** Returns the pending tool uses with a next step. Tool uses that cannot be answered stay open. */
+  /**
+   * Returns the pending tool uses for which the run can do something. Prints why it does not answer others.
+   */
   async #listDue(): Promise<KnownToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
-      const use = isPlain(id) ? this.#replies.read(id) : undefined
-      const isLeft = use?.isContradicted && this.#replies.wasLeftToOthers(id)
-      if (use && !isLeft) return [use]
+      const use = isPlain(id) ? this.#replies.findToolUse(id) : undefined
+      const isOfOther = use?.isContradicted && this.#replies.wasAnsweredElsewhere(id)
+      if (use && !isOfOther) return [use]
       this.#replies.leaveOpen(id)
       const why = use
         ? 'the service sent it with two different inputs'
         : 'the session does not show this tool use'
-      this.#run.context.messages.note(`${id} is not answered: ${isPlain(id) ? why : replyableIds}`)
+      this.#run.context.messages.note(`${id} is not answered: ${isPlain(id) ? why : unsafeIdText}`)
       return []
     })
   }
 
-  /** Reads the list until it contains each pending tool use, because the stream may have omitted some. */
+  /** Lists events until each pending tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
     for (const wait of laggingListWaitsMs) {
-      if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.read(id))) return
+      if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.findToolUse(id))) return
       await this.#run.context.host.timers.wait(wait)
       await this.#replies.refresh(true)
     }
   }
 
   /**
-   * Decides about tool uses by the rules. For the decision `ask`, prompts a person on a terminal. Tool uses
-   * without a decision stay open.
+   * Decides about tool uses by the rules. For the decision `ask`, prompts a person if stdin and stderr are a
+   * terminal. Records the decisions, and returns those that the session still needs.
    */
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
@@ -198,36 +197,36 @@ export class Actor {
 
   async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, Verdict>> {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
-    this.#openQuestions = questions.map(({ use }) => use)
+    const prompted = questions.map(({ use, why }) => ({ ...use, why, fingerprint: getFingerprint(use) }))
+    this.#openQuestions = prompted
     try {
-      return await this.#prompt.ask(questions.map(({ use, why }) => ({ ...use, why, call: getCallKey(use) })))
+      return await this.#prompt.ask(prompted)
     } finally {
       this.#openQuestions = []
     }
   }
 
-  /** Writes the decision to the audit and prints it. */
+  /** Writes a decision to the audit file and prints it. */
   #recordDecision(judgement: Judgement): void {
     const { use } = judgement
-    const isLeft = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
-    this.#replies.decide(judgement, isLeft)
-    this.#printDecision(judgement, isLeft)
-    // The run reports waiting tool uses when it ends. Other threads may work for a long time until then, so
-    // this tool use is reported now.
-    if (isLeft && !this.#follower.state.isIdle)
-      this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or tool answers it`)
-    if (isLeft && use.isContradicted)
+    const staysOpen = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
+    this.#replies.recordDecision(judgement, staysOpen)
+    this.#printDecision(judgement, staysOpen)
+    // A run reports waiting tool uses when it ends. While other threads work, that may take a long time.
+    if (staysOpen && !this.#follower.state.isIdle)
+      this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
+    if (staysOpen && use.isContradicted)
       this.#run.context.messages.note(
         `${use.id} is not answered: the service sent it with two different inputs`,
       )
   }
 
-  /** Prints the decision on a terminal. The transcript has already printed the input of the tool use. */
-  #printDecision(judgement: Judgement, isLeft: boolean): void {
+  /** Prints a decision on a terminal. The transcript has already printed the input of the tool use. */
+  #printDecision(judgement: Judgement, staysOpen: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, messages } = this.#run.context
     if (!host.stderr.isTerminal) return
-    const lacksExecutor = isLeft && decision === 'allow'
+    const lacksExecutor = staysOpen && decision === 'allow'
     const shown = lacksExecutor ? 'ask' : decision
     const why = lacksExecutor ? 'no --tool command executes this tool' : reason
     const who =
@@ -242,7 +241,7 @@ export class Actor {
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
-  /** Returns the reply that follows from the decision alone, without running a command. */
+  /** Returns the reply to a tool use for which no command has to run. */
   #createDecisionReply({ use, decision, reason }: Judgement): GivenReply[] {
     if (decision === 'ask') return []
     if (findExecutor(use, this.#rules.tools) === 'service')
@@ -256,9 +255,9 @@ export class Actor {
     return decision === 'allow' && findExecutor(use, this.#rules.tools) === 'command'
   }
 
-  /** Returns the reply with the result of a command, which ran in this run or in a killed one. */
+  /** Returns the reply with the result of a command of this run or of an earlier run that was killed. */
   #createResultReply(use: KnownToolUse): GivenReply[] {
-    const result = this.#replies.getReadyResult(use.id)
+    const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
@@ -287,9 +286,9 @@ export class Actor {
       })
   }
 
-  /** Warns that an earlier run was killed while its command ran. That run could not warn. */
+  /** Warns that an earlier run was killed while a command ran. The killed run could not warn. */
   #warnOfInterrupted(use: KnownToolUse): void {
-    if (this.#replies.getReadyResult(use.id) !== interruptedResult) return
+    if (this.#replies.getUnpostedResult(use.id) !== interruptedResult) return
     this.#commandCount++
     const what = `an earlier run ended while its command ran: ${interruptedResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
@@ -302,47 +301,39 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
 const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /**
- * Returns whether to prompt a person. A tool use with two inputs or without an executor cannot be allowed,
- * so a prompt would have no effect.
+ * Returns whether to prompt a person. A tool use with two inputs or without an executor cannot be allowed, so
+ * a prompt would have no effect.
  */
 const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
 /**
- * Returns a key that is equal for calls of the same tool with the same input. Returns `undefined` for an
- * ambiguous call, because a person must answer each ambiguous call separately.
+ * Returns a text that is equal for calls of the same tool with the same input. Returns `undefined` for an
+ * ambiguous call, which `a` (always allow) must not cover.
  */
-const getCallKey = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
+const getFingerprint = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 /** Maximum number of printed stderr lines. */
 const maxStderrLines = 20
 
-/**
- * Runs a shell command for a tool use, with the input on stdin. stdout is the result.
- */
+/** Runs a shell command for a tool use, with the input on stdin. stdout is the result. */
 async function runTool(
   { context, parts }: SessionAccess,
   use: KnownToolUse,
   command: string,
   deadline: Deadline,
 ): Promise<ToolResult> {
-  // Variables of parley may contain secrets, so commands do not get them.
-  const others = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
+  // The variables PARLEY_* may contain secrets, so commands do not get them.
+  const variables = Object.entries(context.host.env).filter(([variable]) => !/^parley_/i.test(variable))
   const env = {
-    ...Object.fromEntries(others),
+    ...Object.fromEntries(variables),
     PARLEY_TOOL_NAME: use.name,
     PARLEY_TOOL_USE_ID: use.id,
     PARLEY_SESSION: parts.params.session,
   }
   const { stdout, stderr, problem } = await runCommand(
-    {
-      text: command,
-      env,
-      input: use.inputText,
-      isGroupLeader: true,
-      deadline,
-    },
+    { text: command, env, input: use.inputText, isGroupLeader: true, deadline },
     context,
   )
   const why = problem ?? (isUtf8(stdout) ? undefined : 'printed text that is not UTF-8')

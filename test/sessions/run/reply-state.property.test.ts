@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
+  applyLine,
+  applyList,
   getNextStep,
   type ListEvidence,
   type ReplyLine,
   type ReplyState,
   resumeReply,
-  settleByList,
-  stepReply,
-} from '../../../src/sessions/running/replying.ts'
+} from '../../../src/sessions/running/reply-state.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 
 /** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
@@ -92,13 +92,13 @@ test('a reply is accepted at most once although runs are killed, requests are lo
       let seen = service.list(now)
       const write = (line: ReplyLine) => {
         lines.push(line)
-        reply = stepReply(reply, line)
+        reply = applyLine(reply, line)
       }
       /** A new run reads the audit and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: ReplyState = { is: 'deciding' }
-        reply = resumeReply(lines.reduce(stepReply, start), seen.idleEvents)
+        reply = resumeReply(lines.reduce(applyLine, start), seen.idleEvents)
       }
       for (const each of doings) {
         now++
@@ -106,9 +106,9 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         if (each.do === 'wait') now += each.time
         if (each.do === 'rest') service.rest(now)
         if (each.do === 'kill') begin(late(each.lag))
-        if (each.do === 'look' && reply.is === 'in-doubt') {
+        if (each.do === 'look' && reply.is === 'unconfirmed') {
           const list = service.list(now - late(each.lag))
-          reply = settleByList(reply, list, now)
+          reply = applyList(reply, list, now)
           seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
         }
         // A run replies only to tool uses in an idle event.

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
 import {
-  type Doubt,
+  applyLine,
+  applyList,
   getNextStep,
   type ListEvidence,
   type ReplyLine,
   type ReplyState,
   resumeReply,
-  settleByList,
-  stepReply,
-} from '../../../src/sessions/running/replying.ts'
+  type UnconfirmedReply,
+} from '../../../src/sessions/running/reply-state.ts'
 
 const result = { text: 'out', isError: false }
 const interrupted = { text: 'interrupted, effect unknown', isError: true }
@@ -17,14 +17,14 @@ const sent = { at: 1_000_000, idleEvents: new Set(['r1']) }
 
 const states = {
   deciding: { is: 'deciding' },
-  left: { is: 'left' },
-  working: { is: 'working' },
-  ready: { is: 'ready', result },
+  'left-open': { is: 'left-open' },
+  executing: { is: 'executing' },
+  'has-result': { is: 'has-result', result },
   posting: { is: 'posting', sent },
   'posting a result': { is: 'posting', sent, result },
-  'in doubt': { is: 'in-doubt', sent },
-  'in doubt about a result': { is: 'in-doubt', sent, result },
-  settled: { is: 'settled', sent },
+  unconfirmed: { is: 'unconfirmed', sent },
+  'unconfirmed result': { is: 'unconfirmed', sent, result },
+  closed: { is: 'closed', sent },
 } satisfies Record<string, ReplyState>
 
 type Named = keyof typeof states
@@ -32,7 +32,7 @@ const names = Object.keys(states) as Named[]
 
 const lines = {
   decision: { event: 'decision' },
-  left: { event: 'decision', isLeft: true },
+  left: { event: 'decision', staysOpen: true },
   start: { event: 'start' },
   end: { event: 'end', result },
   sent: { event: 'sent', sent },
@@ -51,78 +51,78 @@ describe('states of a reply after a line of the audit file', () => {
       'decision',
       {
         deciding: 'deciding',
-        left: 'deciding',
-        working: 'ready+int',
-        ready: 'ready+out',
+        'left-open': 'deciding',
+        executing: 'has-result+int',
+        'has-result': 'has-result+out',
         posting: 'deciding',
-        'posting a result': 'ready+out',
-        'in doubt': 'deciding',
-        'in doubt about a result': 'ready+out',
-        settled: 'deciding',
+        'posting a result': 'has-result+out',
+        unconfirmed: 'deciding',
+        'unconfirmed result': 'has-result+out',
+        closed: 'deciding',
       },
     ],
-    ['left', all('left')],
-    ['start', all('working')],
-    ['end', all('ready+out')],
+    ['left', all('left-open')],
+    ['start', all('executing')],
+    ['end', all('has-result+out')],
     [
       'sent',
       {
         deciding: 'posting',
-        left: 'posting',
-        working: 'posting+int',
-        ready: 'posting+out',
+        'left-open': 'posting',
+        executing: 'posting+int',
+        'has-result': 'posting+out',
         posting: 'posting',
         'posting a result': 'posting+out',
-        'in doubt': 'posting',
-        'in doubt about a result': 'posting+out',
-        settled: 'posting',
+        unconfirmed: 'posting',
+        'unconfirmed result': 'posting+out',
+        closed: 'posting',
       },
     ],
     [
       'accepted',
       {
-        deciding: 'settled',
-        left: 'settled',
-        working: 'settled+int',
-        ready: 'settled+out',
-        posting: 'settled',
-        'posting a result': 'settled+out',
-        'in doubt': 'settled',
-        'in doubt about a result': 'settled+out',
-        settled: 'settled',
+        deciding: 'closed',
+        'left-open': 'closed',
+        executing: 'closed+int',
+        'has-result': 'closed+out',
+        posting: 'closed',
+        'posting a result': 'closed+out',
+        unconfirmed: 'closed',
+        'unconfirmed result': 'closed+out',
+        closed: 'closed',
       },
     ],
     [
       'refused',
       {
         deciding: 'deciding',
-        left: 'deciding',
-        working: 'ready+int',
-        ready: 'ready+out',
+        'left-open': 'deciding',
+        executing: 'has-result+int',
+        'has-result': 'has-result+out',
         posting: 'deciding',
-        'posting a result': 'ready+out',
-        'in doubt': 'deciding',
-        'in doubt about a result': 'ready+out',
-        settled: 'deciding',
+        'posting a result': 'has-result+out',
+        unconfirmed: 'deciding',
+        'unconfirmed result': 'has-result+out',
+        closed: 'deciding',
       },
     ],
     [
       'unknown',
       {
-        deciding: 'in-doubt',
-        left: 'in-doubt',
-        working: 'in-doubt+int',
-        ready: 'in-doubt+out',
-        posting: 'in-doubt',
-        'posting a result': 'in-doubt+out',
-        'in doubt': 'in-doubt',
-        'in doubt about a result': 'in-doubt+out',
-        settled: 'in-doubt',
+        deciding: 'unconfirmed',
+        'left-open': 'unconfirmed',
+        executing: 'unconfirmed+int',
+        'has-result': 'unconfirmed+out',
+        posting: 'unconfirmed',
+        'posting a result': 'unconfirmed+out',
+        unconfirmed: 'unconfirmed',
+        'unconfirmed result': 'unconfirmed+out',
+        closed: 'unconfirmed',
       },
     ],
   ])('each state of a reply changes as documented after the audit line "%s"', (line, after) => {
     expect(
-      Object.fromEntries(names.map((name) => [name, describeReply(stepReply(states[name], lines[line]))])),
+      Object.fromEntries(names.map((name) => [name, describeReply(applyLine(states[name], lines[line]))])),
     ).toEqual(after)
   })
 })
@@ -135,35 +135,35 @@ test('each state of a reply changes as documented if the run resumes', () => {
   const idleEvents = new Set(['r1', 'r2'])
   expect(Object.fromEntries(names.map((name) => [name, resumeReply(states[name], idleEvents)]))).toEqual({
     deciding: { is: 'deciding' },
-    left: { is: 'deciding' },
-    working: { is: 'ready', result: interrupted },
-    ready: { is: 'ready', result },
-    posting: { is: 'in-doubt', sent, before: idleEvents },
-    'posting a result': { is: 'in-doubt', sent, result, before: idleEvents },
-    'in doubt': { is: 'in-doubt', sent, before: idleEvents },
-    'in doubt about a result': { is: 'in-doubt', sent, result, before: idleEvents },
-    settled: { is: 'in-doubt', sent, before: idleEvents },
+    'left-open': { is: 'deciding' },
+    executing: { is: 'has-result', result: interrupted },
+    'has-result': { is: 'has-result', result },
+    posting: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
+    'posting a result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
+    unconfirmed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
+    'unconfirmed result': { is: 'unconfirmed', sent, result, olderIdleEvents: idleEvents },
+    closed: { is: 'unconfirmed', sent, olderIdleEvents: idleEvents },
   })
 })
 
 test('only a reply that is undecided, ready or of unknown delivery has a next step', () => {
   expect(Object.fromEntries(names.map((name) => [name, getNextStep(states[name])]))).toEqual({
     deciding: 'decide',
-    left: undefined,
-    working: undefined,
-    ready: 'post',
+    'left-open': undefined,
+    executing: undefined,
+    'has-result': 'post',
     posting: undefined,
     'posting a result': undefined,
-    'in doubt': 'poll',
-    'in doubt about a result': 'poll',
-    settled: undefined,
+    unconfirmed: 'poll',
+    'unconfirmed result': 'poll',
+    closed: undefined,
   })
 })
 
 describe('list that shows whether a reply arrived', () => {
   const second = 1000
   const before = new Set(['r1', 'r2'])
-  const doubt: Doubt = { is: 'in-doubt', sent, before }
+  const unconfirmed: UnconfirmedReply = { is: 'unconfirmed', sent, olderIdleEvents: before }
   const shown = (more: Partial<ListEvidence>): ListEvidence => ({
     isAnswered: false,
     isListed: true,
@@ -175,125 +175,131 @@ describe('list that shows whether a reply arrived', () => {
   const known = { idleEvents: before }
   const soon = sent.at + second
 
-  test.each<[string, Partial<Doubt>, Partial<ListEvidence>, number, string]>([
-    ['shows a reply', {}, { isAnswered: true }, soon, 'settled'],
-    ['shows a reply, and no newer idle event', {}, { ...known, isAnswered: true }, soon, 'settled'],
-    ['shows no idle event', { askedSince: 0 }, { idleEvents: new Set() }, soon, 'in-doubt'],
-    ['shows no newer idle event', { askedSince: 0 }, known, soon, 'in-doubt'],
-    ['is the first, so its idle events may be older', { before: undefined }, {}, soon, 'in-doubt'],
-    ['shows a newer idle event without the tool use', {}, { isListed: false }, soon, 'settled'],
-    ['shows a newer idle event without ids', {}, { isListed: undefined }, soon, 'in-doubt'],
-    ['shows a newer idle event with the tool use', {}, {}, soon, 'in-doubt'],
+  test.each<[string, Partial<UnconfirmedReply>, Partial<ListEvidence>, number, string]>([
+    ['shows a reply', {}, { isAnswered: true }, soon, 'closed'],
+    ['shows a reply, and no newer idle event', {}, { ...known, isAnswered: true }, soon, 'closed'],
+    ['shows no idle event', { waitingSince: 0 }, { idleEvents: new Set() }, soon, 'unconfirmed'],
+    ['shows no newer idle event', { waitingSince: 0 }, known, soon, 'unconfirmed'],
+    [
+      'is the first, so its idle events may be older',
+      { olderIdleEvents: undefined },
+      {},
+      soon,
+      'unconfirmed',
+    ],
+    ['shows a newer idle event without the tool use', {}, { isListed: false }, soon, 'closed'],
+    ['shows a newer idle event without ids', {}, { isListed: undefined }, soon, 'unconfirmed'],
+    ['shows a newer idle event with the tool use', {}, {}, soon, 'unconfirmed'],
     [
       'has shown a newer idle event for less than 5 s',
-      { askedSince: soon },
+      { waitingSince: soon },
       {},
       soon + 4 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
-    ['has shown a newer idle event for 5 s', { askedSince: soon }, {}, soon + 5 * second, 'deciding'],
+    ['has shown a newer idle event for 5 s', { waitingSince: soon }, {}, soon + 5 * second, 'deciding'],
     [
       'has shown a newer idle event for 5 s, for a result',
-      { askedSince: soon, result },
+      { waitingSince: soon, result },
       {},
       soon + 5 * second,
-      'ready+out',
+      'has-result+out',
     ],
     [
       'shows a known idle event, 31 s later by the clock, after 60 s',
-      { askedSince: 0 },
+      { waitingSince: 0 },
       { ...known, idleAt: sent.at + 31 * second },
       sent.at + 60 * second,
       'deciding',
     ],
     [
       'shows a known idle event, 30 s later, which may be a clock difference',
-      { askedSince: 0 },
+      { waitingSince: 0 },
       { ...known, idleAt: sent.at + 30 * second },
       sent.at + 60 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'shows a known idle event, 31 s later by the clock, but the request may still arrive',
-      { askedSince: 0 },
+      { waitingSince: 0 },
       { ...known, idleAt: sent.at + 31 * second },
       sent.at + 30 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'shows clients, and an idle event that was unknown at the sending time, 30 s after it',
-      { askedSince: sent.at },
+      { waitingSince: sent.at },
       { ...known, showsClients: true },
       sent.at + 30 * second,
       'deciding',
     ],
     [
       'shows clients and a once unknown idle event, but the request may still arrive',
-      { askedSince: sent.at },
+      { waitingSince: sent.at },
       { ...known, showsClients: true },
       sent.at + 29 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'shows clients and a once unknown idle event for less than 5 s',
-      { askedSince: sent.at + 56 * second },
+      { waitingSince: sent.at + 56 * second },
       { ...known, showsClients: true },
       sent.at + 60 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'shows a once unknown idle event, but no clients, so a reply may be hidden',
-      { askedSince: sent.at },
+      { waitingSince: sent.at },
       known,
       sent.at + 60 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'is the first, and shows a once unknown idle event without the tool use',
-      { before: undefined },
+      { olderIdleEvents: undefined },
       { isListed: false },
       soon,
-      'settled',
+      'closed',
     ],
     [
       'omits the tool use, but lags behind the known idle event',
-      { before: new Set(['r0', 'r1', 'r2']) },
+      { olderIdleEvents: new Set(['r0', 'r1', 'r2']) },
       { idleEvents: new Set(['r0']), isListed: false, idleAt: 0 },
       soon,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'shows a newer idle event, and that the session works since',
-      { askedSince: soon },
+      { waitingSince: soon },
       { isListed: undefined },
       soon + 60 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
     [
       'shows the answered idle event, although it is later by the clock',
-      { askedSince: 0 },
+      { waitingSince: 0 },
       { idleEvents: new Set(['r1']), idleAt: sent.at + 3600 * second },
       sent.at + 3600 * second,
-      'in-doubt',
+      'unconfirmed',
     ],
   ])(
     'events run decides about a reply of unknown delivery by a list that %s',
     (_, more, list, now, after) => {
-      expect(describeReply(settleByList({ ...doubt, ...more }, shown(list), now))).toBe(after)
+      expect(describeReply(applyList({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
     },
   )
 
   test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {
-    const unknown = resumeReply(stepReply(states.deciding, lines.unknown), before) as Doubt
+    const unknown = resumeReply(applyLine(states.deciding, lines.unknown), before) as UnconfirmedReply
     const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }
-    expect(settleByList(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('in-doubt')
-    expect(settleByList(unknown, shown({ isListed: false }), soon).is).toBe('settled')
+    expect(applyList(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('unconfirmed')
+    expect(applyList(unknown, shown({ isListed: false }), soon).is).toBe('closed')
   })
 
   test('a reply of unknown delivery keeps the time since when the session waits again', () => {
-    expect(settleByList(doubt, shown({}), soon)).toMatchObject({ askedSince: soon })
-    expect(settleByList({ ...doubt, before: undefined }, shown({}), soon)).toMatchObject({
-      before: new Set(['r1', 'r2', 'r3']),
+    expect(applyList(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
+    expect(applyList({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)).toMatchObject({
+      olderIdleEvents: new Set(['r1', 'r2', 'r3']),
     })
   })
 })

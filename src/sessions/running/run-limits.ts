@@ -11,10 +11,13 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { Budget } from './budget.ts'
-import { postOnce, resolveDoubt } from './posting.ts'
+import { pollEvents, postOnce } from './posting.ts'
 import type { InterruptState, SessionRun } from './resumption.ts'
 
-/** Interval of queries for the usage of a session, if the run has a limit. Not all services send usage events. */
+/**
+ * Interval of queries for the session's usage. Only runs with a limit query. Some services send no usage
+ * events.
+ */
 const queryIntervalMs = 10_000
 
 /** Maximum number of open workflow runs named in a warning. */
@@ -22,31 +25,32 @@ const maxNamedRuns = 10
 
 const interrupt = { type: 'user.interrupt' }
 
-/** Text of the failure if the deadline of a run passes after an interrupt. */
+/** Message if the session is still working 30 s after the interrupt. */
 export const notIdleText = 'the session did not become idle within 30 s of the interrupt'
 
-/** Time in which a session should become idle: by itself, and after an interrupt. */
+/** Time for the session to become idle after it exceeded a limit, and after an interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
- * Reads the usage of a run for the report, and enforces its limits. If the session does not become idle by
- * itself at a limit, it is interrupted once. The run then ends at the latest 30 s after the interrupt.
+ * Queries the usage of a run for the report, and enforces `--max-total-tokens` and `--max-cost`. If the
+ * session does not become idle within 1 s after a limit is exceeded, parley interrupts it once. The run then
+ * ends within 30 s.
  */
-export class Bounds {
+export class RunLimits {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #budget: Budget
   interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
-  /** Description of the exceeded limit. */
+  /** Description of the exceeded limit, for messages. */
   #excess = ''
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
-  /** Deadline of the current attempt. The attempt ends when this deadline passes. */
-  #end: Deadline | undefined
+  /** Deadline of the current attempt to interrupt the session. */
+  #attemptDeadline: Deadline | undefined
   #failure: unknown
-  /** The interrupt was sent, and it is unknown whether the service accepted it. */
-  #isInDoubt = false
+  /** parley posted the interrupt, but the service may not have accepted it. */
+  #isUnconfirmed = false
 
   constructor(run: SessionRun, follower: Follower, budget: Budget) {
     this.#run = run
@@ -54,16 +58,13 @@ export class Bounds {
     this.#budget = budget
   }
 
-  /** Called before the run sends its task, or before it continues the session without a task. */
+  /** Called before the run sends its task or, without a task, before it follows the session. */
   async begin(hasTask: boolean): Promise<void> {
     this.#budget.begin(hasTask)
-    if (this.#isShown && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
+    if (this.#needsUsage && this.#budget.lacksBase) this.#budget.addBase(await this.#queryUsage())
   }
 
-  /**
-   * Starts to count the session's usage as the run's. Called after the task is sent, because before that the
-   * session may work for another client.
-   */
+  /** Called after the run has sent its task. Until then, the session may work for another client. */
   follow(): void {
     this.#updateReport()
     if (this.#budget.hasLimits) this.#scheduleQuery()
@@ -75,17 +76,17 @@ export class Bounds {
   }
 
   /**
-   * Called when the session is idle, or when `error` has ended the run. Returns the failure for an exceeded
-   * limit, otherwise `error`.
+   * Called when the session is idle, or when following has failed with `error`. Returns the failure of the
+   * run: for an exceeded limit, or otherwise `error`.
    */
   async end(error: unknown): Promise<unknown> {
     this.#cancelInterrupt()
     await this.#attempt
-    if (this.#isStopped && this.#isShown && !this.#budget.hasSessionUsage) await this.#queryAndCheck()
+    if (this.#isStopped && this.#needsUsage && !this.#budget.hasSessionUsage) await this.#queryAndCheck()
     const { unenforceable } = this.#budget
     if (!this.#isExceeded && unenforceable !== undefined) this.#run.context.messages.warn(unenforceable)
     if (this.#isExceeded) this.#warnOfOpenRuns()
-    return this.#findStop(error)
+    return this.#findFailure(error)
   }
 
   /** Warns of open workflow runs, because an interrupt does not end them. */
@@ -104,14 +105,14 @@ export class Bounds {
     )
   }
 
-  /** Warns about the limit after a turn that ended by itself. */
+  /** Warns that the run exceeded a limit, if the agent finished before an interrupt. */
   warnOfExcess(): void {
     if (this.#isExceeded)
-      this.#run.context.messages.warn(`${this.#updateExcess()}; the turn has ended by itself`)
+      this.#run.context.messages.warn(`${this.#updateExcess()}; the agent has already finished`)
   }
 
-  /** Formats the usage of the run; empty if unknown. */
-  describe(): string {
+  /** Formats the usage of the run. Returns an empty text if the usage is unknown. */
+  describeUsage(): string {
     return describeUsage(this.#budget.run)
   }
 
@@ -128,8 +129,8 @@ export class Bounds {
     return this.#follower.state.stop !== undefined
   }
 
-  /** The usage is displayed or limited. */
-  get #isShown(): boolean {
+  /** parley prints the usage, writes it to the report or limits it. */
+  get #needsUsage(): boolean {
     const { host, flags } = this.#run.context
     return host.stderr.isTerminal || flags.report !== undefined || this.#budget.hasLimits
   }
@@ -156,14 +157,14 @@ export class Bounds {
     this.#interruptAtLimit()
   }
 
-  /** Updates the report, which a signal may write at any time. */
+  /** Updates the figures for the report. A signal handler may write the report at any time. */
   #updateReport(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#budget.run
     figures.session = this.#budget.session
   }
 
-  /** Describes the exceeded limit with the newest usage. Returns an empty text if no limit is exceeded. */
+  /** Returns the description of the exceeded limit with the newest usage, or an empty text. */
   #updateExcess(): string {
     this.#excess = this.#budget.findExceededLimit() ?? this.#excess
     return this.#excess
@@ -174,48 +175,47 @@ export class Bounds {
     if (this.#updateExcess() === '') return
     if (this.interrupt === 'unwanted') this.interrupt = 'wanted'
     if (this.#isStopped) this.#cancelInterrupt()
-    else this.#end ??= this.#startInterrupt()
+    else this.#attemptDeadline ??= this.#startInterrupt()
   }
 
   #startInterrupt(): Deadline {
-    const end = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
-    this.#attempt = this.#attempt.then(() => this.#interrupt(end))
-    return end
+    const deadline = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
+    this.#attempt = this.#attempt.then(() => this.#interrupt(deadline))
+    return deadline
   }
 
   /**
-   * Ends the attempt, because the session is idle, or the run ends. If the session works again, another
-   * attempt begins.
+   * Ends the attempt, because the session is idle or the run ends. If the session works again, parley tries
+   * again.
    */
   #cancelInterrupt(): void {
-    this.#end?.pass()
-    this.#end = undefined
+    this.#attemptDeadline?.pass()
+    this.#attemptDeadline = undefined
   }
 
   /**
-   * Posts an interrupt, unless the session becomes idle, the list contains an interrupt of an earlier run, or
-   * such an interrupt may still arrive.
+   * Posts an interrupt, unless the session becomes idle first, or an interrupt of an earlier run has arrived.
    */
-  async #interrupt(end: Deadline): Promise<void> {
+  async #interrupt(deadline: Deadline): Promise<void> {
     const { audit, context, parts } = this.#run
-    await end.wait(graceMs)
-    const isKnown = audit.interrupt !== undefined && (await this.#findEarlier(audit.interrupt, end))
-    if (end.hasPassed || this.interrupt === 'sent') return
+    await deadline.wait(graceMs)
+    const isFound = audit.interruptAt !== undefined && (await this.#findEarlier(audit.interruptAt, deadline))
+    if (deadline.hasPassed || this.interrupt === 'sent') return
     if (this.#isStopped) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
-    if (isKnown) {
+    if (isFound) {
       context.messages.note(`${this.#excess}: an earlier run has interrupted the session`)
       this.interrupt = 'sent'
       return
     }
     try {
-      await this.#post(end)
+      await this.#post(deadline)
       this.interrupt = 'sent'
     } catch (error) {
       const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
       this.interrupt = 'wanted'
       // The session became idle meanwhile.
-      if (refusal && this.#end !== end) return this.#run.parts.deadline.moveTo(Infinity)
+      if (refusal && this.#attemptDeadline !== deadline) return this.#run.parts.deadline.moveTo(Infinity)
       this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
       this.#run.parts.deadline.pass()
       this.#follower.close()
@@ -223,35 +223,35 @@ export class Bounds {
   }
 
   /**
-   * Returns whether the list contains the interrupt of an earlier run. Waits until that interrupt must have
-   * arrived: 30 s after `sentAt`, a wall-clock time.
+   * Returns whether the list contains the interrupt of an earlier run. Waits for that interrupt until 30 s
+   * after `sentAt`, a wall-clock time.
    */
-  async #findEarlier(sentAt: number, end: Deadline): Promise<boolean> {
+  async #findEarlier(sentAt: number, deadline: Deadline): Promise<boolean> {
     const { context, parts } = this.#run
     const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
-    const access = { ...this.#run, parts: { ...parts, deadline: end } }
-    const isShown = await resolveDoubt(access, {
-      // The follower reads the list, so `list` is not needed.
+    const access = { ...this.#run, parts: { ...parts, deadline } }
+    const isListed = await pollEvents(access, {
+      // The follower reads the same list and updates `follower.task`.
       read: async () => this.#follower.task.isInterrupted || undefined,
-      // The time is unknown if another program has changed the audit.
+      // `sentAt` is NaN if another program has changed the audit file.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
         context.messages.note(
           `${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`,
         ),
     })
-    return isShown === true
+    return isListed === true
   }
 
   /**
-   * Posts the interrupt until the service may have accepted it. Throws a `CliError` if the service certainly
-   * did not accept it, or if the session becomes idle first.
+   * Posts the interrupt again and again until the service may have accepted it. Throws a `CliError` if the
+   * service refuses it, or if `deadline` passes first.
    */
-  async #post(end: Deadline): Promise<void> {
+  async #post(deadline: Deadline): Promise<void> {
     const { audit, context } = this.#run
-    const access = { ...this.#run, parts: { ...this.#run.parts, deadline: end } }
+    const access = { ...this.#run, parts: { ...this.#run.parts, deadline } }
     const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
-    await retry(end, new ReconnectPolicy(access), async () => {
+    await retry(deadline, new ReconnectPolicy(access), async () => {
       const { is, failure } = await postOnce(access, body, {
         record: (event, reason) => {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
@@ -263,25 +263,24 @@ export class Bounds {
         },
       })
       if (is === 'refused') throw failure
-      // If the interrupt may have arrived, it is not posted again. The next idle event shows whether it
-      // arrived.
-      this.#isInDoubt = is === 'unknown'
-      if (this.#isInDoubt) return
+      // parley does not repeat an interrupt that may have arrived. The next idle event shows whether it did.
+      this.#isUnconfirmed = is === 'unknown'
+      if (this.#isUnconfirmed) return
       this.#follower.addAccepted(interrupt)
       this.#follower.wake()
     })
   }
 
-  #findStop(error: unknown): unknown {
+  #findFailure(error: unknown): unknown {
     if (this.#failure) return this.#failure
     const { interrupt } = this
     if (interrupt === 'unwanted') return error
     if (error === undefined) {
       if (interrupt !== 'sent') return undefined
-      const isShown = this.#follower.task.isInterrupted
+      const hasArrived = this.#follower.task.isInterrupted
       return this.#createStoppedError(
-        this.#isInDoubt && !isShown
-          ? '; an interrupt was sent, but it is not known whether it arrived; it may stop the next turn'
+        this.#isUnconfirmed && !hasArrived
+          ? '; an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
           : '',
       )
     }
@@ -297,7 +296,7 @@ export class Bounds {
   }
 
   #createRefusedInterruptError(refusal?: CliError): CliError {
-    // A passed deadline is not the service's reason, so it is not printed.
+    // The service gave no reason if only the deadline of the request passed.
     const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
     return this.#createStoppedError(
       `; the session continues, because the service did not accept the interrupt${because}`,
@@ -306,11 +305,10 @@ export class Bounds {
 
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
     const { resumption } = this.#run
-    // A session that was not interrupted continues without a message.
+    // Only an interrupted session needs a message to continue.
     const isInterrupted = this.interrupt === 'sent'
     const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
-    // A program that resumed at once would exceed the limit again, so the failure is not retryable. The usage
-    // may have grown since the interrupt, so it is described anew.
+    // If a script resumed at once, the run would exceed the limit again, so `retry` is `never`.
     return new CliError('stopped', `${this.#updateExcess()}${more}`, {
       sent: 'yes',
       retry: 'never',

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { DeliveryRules, DeliveryState } from '../../src/delivery-state.ts'
-import { type Call, type Ending, Endings } from '../../src/endings.ts'
 import { CliError, OutputClosed } from '../../src/errors.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
+import { type Call, type WorkHooks, WorkTracker } from '../../src/work-tracker.ts'
 
 const listRules = endpoints.listEvents
 const chatRules = endpoints.chat
@@ -10,10 +10,10 @@ const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s 
 const nothing = 'nothing was sent'
 
 /** Starts a piece of work. Returns a function that ends the work. */
-function open(endings: Endings, ending: Ending): () => Promise<void> {
+function open(tracker: WorkTracker, hooks: WorkHooks): () => Promise<void> {
   let finish = () => {}
-  const work = endings.during(
-    ending,
+  const work = tracker.during(
+    hooks,
     () =>
       new Promise<void>((resolve) => {
         finish = resolve
@@ -26,8 +26,8 @@ function open(endings: Endings, ending: Ending): () => Promise<void> {
 }
 
 test('the result of an attempt replaces "sent", but does not lower the delivery state of an earlier attempt', () => {
-  const endings = new Endings()
-  const call = endings.begin(event)
+  const tracker = new WorkTracker()
+  const call = tracker.beginCall(event)
   const reachState = (state: DeliveryState) => {
     call.reach(state)
     return call.state()
@@ -46,51 +46,51 @@ test('the result of an attempt replaces "sent", but does not lower the delivery 
   ])
   expect(reachState('failed')).toBe('done')
   call.end()
-  expect(endings.sent).toBe('yes')
+  expect(tracker.sent).toBe('yes')
 })
 
 describe('delivery of a whole run', () => {
   test('the delivery of a run that changes something depends only on the requests that change something', () => {
-    const endings = new Endings()
-    open(endings, { isChange: true })
-    const list = endings.begin(listRules)
+    const tracker = new WorkTracker()
+    open(tracker, { isChange: true })
+    const list = tracker.beginCall(listRules)
     list.reach('done')
     list.end()
-    expect([endings.sent, endings.interrupt().consequence]).toEqual(['no', 'nothing was sent'])
-    const post = endings.begin(event)
+    expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', 'nothing was sent'])
+    const post = tracker.beginCall(event)
     post.reach('sent')
-    expect(endings.sent).toBe('unknown')
-    endings.begin(listRules).reach('done')
-    expect(endings.sent).toBe('unknown')
+    expect(tracker.sent).toBe('unknown')
+    tracker.beginCall(listRules).reach('done')
+    expect(tracker.sent).toBe('unknown')
     post.reach('done')
-    expect(endings.sent).toBe('yes')
+    expect(tracker.sent).toBe('yes')
   })
 
   test('the delivery of a run that only reads depends on all its requests', () => {
     for (const isToChange of [false, true]) {
-      const endings = new Endings()
-      if (isToChange) open(endings, { isChange: true })
-      expect(endings.interrupt().consequence).toBe(isToChange ? nothing : undefined)
-      if (isToChange) open(endings, { isChange: false })
-      expect([endings.sent, endings.interrupt().consequence]).toEqual(['no', undefined])
-      const list = endings.begin(listRules)
+      const tracker = new WorkTracker()
+      if (isToChange) open(tracker, { isChange: true })
+      expect(tracker.interrupt().consequence).toBe(isToChange ? nothing : undefined)
+      if (isToChange) open(tracker, { isChange: false })
+      expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', undefined])
+      const list = tracker.beginCall(listRules)
       list.reach('sent')
       list.end()
-      expect([endings.sent, endings.interrupt().consequence]).toEqual(['unknown', undefined])
-      endings.begin(listRules).reach('done')
-      expect(endings.sent).toBe('yes')
+      expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['unknown', undefined])
+      tracker.beginCall(listRules).reach('done')
+      expect(tracker.sent).toBe('yes')
     }
   })
 })
 
 /** Starts a run whose calls begin and end by name. */
 function startRun(rules: DeliveryRules = event) {
-  const endings = new Endings()
+  const tracker = new WorkTracker()
   const callsByName = new Map<string, Call>()
   return {
-    endings,
-    begin: (name: string, options?: Parameters<typeof endings.begin>[1]) =>
-      void callsByName.set(name, endings.begin(rules, options)),
+    tracker,
+    begin: (name: string, options?: Parameters<typeof tracker.beginCall>[1]) =>
+      void callsByName.set(name, tracker.beginCall(rules, options)),
     end(name: string, state: DeliveryState) {
       callsByName.get(name)?.reach(state)
       callsByName.get(name)?.end()
@@ -100,64 +100,64 @@ function startRun(rules: DeliveryRules = event) {
 
 describe('message of an interrupted run', () => {
   test('the message of an interrupted run describes its running calls, or else the calls that ended last', () => {
-    const { endings, begin, end } = startRun()
+    const { tracker, begin, end } = startRun()
     const refused = 'nothing was accepted'
     begin('a')
     begin('b')
     end('a', 'refused')
-    expect(endings.interrupt().consequence).toBe(nothing)
+    expect(tracker.interrupt().consequence).toBe(nothing)
     end('b', 'refused')
-    expect(endings.interrupt().consequence).toBe(refused)
+    expect(tracker.interrupt().consequence).toBe(refused)
     begin('c')
-    expect(endings.interrupt().consequence).toBe(nothing)
+    expect(tracker.interrupt().consequence).toBe(nothing)
     end('c', 'refused')
-    expect(endings.interrupt().consequence).toBe(refused)
+    expect(tracker.interrupt().consequence).toBe(refused)
     // Read-only calls and batch calls do not change the last message. A batch prints its results itself.
-    const list = endings.begin(listRules)
+    const list = tracker.beginCall(listRules)
     list.reach('failed')
     list.end()
     begin('d', true)
     end('d', 'failed')
-    expect(endings.interrupt().consequence).toBe(refused)
+    expect(tracker.interrupt().consequence).toBe(refused)
   })
 
   test('the message of an interrupted run describes the work in progress, from the inside out', async () => {
-    const { endings, begin, end } = startRun()
-    const close = open(endings, { words: () => 'the session continues' })
+    const { tracker, begin, end } = startRun()
+    const close = open(tracker, { onInterrupt: () => 'the session continues' })
     begin('a')
-    expect(endings.interrupt().consequence).toBe(`${nothing}; the session continues`)
+    expect(tracker.interrupt().consequence).toBe(`${nothing}; the session continues`)
     end('a', 'refused')
-    expect(endings.interrupt().consequence).toBe('the session continues')
-    const inner = await endings.during(
-      { words: () => 'one answer is lost' },
-      async () => endings.interrupt().consequence,
+    expect(tracker.interrupt().consequence).toBe('the session continues')
+    const inner = await tracker.during(
+      { onInterrupt: () => 'one answer is lost' },
+      async () => tracker.interrupt().consequence,
     )
     expect(inner).toBe('one answer is lost; the session continues')
     await close()
-    expect(endings.interrupt().consequence).toBe('nothing was accepted')
+    expect(tracker.interrupt().consequence).toBe('nothing was accepted')
   })
 
   test('the message of an interrupted run starts with what was accepted, and then describes the running calls', () => {
-    const { endings, begin, end } = startRun()
-    open(endings, { words: () => 'the session continues' })
-    endings.begin(event).confirm('the task was accepted')
-    expect(endings.interrupt().consequence).toBe('the task was accepted; the session continues')
+    const { tracker, begin, end } = startRun()
+    open(tracker, { onInterrupt: () => 'the session continues' })
+    tracker.beginCall(event).confirm('the task was accepted')
+    expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
     begin('a')
-    expect(endings.interrupt().consequence).toBe(
+    expect(tracker.interrupt().consequence).toBe(
       `the task was accepted; after that ${nothing}; the session continues`,
     )
     end('a', 'done')
-    expect(endings.interrupt().consequence).toBe('the task was accepted; the session continues')
+    expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
   })
 
   test('the message of an interrupted run has the resume command of its innermost work', async () => {
-    const endings = new Endings()
-    expect(endings.getResumeCommand()).toBeUndefined()
-    const close = open(endings, { resume: () => ['events', 'run'] })
-    open(endings, { words: () => 'the session continues' })
-    expect(endings.getResumeCommand()).toEqual(['events', 'run'])
+    const tracker = new WorkTracker()
+    expect(tracker.getResumeCommand()).toBeUndefined()
+    const close = open(tracker, { getResumeCommand: () => ['events', 'run'] })
+    open(tracker, { onInterrupt: () => 'the session continues' })
+    expect(tracker.getResumeCommand()).toEqual(['events', 'run'])
     await close()
-    expect(endings.getResumeCommand()).toBeUndefined()
+    expect(tracker.getResumeCommand()).toBeUndefined()
   })
 })
 
@@ -165,9 +165,9 @@ describe('failure of a piece of work', () => {
   const explain = (failure: CliError) => failure.with({ resume: ['again'] })
 
   test('a failure has the consequences of its work, but a closed stdout stays unchanged', async () => {
-    const endings = new Endings()
+    const tracker = new WorkTracker()
     const failing = (error: Error) =>
-      endings.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
+      tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)
     expect(await failing(new CliError('file', 'full'))).toMatchObject({ details: { resume: ['again'] } })
     const closed = new OutputClosed()
     expect(await failing(closed)).toBe(closed)
@@ -176,16 +176,16 @@ describe('failure of a piece of work', () => {
   })
 
   test("a failure of work that can resume has that work's answer to whether a repetition may duplicate something", async () => {
-    const endings = new Endings()
-    const call = endings.begin(event)
+    const tracker = new WorkTracker()
+    const call = tracker.beginCall(event)
     call.confirm()
     call.end()
-    const rerun = () => ({ mayDuplicate: false })
-    const failure = await endings
-      .during({ rerun }, () => Promise.reject(new CliError('stopped', 'late', { sent: 'yes' })))
+    const describeRerun = () => ({ mayDuplicate: false })
+    const failure = await tracker
+      .during({ describeRerun }, () => Promise.reject(new CliError('stopped', 'late', { sent: 'yes' })))
       .catch((thrown: unknown) => thrown)
     expect(failure).toMatchObject({ details: { mayDuplicate: false } })
-    expect(endings.mayDuplicate).toBe(true)
+    expect(tracker.mayDuplicate).toBe(true)
   })
 })
 
@@ -199,30 +199,30 @@ describe('`retry` of an interrupted run', () => {
     ['an answer was cut off', chatRules, 'answered', 'later'],
     ['an answer was read', chatRules, 'done', 'never'],
   ])('`retry` of an interrupted run follows from its only request: %s', (_, rules, state, retry) => {
-    const endings = new Endings()
-    open(endings, { isChange: true })
-    const call = endings.begin(rules)
+    const tracker = new WorkTracker()
+    open(tracker, { isChange: true })
+    const call = tracker.beginCall(rules)
     if (state) call.reach(state)
-    expect(endings.retry).toBe(retry)
+    expect(tracker.retry).toBe(retry)
     call.end()
-    expect(endings.retry).toBe(retry)
+    expect(tracker.retry).toBe(retry)
   })
 
   test('`retry` of an interrupted run is "later" if nothing was sent, also before the first call', () => {
-    const endings = new Endings()
-    open(endings, { isChange: true })
-    expect([endings.retry, endings.sent]).toEqual(['later', 'no'])
-    endings.begin(event)
-    expect([endings.retry, endings.sent]).toEqual(['later', 'no'])
+    const tracker = new WorkTracker()
+    open(tracker, { isChange: true })
+    expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
+    tracker.beginCall(event)
+    expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
   })
 
   test('`retry` of an interrupted run is "never" if one of two events was accepted and the other refused', () => {
-    const endings = new Endings()
-    open(endings, { isChange: true })
-    const [first, second] = [endings.begin(event), endings.begin(event)]
+    const tracker = new WorkTracker()
+    open(tracker, { isChange: true })
+    const [first, second] = [tracker.beginCall(event), tracker.beginCall(event)]
     first.reach('done')
     second.reach('refused')
-    expect(endings.retry).toBe('never')
+    expect(tracker.retry).toBe('never')
   })
 
   test.each<[string, DeliveryRules, first: DeliveryState, then: DeliveryState, string]>([
@@ -244,13 +244,13 @@ describe('`retry` of an interrupted run', () => {
   ])(
     '`retry` of an interrupted run follows from its last two requests: %s',
     (_, rules, first, then, retry) => {
-      const { endings, begin, end } = startRun(rules)
-      open(endings, { isChange: true })
+      const { tracker, begin, end } = startRun(rules)
+      open(tracker, { isChange: true })
       begin('a')
       end('a', first)
       begin('b')
       end('b', then)
-      expect(endings.retry).toBe(retry)
+      expect(tracker.retry).toBe(retry)
     },
   )
 
@@ -259,43 +259,43 @@ describe('`retry` of an interrupted run', () => {
       ['done', 'never'],
       ['sent', 'look-first'],
     ] as const) {
-      const { endings, begin, end } = startRun()
-      open(endings, { isChange: true })
+      const { tracker, begin, end } = startRun()
+      open(tracker, { isChange: true })
       begin('a')
       end('a', first)
       for (const name of ['b', 'c', 'd']) {
         begin(name)
-        expect(endings.retry).toBe(retry)
+        expect(tracker.retry).toBe(retry)
         end(name, 'refused')
-        expect(endings.retry).toBe(retry)
+        expect(tracker.retry).toBe(retry)
       }
-      open(endings, { rerun: () => ({ mayDuplicate: false }) })
-      expect(endings.retry).toBe('later')
+      open(tracker, { describeRerun: () => ({ mayDuplicate: false }) })
+      expect(tracker.retry).toBe('later')
     }
   })
 
   test('`retry` of a run that can resume is "later", unless a delivery is unknown', () => {
-    const endings = new Endings()
-    open(endings, { isChange: true })
-    const call = endings.begin(event)
+    const tracker = new WorkTracker()
+    open(tracker, { isChange: true })
+    const call = tracker.beginCall(event)
     call.reach('done')
     let isResumed = true
-    open(endings, { rerun: () => (isResumed ? { mayDuplicate: false } : undefined) })
-    expect(endings.retry).toBe('later')
+    open(tracker, { describeRerun: () => (isResumed ? { mayDuplicate: false } : undefined) })
+    expect(tracker.retry).toBe('later')
     isResumed = false
-    expect(endings.retry).toBe('never')
+    expect(tracker.retry).toBe('never')
     isResumed = true
-    endings.begin(event).reach('sent')
-    expect(endings.retry).toBe('look-first')
+    tracker.beginCall(event).reach('sent')
+    expect(tracker.retry).toBe('look-first')
   })
 
   test('`retry` of an interrupted run is "later" if it only reads, and "never" for a batch', () => {
-    const endings = new Endings()
-    endings.begin(listRules).reach('answered')
-    expect(endings.retry).toBe('later')
-    open(endings, { isChange: true })
-    endings.begin(chatRules, true).reach('sent')
-    expect(endings.retry).toBe('never')
+    const tracker = new WorkTracker()
+    tracker.beginCall(listRules).reach('answered')
+    expect(tracker.retry).toBe('later')
+    open(tracker, { isChange: true })
+    tracker.beginCall(chatRules, true).reach('sent')
+    expect(tracker.retry).toBe('never')
   })
 })
 
@@ -311,32 +311,32 @@ describe('repetition that may send or bill something twice', () => {
   ])(
     'a repeated run may send or bill something twice if a request was accepted or may be: %s',
     (_, rules, first, then, mayDuplicate) => {
-      const { endings, begin, end } = startRun(rules)
-      if (rules !== listRules) open(endings, { isChange: true })
+      const { tracker, begin, end } = startRun(rules)
+      if (rules !== listRules) open(tracker, { isChange: true })
       begin('a')
       end('a', first)
       begin('b')
-      expect(endings.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
+      expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
       end('b', then)
-      expect(endings.mayDuplicate).toBe(mayDuplicate)
+      expect(tracker.mayDuplicate).toBe(mayDuplicate)
     },
   )
 
   test('a repetition of a run with a running request may send or bill something twice', () => {
-    const endings = new Endings()
-    const call = endings.begin(chatRules, true)
-    expect(endings.mayDuplicate).toBe(false)
+    const tracker = new WorkTracker()
+    const call = tracker.beginCall(chatRules, true)
+    expect(tracker.mayDuplicate).toBe(false)
     call.reach('sent')
-    expect(endings.mayDuplicate).toBe(true)
+    expect(tracker.mayDuplicate).toBe(true)
   })
 
   test('a resumed run may send or bill twice only what its command repeats', () => {
-    const { endings, begin, end } = startRun()
+    const { tracker, begin, end } = startRun()
     begin('a')
     end('a', 'done')
-    open(endings, { rerun: () => ({ mayDuplicate: false }) })
-    expect(endings.mayDuplicate).toBe(false)
-    open(endings, { rerun: () => ({ mayDuplicate: true }) })
-    expect(endings.mayDuplicate).toBe(true)
+    open(tracker, { describeRerun: () => ({ mayDuplicate: false }) })
+    expect(tracker.mayDuplicate).toBe(false)
+    open(tracker, { describeRerun: () => ({ mayDuplicate: true }) })
+    expect(tracker.mayDuplicate).toBe(true)
   })
 })

@@ -1,0 +1,221 @@
+import type { ToolResult } from '../reply-events.ts'
+
+/**
+ * State of the reply to a tool use. A reply is a confirmation or the result of a `--tool` command. The state
+ * decides whether parley may send the reply, and whether parley may send it again.
+ *
+ * A reply can have dangerous effects, so parley sends it once. Each arrow names the `event` of a line in the
+ * audit file. parley writes the line to the disk before its next action.
+ *
+ *     deciding             -- decision -----------> deciding     a rule or a person has decided
+ *     deciding             -- decision -----------> left-open    nobody decided, or no command executes the tool
+ *     deciding             -- start --------------> executing    the command of the tool use runs
+ *     executing            -- end ----------------> has-result   the command has ended and never runs again
+ *     deciding, has-result -- sent ---------------> posting      the request may have left
+ *     posting              -- accepted -----------> closed       the service accepted the reply
+ *     posting              -- refused ------------> has-result, or deciding if there is no result
+ *     posting              -- unknown ------------> unconfirmed  the service may have accepted the reply
+ *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
+ *
+ * For an unconfirmed reply, parley reads the event list (`applyList`). Only the first of these steps adds a
+ * line to the audit file: `accepted`.
+ *
+ *     the list has an answer to the tool use         -> closed
+ *     a newer idle event lists the tool use          -> has-result, or deciding if there is no result
+ *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
+ *     anything else                                  -> unconfirmed
+ *
+ * A new run calls `applyLine` for each line of the audit file. Any line may follow any other, because most
+ * steps by the list add no line. If the session waits for the tool use, the run then calls `resumeReply`:
+ *
+ *     executing        -> has-result, with the result "interrupted, effect unknown"
+ *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
+ *     left-open        -> deciding
+ *
+ * parley posts a reply again in two cases only:
+ *
+ * 1. The service certainly did not accept the request.
+ * 2. A newer idle event lists the tool use, and for 5 s no list has shown an answer to the tool use.
+ *
+ * In case 2, the idle event is newer if one of these conditions is true:
+ *
+ * - The first list after the request did not show the idle event, and a later list does.
+ * - The time of the idle event is more than 30 s after the request was sent, and these 30 s have passed.
+ * - The list contains all idle events that were known when the request was sent, and then this idle event.
+ *   The request may still arrive later than this event. So parley also waits until 30 s after the request.
+ *   The service must list the events of clients, because it would then list the reply, too.
+ *
+ * In case 2, parley sends a reply twice if the service accepts it, does not list it, and lists the tool use
+ * again. The same happens if a request arrives more than 5 s after its connection broke, and the session
+ * becomes idle meanwhile for another reason.
+ *
+ * A lock allows only one run per session at a time. Without an audit file, a later run cannot apply these
+ * rules to the replies of an earlier run.
+ */
+export type ReplyState =
+  | { is: 'deciding' }
+  | { is: 'left-open' }
+  | { is: 'executing' }
+  | { is: 'has-result'; result: ToolResult }
+  | { is: 'posting'; sent: SendContext; result?: ToolResult }
+  | UnconfirmedReply
+  | { is: 'closed'; sent: SendContext; result?: ToolResult }
+
+export interface UnconfirmedReply {
+  is: 'unconfirmed'
+  sent: SendContext
+  result?: ToolResult
+  /**
+   * Ids of idle events that may be older than the arrival of the reply. `undefined` before the first list.
+   */
+  olderIdleEvents?: ReadonlySet<string>
+  /** Wall-clock time of the first list that showed that the session waits for the tool use again. */
+  waitingSince?: number
+}
+
+/** Facts about the moment when parley sent a reply. */
+interface SendContext {
+  /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
+  at: number
+  /** Ids of the idle events that were known at that time. */
+  idleEvents: ReadonlySet<string>
+}
+
+/** A line of the audit file about a reply. `staysOpen`: nobody decided, or no command executes the tool. */
+export type ReplyLine =
+  | { event: 'decision'; staysOpen?: boolean }
+  | { event: 'start' | 'accepted' | 'refused' | 'unknown' | 'answered-elsewhere' }
+  | { event: 'end'; result: ToolResult }
+  | { event: 'sent'; sent: SendContext }
+
+/** Returns the state of a reply after a line of the audit file. */
+export function applyLine(reply: ReplyState, line: ReplyLine): ReplyState {
+  switch (line.event) {
+    case 'decision':
+      return line.staysOpen ? { is: 'left-open' } : allowRepeat(reply)
+    case 'start':
+      return { is: 'executing' }
+    case 'end':
+      return { is: 'has-result', result: line.result }
+    case 'sent':
+      return { is: 'posting', sent: line.sent, result: getResult(reply) }
+    case 'accepted':
+    case 'answered-elsewhere':
+      return { ...getSendContext(reply), is: 'closed' }
+    case 'refused':
+      return allowRepeat(reply)
+    case 'unknown':
+      return { ...getSendContext(reply), is: 'unconfirmed' }
+  }
+}
+
+/**
+ * Returns the state of a reply at the start of a run, if the session waits for the tool use. `idleEvents` are
+ * the ids of the idle events that the run has read.
+ */
+export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
+  if (reply.is === 'left-open') return { is: 'deciding' }
+  if (reply.is === 'executing') return { is: 'has-result', result: interruptedResult }
+  if (reply.is === 'deciding' || reply.is === 'has-result') return reply
+  return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
+}
+
+/** Facts in an event list about an unconfirmed reply. */
+export interface ListEvidence {
+  /** The list has an answer to the tool use. */
+  isAnswered: boolean
+  /** The last idle event lists the tool use; `undefined` if the session works, or the event has no list. */
+  isListed: boolean | undefined
+  /** The service lists the events of clients, so it would list the reply. */
+  showsClients: boolean
+  /** Ids of all idle events, in order. */
+  idleEvents: ReadonlySet<string>
+  /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
+  idleAt: number
+}
+
+/**
+ * Time after which a request has arrived or never will. It is also the maximum difference between the clocks
+ * of this machine and the service.
+ */
+export const maxDeliveryMs = 30_000
+
+/**
+ * Maximum time that a list may lag. Before parley sends a reply again, lists must show for this time that the
+ * session waits for the tool use.
+ */
+const maxLagMs = 5_000
+
+/** Minimum time for which parley reads lists to confirm a reply. */
+export const minPollMs = maxLagMs + 1_000
+
+/** Returns the state of an unconfirmed reply after another list. `now` is the wall-clock time. */
+export function applyList(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
+  if (shown.isAnswered) return { ...reply, is: 'closed' }
+  // Idle events in the first list may be older than the arrival of the request.
+  const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
+  const isLater = isLaterThanKnown(reply.sent, shown)
+  // The session no longer waits for the reply, so it does not matter whether the reply arrived.
+  if (isLater && shown.isListed === false) return { ...reply, is: 'closed' }
+  const isNew = isNewer(reply.sent, olderIdleEvents, shown, now)
+  const more = { ...reply, olderIdleEvents, waitingSince: undefined }
+  if (!(isNew || isLater) || shown.isListed === undefined) return more
+  if (!shown.isListed) return { ...reply, is: 'closed' }
+  const waitingSince = reply.waitingSince ?? now
+  // After `maxDeliveryMs`, a request that has not arrived never will.
+  const isSure = isNew || (shown.showsClients && now >= reply.sent.at + maxDeliveryMs)
+  return isSure && now - waitingSince >= maxLagMs ? allowRepeat(reply) : { ...more, waitingSince }
+}
+
+/**
+ * Returns whether the list contains all idle events that were known when the reply was sent, and a later one.
+ */
+function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): boolean {
+  const last = [...idleEvents].at(-1)
+  if (last === undefined || sent.idleEvents.size === 0 || sent.idleEvents.has(last)) return false
+  return [...sent.idleEvents].every((id) => idleEvents.has(id))
+}
+
+/**
+ * Returns whether the last idle event is newer than the reply: either a list after the first one showed it
+ * first, or its time is later by more than `maxDeliveryMs`, which matters for a reply of an earlier run.
+ */
+function isNewer(
+  sent: SendContext,
+  older: ReadonlySet<string>,
+  { idleEvents, idleAt }: ListEvidence,
+  now: number,
+): boolean {
+  const last = [...idleEvents].at(-1)
+  if (last === undefined || sent.idleEvents.has(last)) return false
+  const latestArrival = sent.at + maxDeliveryMs
+  return !older.has(last) || (idleAt > latestArrival && now > latestArrival)
+}
+
+/** Returns what the run does next about a reply for which the session waits. */
+export function getNextStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
+  if (is === 'deciding') return 'decide'
+  if (is === 'has-result') return 'post'
+  return is === 'unconfirmed' ? 'poll' : undefined
+}
+
+/** Result of a command that ran when its run was killed. */
+export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
+
+/**
+ * Returns the state of a reply that parley may send again. The command of the tool use does not run again.
+ */
+function allowRepeat(reply: ReplyState): ReplyState {
+  const result = getResult(reply)
+  return result ? { is: 'has-result', result } : { is: 'deciding' }
+}
+
+function getResult(reply: ReplyState): ToolResult | undefined {
+  if (reply.is === 'executing') return interruptedResult
+  return 'result' in reply ? reply.result : undefined
+}
+
+function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
+  const sent = 'sent' in reply ? reply.sent : { at: Number.NaN, idleEvents: new Set<string>() }
+  return { sent, result: getResult(reply) }
+}

@@ -1,0 +1,219 @@
+import {
+  type DeliveryRules,
+  type DeliveryState,
+  deliveryStates,
+  describeDelivery,
+  getLaterState,
+  type RetryAdvice,
+  type Sent,
+} from './delivery-state.ts'
+import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
+import { ShortLivedSet } from './short-lived-set.ts'
+
+/**
+ * Functions that parley calls if a piece of work, such as sending a task, fails, or if a signal ends parley
+ * during the work. They are synchronous, because signal handlers call them.
+ */
+export interface WorkHooks {
+  /** The work may change data of a service. Reading requests then have no effect on `sent` and `retry`. */
+  isChange?: boolean
+  /** Saves received data when a signal arrives. Returns a message and a file name for each saved part. */
+  save?(): { text: string; file: string | undefined }[]
+  /** Returns the message to print if a signal ends parley now. Called after `save`. */
+  onInterrupt?(): string | undefined
+  /** Returns the command that resumes the work, without `parley`. */
+  getResumeCommand?(): string[] | undefined
+  /**
+   * Describes a second run of the same command. `mayDuplicate`: it may repeat a request that was carried out.
+   * Returns `undefined` if the second run would start from the beginning.
+   */
+  describeRerun?(): { mayDuplicate: boolean } | undefined
+  /** Returns the failure of the work with more details, such as the name of a saved file. */
+  explain?(failure: CliError): CliError
+}
+
+/** A request with its retries, from the first attempt to the response or failure. */
+export type Call = ReturnType<typeof createCall>
+
+/** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
+export class WorkTracker {
+  /** Hooks of the work in progress, from the outermost to the innermost work. */
+  readonly #hooks: WorkHooks[] = []
+  /** Calls that change data: the calls in progress, and those that ended since the newest of them began. */
+  #latestChanges: Call[] = []
+  /** Retry advice that follows from earlier changes. */
+  readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
+  readonly #inProgress = new ShortLivedSet<Call>()
+  /** Remains set after the work, because a signal may arrive while `main` prints the result. */
+  #isChange = false
+  /** `sent` of the ended calls together. */
+  #sentByEnded: Sent = 'no'
+  /** An ended call may have been carried out. */
+  #mayDuplicate = false
+  /** Message about the last request that a service has accepted, such as `the task was accepted`. */
+  #accepted: string | undefined
+
+  /** Runs `work`. Calls the hooks if the work fails, or if a signal arrives during the work. */
+  async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
+    this.#hooks.push(hooks)
+    this.#isChange = hooks.isChange ?? this.#isChange
+    try {
+      return await work()
+    } catch (error) {
+      throw this.#explain(error, hooks)
+    } finally {
+      this.#hooks.splice(this.#hooks.indexOf(hooks), 1)
+    }
+  }
+
+  #explain(error: unknown, hooks: WorkHooks): unknown {
+    if (error instanceof OutputClosed) return error
+    const explained = hooks.explain?.(asFailure(error, this.#describeCalls())) ?? error
+    return explained instanceof CliError && hooks.describeRerun
+      ? explained.with({ mayDuplicate: this.mayDuplicate })
+      : explained
+  }
+
+  /** Starts to track a call. A batch prints the results of its calls itself, so `interrupt` skips them. */
+  beginCall(rules: DeliveryRules, isOfBatch = false): Call {
+    const isReading = rules.repeat === 'always'
+    const call: Call = createCall(rules, {
+      onAccepted: (message) => {
+        this.#accepted = message
+      },
+      onEnd: () => this.#endCall(call, isReading),
+    })
+    if (!isReading || !this.#isChange) this.#inProgress.add(call)
+    if (isOfBatch || isReading) return call
+    for (const earlier of this.#latestChanges)
+      if (earlier.isOver() && !earlier.getOutcome().isRepeatable)
+        this.#earlierAdvice.add(adviseAfter(earlier))
+    this.#latestChanges = [...this.#latestChanges.filter((earlier) => !earlier.isOver()), call]
+    return call
+  }
+
+  #endCall(call: Call, isReading: boolean): void {
+    this.#inProgress.delete(call)
+    if (isReading && this.#isChange) return
+    const { sent, mayDuplicate } = call.getOutcome()
+    this.#sentByEnded = combineSent(this.#sentByEnded, sent)
+    this.#mayDuplicate ||= mayDuplicate
+  }
+
+  /**
+   * Saves received data when a signal or a bug ends the run. Returns the message about the state of the run,
+   * and the names of the saved files.
+   */
+  interrupt(): { consequence: string | undefined; savedFiles: SavedFiles } {
+    const running = describeFurthest(this.#latestChanges.filter((call) => !call.isOver()))
+    let savedFiles: SavedFiles
+    const texts: (string | undefined)[] = []
+    for (const hooks of this.#hooks.toReversed()) {
+      const saved = hooks.save?.() ?? []
+      savedFiles = joinSavedFiles(savedFiles, ...saved.map(({ file }) => file))
+      texts.push(...saved.map(({ text }) => text), hooks.onInterrupt?.())
+    }
+    const after = this.#accepted !== undefined && running !== undefined ? `after that ${running}` : running
+    return { consequence: joinTexts([this.#accepted, after, ...texts]) ?? this.#describeCalls(), savedFiles }
+  }
+
+  #describeCalls(): string | undefined {
+    const isUnsent = this.#isChange && this.sent === 'no'
+    return describeFurthest(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
+  }
+
+  /** Returns the command that resumes the work in progress, without `parley`. */
+  getResumeCommand(): string[] | undefined {
+    return this.#hooks.findLast((hooks) => hooks.getResumeCommand)?.getResumeCommand?.()
+  }
+
+  /**
+   * Returns `yes` if a service has answered a request of the run, `unknown` if parley has sent requests and
+   * got no answer, otherwise `no`. In a run that changes data, only the changing requests count.
+   */
+  get sent(): Sent {
+    const all = [...this.#inProgress].map((call) => call.getOutcome().sent)
+    return all.reduce(combineSent, this.#sentByEnded)
+  }
+
+  /** Number of calls in progress that may have been carried out. */
+  get unanswered(): number {
+    return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
+  }
+
+  /** Returns whether a second run of the same command may repeat a request that was carried out or billed. */
+  get mayDuplicate(): boolean {
+    if (this.unanswered > 0) return true
+    return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate
+  }
+
+  /** Returns whether the user may run the same command again if a signal ends parley now. */
+  get retry(): RetryAdvice {
+    if (!this.#isChange || this.sent === 'no') return 'later'
+    const last = this.#latestChanges.map(adviseAfter)
+    if (last.includes('look-first')) return 'look-first'
+    if (this.#describeRerun()) return 'later'
+    if (last.length === 0 || last.includes('never') || this.#earlierAdvice.has('never')) return 'never'
+    return this.#earlierAdvice.has('look-first') ? 'look-first' : 'later'
+  }
+
+  #describeRerun(): { mayDuplicate: boolean } | undefined {
+    return this.#hooks.findLast((hooks) => hooks.describeRerun)?.describeRerun?.()
+  }
+}
+
+const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
+  texts.filter((each) => each !== undefined).join('; ') || undefined
+
+/**
+ * Returns the interrupt message of the call with the latest delivery state. Skips calls without a message.
+ */
+const describeFurthest = (calls: readonly Call[]): string | undefined =>
+  deliveryStates
+    .flatMap((state) => calls.filter((call) => call.state() === state))
+    .findLast((call) => call.getOutcome().interrupted !== undefined)
+    ?.getOutcome().interrupted
+
+/** Returns the retry advice that follows from a call, or `undefined` if the call may be repeated. */
+function adviseAfter(call: Call): RetryAdvice | undefined {
+  if (call.state() === 'done') return 'never'
+  return call.getOutcome().isRepeatable ? undefined : 'look-first'
+}
+
+interface CallEvents {
+  onAccepted(message: string): void
+  onEnd(): void
+}
+
+function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
+  let state: DeliveryState = 'not-sent'
+  let stateBefore: DeliveryState = state
+  let isOver = false
+  /** Records a delivery state of the current attempt. */
+  function reach(reached: DeliveryState): void {
+    if (state !== 'done') state = getLaterState(stateBefore, reached)
+  }
+  return {
+    state: () => state,
+    isOver: () => isOver,
+    getOutcome: () => describeDelivery(state, rules),
+    /** Records the start of another attempt. */
+    attempt() {
+      stateBefore = state
+    },
+    reach,
+    /** Records that the request was carried out. If a signal ends parley later, parley prints `message`. */
+    confirm(message?: string) {
+      reach('done')
+      if (message !== undefined) onAccepted(message)
+    },
+    /** Ends the tracking of the call. The caller prints the result or failure. */
+    end() {
+      isOver = true
+      onEnd()
+    },
+  }
+}
+
+const combineSent = (one: Sent, other: Sent): Sent =>
+  [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'
