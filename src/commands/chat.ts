@@ -31,7 +31,7 @@ export default {
   ],
 
   notes: [
-    `Documented models: ${documentedModels.join(', ')}. Their first word is the setting family (default alpha). parley accepts any other name.`,
+    `Documented models: ${documentedModels.join(', ')}. They start with the setting family (default alpha). parley also accepts any other name.`,
     'A long answer can take several requests (finish reason CONTINUATION), and each bills the prompt. parley sends up to 64 requests and sums their usage.',
     'With --thread or --report, parley reads the whole answer even if the reader of stdout ends early (| head -1).',
   ],

@@ -66,7 +66,7 @@ export const configCommands = {
       new Option('-s, --session <id>', 'a session to try the key with (environment PARLEY_SESSION)'),
     ],
     notes: [
-      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing. 401, 402 and 403 are failures. A redirect, a web page and a 5xx are failures too, because they do not show whether the token is accepted. After any other status, the gateway is reachable and did not refuse the token; only a chat shows that the model answers. From the session service, parley requests one event of the session -s, which need not exist, or one session without -s. The exit code is that of the first failure. A service may be silent for 30 s, or for --timeout. --raw, --dry-run and --curl do not apply.',
+      'Prints one line per service: ok, reachable, failed, or not tried, with the reason. From the gateway, parley requests the model by GET, which costs nothing. 401, 402 and 403 are failures. A redirect, a web page and a 5xx are failures too, because they do not show whether the token is accepted. After any other status, the gateway is reachable and did not refuse the token; only a chat shows that the model answers. From the session service, parley requests one event of the session that -s names (it need not exist). Without -s, it requests one session. The exit code is that of the first failure. A service that sends nothing for 30 s, or for --timeout, has failed. --raw, --dry-run and --curl do not apply.',
     ],
     examples: ['parley config check', 'parley config check -s sesn_1'],
     async run(context, { session }: { session?: string }) {
@@ -229,7 +229,7 @@ export const configCommands = {
   delete: {
     parameters: () => [
       new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them"),
-      new Option('--yes', 'delete without a question'),
+      new Option('--yes', 'delete without a prompt'),
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],
     async run(context, { yes }: { yes?: boolean }, [name = '']) {
