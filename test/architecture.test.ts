@@ -11,8 +11,8 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
   .map(withSlashes)
 const read = (file: string) => readFileSync(join(source, file), 'utf8')
 
-/** Rooms of src by level, the lowest first. Rooms on one level do not import each other. */
-const floors = [
+/** Folders and files of src by level, the lowest first. Those on one level do not import each other. */
+const levels = [
   ['short-lived-set.ts'],
   ['delivery-state.ts'],
   ['errors.ts', 'timers.ts', 'argv'],
@@ -38,11 +38,11 @@ const floors = [
   ['build'],
 ]
 
-const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))
+const getLevel = (part: string) => levels.findIndex((parts) => parts.includes(part))
 
-const roomOf = (file: string) => file.split('/')[0] as string
+const getTopPart = (file: string) => file.split('/')[0] as string
 
-function importsOf(file: string): string[] {
+function listImports(file: string): string[] {
   const names = [...read(file).matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(
     ([, name]) => name as string,
   )
@@ -52,16 +52,16 @@ function importsOf(file: string): string[] {
 }
 
 test('every file of src belongs to a level of the architecture', () => {
-  expect(files.filter((file) => floorOf(roomOf(file)) < 0)).toEqual([])
+  expect(files.filter((file) => getLevel(getTopPart(file)) < 0)).toEqual([])
 })
 
-test('imports only go to lower levels, and rooms on one level do not import each other', () => {
+test('imports only go to lower levels, and folders on one level do not import each other', () => {
   const wrong = files.flatMap((file) =>
-    importsOf(file)
+    listImports(file)
       .filter((target) => target !== '../package.json')
       .filter((target) => {
-        const [from, to] = [roomOf(file), roomOf(target)]
-        return from !== to && floorOf(to) >= floorOf(from)
+        const [from, to] = [getTopPart(file), getTopPart(target)]
+        return from !== to && getLevel(to) >= getLevel(from)
       })
       .map((target) => `${file} -> ${target}`),
   )
@@ -69,7 +69,7 @@ test('imports only go to lower levels, and rooms on one level do not import each
 })
 
 test('the imports of src have no cycles', () => {
-  const targets = new Map(files.map((file) => [file, importsOf(file)]))
+  const targets = new Map(files.map((file) => [file, listImports(file)]))
   const done = new Set<string>()
   const circles: string[] = []
   function walk(file: string, path: string[]): void {
@@ -89,10 +89,10 @@ test('commands/ and the command tree name the same commands', () => {
     Object.entries(level).flatMap(([name, { group }]) =>
       group && !isFile(before + name) ? pathsIn(group, `${before}${name}/`) : [`${before}${name}.ts`],
     )
-  // Commands about the command line itself.
+  // Files of commands that are not in commands/.
   const own = ['cli/completion.ts', 'cli/help.ts']
   const commands = files
-    .filter((file) => roomOf(file) === 'commands' || own.includes(file))
+    .filter((file) => getTopPart(file) === 'commands' || own.includes(file))
     .filter((file) => file !== 'commands/command.ts')
   const named = pathsIn(entries, '').map(
     (path) => (own.includes(`cli/${path}`) ? 'cli/' : 'commands/') + path,
@@ -102,7 +102,7 @@ test('commands/ and the command tree name the same commands', () => {
 
 test('wire imports no package but zod', () => {
   const names = files
-    .filter((file) => roomOf(file) === 'wire')
+    .filter((file) => getTopPart(file) === 'wire')
     .flatMap((file) =>
       [...read(file).matchAll(/(?:from|import)\s*\(?\s*'([^.'][^']*)'/g)].map(([, name]) => name),
     )
@@ -119,7 +119,7 @@ test('only timers.ts, io/lock.ts and the emulator read clocks or random numbers'
   const readers = files.filter((file) =>
     /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
   )
-  const others = readers.filter((file) => roomOf(file) !== 'emulator')
+  const others = readers.filter((file) => getTopPart(file) !== 'emulator')
   // Processes share a lock, so lock.ts uses the clock of the machine.
   expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])
 })

@@ -1,4 +1,4 @@
-// Prints the lines and tokens of `src`, without blanks and comments, by room, and compares them with a commit:
+// Prints the lines and tokens of `src`, without blanks and comments, by folder, and compares them with a commit:
 // `npm run size -- COMMIT`, by default origin/main or, if that is the current commit, the last tag.
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -29,21 +29,25 @@ function measure(text) {
   return { lines: lines.size, tokens }
 }
 
-/** Returns the sizes of all rooms. `files` are pairs of a path below `src`, and its text. */
-function measureRooms(files) {
-  const rooms = { all: { lines: 0, tokens: 0 } }
+/** Returns the sizes of all folders of `src`. `files` are pairs of a path below `src`, and its text. */
+function measureFolders(files) {
+  const folders = { all: { lines: 0, tokens: 0 } }
   for (const [path, text] of files) {
-    const [room, inner] = path.split('/')
+    const [folder, inner] = path.split('/')
     const name =
-      inner === undefined ? '.' : room === 'sessions' && !inner.endsWith('.ts') ? `${room}/${inner}` : room
+      inner === undefined
+        ? '.'
+        : folder === 'sessions' && !inner.endsWith('.ts')
+          ? `${folder}/${inner}`
+          : folder
     const { lines, tokens } = measure(text)
     for (const key of ['all', name]) {
-      rooms[key] ??= { lines: 0, tokens: 0 }
-      rooms[key].lines += lines
-      rooms[key].tokens += tokens
+      folders[key] ??= { lines: 0, tokens: 0 }
+      folders[key].lines += lines
+      folders[key].tokens += tokens
     }
   }
-  return rooms
+  return folders
 }
 
 function readFiles() {
@@ -78,15 +82,15 @@ function findDefault() {
 }
 
 const commit = process.argv[2] ?? findDefault()
-const rooms = measureRooms(readFiles())
-const before = commit === '' ? undefined : measureRooms(readFilesOf(commit))
-const names = [...new Set([...Object.keys(rooms), ...Object.keys(before ?? {})])]
+const folders = measureFolders(readFiles())
+const before = commit === '' ? undefined : measureFolders(readFilesOf(commit))
+const names = [...new Set([...Object.keys(folders), ...Object.keys(before ?? {})])]
 const sizeOf = (all, name) => all?.[name] ?? { lines: 0, tokens: 0 }
-const rows = names.sort((one, other) => sizeOf(rooms, other).lines - sizeOf(rooms, one).lines)
+const rows = names.sort((one, other) => sizeOf(folders, other).lines - sizeOf(folders, one).lines)
 const print = (name, cells) =>
   process.stdout.write(`${name.padEnd(24)}${cells.map((cell) => String(cell).padStart(8)).join('')}\n`)
-print('room', before ? ['lines', 'before', 'tokens', 'before'] : ['lines', 'tokens'])
+print('folder', before ? ['lines', 'before', 'tokens', 'before'] : ['lines', 'tokens'])
 for (const name of rows) {
-  const [now, then] = [sizeOf(rooms, name), sizeOf(before, name)]
+  const [now, then] = [sizeOf(folders, name), sizeOf(before, name)]
   print(name, before ? [now.lines, then.lines, now.tokens, then.tokens] : [now.lines, now.tokens])
 }

@@ -10,9 +10,9 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
-import { answering, credentials, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
-import { failingStdout } from '../harness/stdout.ts'
+import { createFailingStdout } from '../harness/stdout.ts'
 
 const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
 
@@ -245,11 +245,21 @@ describe('body of api that stdout or a file does not accept', () => {
   }
 
   test.each<[string, string[], StdStream, string]>([
-    ['a full disk', [], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
-    ['a broken device', [], failingStdout(0, 'EIO'), 'EIO'],
-    ['a full disk, with --include', ['--include'], failingStdout(0, 'ENOSPC'), 'no space left on the disk'],
-    ['a closed stdout', [], { ...failingStdout(0), isClosed: true }, 'it was closed when parley started'],
-    ['an unread pipe until the deadline', ['--deadline', '5'], failingStdout(0), 'the deadline passed'],
+    ['a full disk', [], createFailingStdout(0, 'ENOSPC'), 'no space left on the disk'],
+    ['a broken device', [], createFailingStdout(0, 'EIO'), 'EIO'],
+    [
+      'a full disk, with --include',
+      ['--include'],
+      createFailingStdout(0, 'ENOSPC'),
+      'no space left on the disk',
+    ],
+    [
+      'a closed stdout',
+      [],
+      { ...createFailingStdout(0), isClosed: true },
+      'it was closed when parley started',
+    ],
+    ['an unread pipe until the deadline', ['--deadline', '5'], createFailingStdout(0), 'the deadline passed'],
   ])('api saves the whole body if stdout accepted nothing: %s', async (_, flags, stdout, why) => {
     const {
       code,
@@ -260,12 +270,12 @@ describe('body of api that stdout or a file does not accept', () => {
     expect([code, saved]).toEqual([11, 'first second third'])
     expect(err).toContain(`parley: stdout: ${why}`)
     expect(err).toContain(`; the received data is saved as ${path}\n`)
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
 
   test('api saves the rest of a partly printed body, and names its first unprinted byte', async () => {
     const { code, err, path, saved } = await call([...post, '--errors', 'json'], {
-      stdout: failingStdout(1, 'ENOSPC'),
+      stdout: createFailingStdout(1, 'ENOSPC'),
     })
     expect([code, saved]).toEqual([11, 'second third'])
     expect(JSON.parse(err).error).toMatchObject({
@@ -284,7 +294,10 @@ describe('body of api that stdout or a file does not accept', () => {
       }
       return { ...response, body: body() }
     }
-    const { code, err, path, saved } = await call(post, { exchange, stdout: failingStdout(0, 'ENOSPC') })
+    const { code, err, path, saved } = await call(post, {
+      exchange,
+      stdout: createFailingStdout(0, 'ENOSPC'),
+    })
     expect([code, saved]).toEqual([11, 'first second third'])
     expect(err).toContain(
       `parley: stdout: no space left on the disk; the answer broke off; the received data is saved as ${path}\n`,
@@ -292,8 +305,8 @@ describe('body of api that stdout or a file does not accept', () => {
   })
 
   /**
-   * Ends `api` by a signal after a body that was not printed. Returns its last message and the path of the
-   * saved body.
+   * Sends a signal to `api` after it has received a body that stdout refuses. Returns its last message and the
+   * path of the saved body.
    */
   async function interruptUnprinted(...flags: string[]): Promise<{ message: string; path: string }> {
     const cwd = temporaryFolder()
@@ -308,7 +321,7 @@ describe('body of api that stdout or a file does not accept', () => {
         }
         return { ...response, body: body() }
       }
-      const stdout = failingStdout(0, 'ENOSPC')
+      const stdout = createFailingStdout(0, 'ENOSPC')
       const onSignal = (act: typeof clean) => {
         clean = act
       }
@@ -336,13 +349,13 @@ describe('body of api that stdout or a file does not accept', () => {
   })
 
   test('api saves the received JSON that a terminal does not accept', async () => {
-    const stdout = { ...failingStdout(0, 'EIO'), isTerminal: true }
+    const stdout = { ...createFailingStdout(0, 'EIO'), isTerminal: true }
     const { code, saved } = await call(post, { exchange: answering(['{"a":', '1}']), stdout })
     expect([code, saved]).toEqual([11, '{"a":1}'])
   })
 
   test('api saves nothing if the reader of stdout closed the pipe', async () => {
-    const { code, err, saved } = await call(post, { stdout: failingStdout(1, 'EPIPE') })
+    const { code, err, saved } = await call(post, { stdout: createFailingStdout(1, 'EPIPE') })
     expect([code, err, saved]).toEqual([0, '', undefined])
   })
 })

@@ -16,8 +16,8 @@ import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, createFastClock, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
-import { failingStdout } from '../harness/stdout.ts'
+import { answering, createFastClock, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import { createFailingStdout } from '../harness/stdout.ts'
 
 interface Line {
   index: number
@@ -385,7 +385,7 @@ describe('--results and --resume', () => {
     const first = await run([...results, '--retries', '0'], { cwd, exchange: byPrompt({ 3: status(500) }) })
     expect(first.code).toBe(7)
     const file = join(cwd, 'r.ndjson')
-    expect(statSync(file).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(file).mode & 0o777).toBe(ownerOnlyMode)
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
     const last = JSON.parse(lines.at(-1) ?? '').index
     // Cuts the last line.
@@ -610,7 +610,7 @@ describe('the end of a batch', () => {
   ])('a batch saves results for --resume if stdout %s', async (_, taken, flags, errorCode, why) => {
     const cwd = folderWith(3)
     const world = { cwd, env: { TMPDIR: cwd }, exchange: byPrompt({}) }
-    const stdout = failingStdout(taken, errorCode)
+    const stdout = createFailingStdout(taken, errorCode)
     const { code, err, requests } = await run([...batch, ...flags, '--report', 'report.json'], {
       ...world,
       stdout,
@@ -621,7 +621,7 @@ describe('the end of a batch', () => {
       taken === 0
         ? `the same command with --results ${path} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
     const saved = parse(readFileSync(path, 'utf8'))
     expect(saved.length).toBe(requests.length - taken)
     expect(saved).toEqual(saved.map(({ index }) => expect.objectContaining({ text: `answer ${index}` })))
@@ -683,7 +683,7 @@ describe('the end of a batch', () => {
       cwd,
       env: { TMPDIR: cwd },
       exchange: byPrompt({}),
-      stdout: failingStdout(0, undefined),
+      stdout: createFailingStdout(0, undefined),
       timers: createIdleClock(),
     })
     expect(code).toBe(15)
@@ -697,7 +697,7 @@ describe('the end of a batch', () => {
       cwd,
       env: { TMPDIR: join(cwd, 'gone') },
       exchange: byPrompt({}),
-      stdout: failingStdout(0, 'ENOSPC'),
+      stdout: createFailingStdout(0, 'ENOSPC'),
     })
     const { error } = JSON.parse(err)
     expect([code, error.kept]).toEqual([11, undefined])
@@ -714,7 +714,7 @@ describe('the end of a batch', () => {
       },
     })
     const argv = [...results, '--concurrency', '1']
-    const stdout = failingStdout(0, 'ENOSPC')
+    const stdout = createFailingStdout(0, 'ENOSPC')
     const { code, err } = await run(argv, { cwd, env: { TMPDIR: cwd }, exchange, stdout })
     expect(code).toBe(11)
     expect(err).toContain('parley: r.ndjson: it was removed while')

@@ -50,7 +50,7 @@ async function ask(
   return { ...ended, lines, server, most: maxOpen }
 }
 
-/** Returns how often lines were requested, each number once. */
+/** Returns the different numbers of requests per line: `[1]` if each line was requested once. */
 function timesAsked({ requests }: ScriptedServer): number[] {
   const times = new Map<string, number>()
   for (const request of requests) times.set(promptIn(request), (times.get(promptIn(request)) ?? 0) + 1)
@@ -80,7 +80,7 @@ describe('servers that close idle connections', () => {
       socket.write(answerTo(request), () => setTimeout(() => socket.resetAndDestroy(), 1))
     },
   }
-  // Without resets: a reset may hit the next request, so the connection is not idle.
+  // The last script has another test below: its reset may hit the next request instead of an idle connection.
   for (const [name, script] of Object.entries(manners).slice(0, 3))
     test(`a batch sends each line once if the server ${name}`, async () => {
       const { code, err, server, most: maxOpen } = await ask(24, 4, script)
@@ -129,7 +129,7 @@ test('a line fails without a retry if its reused connection is reset during the 
   )
 })
 
-test('a batch uses an unrequested response for no line', async () => {
+test('a batch ignores a response that no line requested', async () => {
   const double = (request: string) => Buffer.concat([answerTo(request), response(message('nobody asked'))])
   const { code, lines, out, server } = await ask(40, 4, (socket, request, count) => {
     socket.write(count % 3 === 0 ? double(request) : answerTo(request))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { continued, events, inTurn, piece, used, whole } from '../gateway/parts.ts'
+import { answerInOrder, continued, events, piece, used, whole } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 
@@ -47,7 +47,7 @@ async function runBatch(
 
 describe('batch line whose answer has the finish reason CONTINUATION', () => {
   test('a batch continues the answer of a line, sums its usage and counts its requests', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       piece('One, ', continued('t1'), used(10, 100)),
       events(piece('two, ', continued('t2'), used(10, 200))),
       piece('three.', whole, used(10, 3)),
@@ -72,7 +72,7 @@ describe('batch line whose answer has the finish reason CONTINUATION', () => {
       piece('b', whole, used(10, 2)),
       piece('c', whole, used(1, 1)),
     ]
-    const { code, results } = await runBatch(['x', 'y'], ['--raw'], inTurn(...bodies))
+    const { code, results } = await runBatch(['x', 'y'], ['--raw'], answerInOrder(...bodies))
     const [first, second, third] = bodies.map((body) => JSON.parse(body))
     expect(code).toBe(0)
     expect(results).toMatchObject([
@@ -84,7 +84,7 @@ describe('batch line whose answer has the finish reason CONTINUATION', () => {
   test('after a rate limit, a batch retries only the continuation of an answer', async () => {
     const failure = answering('{}', { status: 429, headers: { 'retry-after': '1' } })
 
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       piece('One, ', continued('t1'), used(10, 1)),
       failure,
       piece('two.', whole, used(10, 2)),
@@ -106,7 +106,7 @@ describe('continuation of a batch line that fails', () => {
     'a line fails with its received text in error.body if its continuation %s',
     async (_, answer, code, body) => {
       const first = piece('Half', continued('t1'), used(10, 20))
-      const ended = await runBatch(['x'], ['--retries', '0'], inTurn(first, answer))
+      const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
       expect(ended.code).toBe(code)
       expect(ended.results).toMatchObject([
         { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
@@ -119,16 +119,16 @@ test.each([
   ['does not repeat', [], 10, 2],
   ['with --retry-unknown repeats', ['--retry-unknown'], 0, 3],
 ])('a batch %s a continuation that got no answer', async (_, flags, code, count) => {
-  const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+  const exchange = answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
   const ended = await runBatch(['x'], flags, exchange)
   expect([ended.code, ended.tokens]).toEqual([code, [undefined, 't1', 't1'].slice(0, count)])
 })
 
 test('--resume requests a line with half an answer from the start', async () => {
-  const { cwd, code } = await runBatch(['x'], [], inTurn(piece('Half', continued('t1')), noAnswer))
+  const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), noAnswer))
   expect(code).toBe(10)
   const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
-  const ended = await run(argv, { cwd, exchange: inTurn(piece('Whole', whole)) })
+  const ended = await run(argv, { cwd, exchange: answerInOrder(piece('Whole', whole)) })
   expect([ended.code, ended.requests.length]).toEqual([0, 1])
   expect(JSON.parse(ended.requests[0]?.text ?? '')).not.toHaveProperty('continuationToken')
 })
@@ -136,7 +136,7 @@ test('--resume requests a line with half an answer from the start', async () => 
 test('--max-total-tokens ends a batch in the middle of an answer with exit code 15', async () => {
   const prompts = ['x', 'y']
 
-  const exchange = inTurn(
+  const exchange = answerInOrder(
     piece('One, ', continued('t1'), used(10, 40)),
     piece('two, ', continued('t2'), used(10, 40)),
   )
@@ -209,7 +209,7 @@ describe('signal between two parts of an answer', () => {
     expect(read('r')).toMatchObject(saved)
     expect(err).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
     const argv = ['chat', '--batch', 'in', '--results', 'r', '--resume']
-    const again = await run(argv, { cwd, exchange: inTurn(piece('One', whole), piece('Two', whole)) })
+    const again = await run(argv, { cwd, exchange: answerInOrder(piece('One', whole), piece('Two', whole)) })
     expect([again.code, again.requests.length]).toEqual([0, 2])
   })
 })

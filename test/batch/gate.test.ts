@@ -23,7 +23,7 @@ const limited = (retryAfter?: number) =>
   failure('rate-limited', retryAfter === undefined ? {} : { retryAfter })
 
 /**
- * Plays events at a gate of 8 slots: `b` starts a request, `+` is a success, `-` a failure, and a number a
+ * Passes events to a gate of 8 slots: `b` starts a request, `+` is a success, `-` a failure, and a number a
  * 429 with Retry-After.
  */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
@@ -494,7 +494,7 @@ describe('next step of a batch', () => {
       forOthers,
     ],
     ['the deadline is in the future', { deadline: 7000 }, 6999, { do: 'start', line: first }],
-    // Only the input is pending here. If nothing is pending, the wait throws.
+    // The batch waits for its input. If it had nothing to wait for, the wait would throw.
     ['nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
   ])('a batch decides whether to start a request, wait or end if %s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
@@ -593,7 +593,7 @@ describe('outage of the service during a batch', () => {
     expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 
-  test('failed requests from before an outage do not extend it', () => {
+  test('a failure of a request from before an outage does not extend the outage', () => {
     const gate = afterRow(4, 1, 2, 3, 4)
     expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
   })

@@ -16,7 +16,7 @@ describe('forms of a batch line', () => {
     [`{"params":${body},"custom_id":"a"}`, { id: 'a', body }],
     [`{"custom_id":"a","body":{"contents":[]},"body":${body}}`, { id: 'a', body }],
     ['{"contents":[],"prompt":"p"}', { body: '{"contents":[],"prompt":"p"}' }],
-  ])('parses the batch line %s', (line, form) => expect(parseLine(line)).toEqual(form))
+  ])('a batch parses the line %s', (line, form) => expect(parseLine(line)).toEqual(form))
 
   test.each([
     ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
@@ -24,11 +24,11 @@ describe('forms of a batch line', () => {
     [' {"contents":[1.0],"model":"m"}', '{"contents":[1.0]}'],
     ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
     ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
-  ])('removes the model from the batch line %s', (line, left) => {
+  ])('a batch removes the model from the line %s', (line, left) => {
     expect(parseLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body: left })
   })
 
-  test('shortens an unknown field name of a batch line in the message', () => {
+  test('the message about an unknown field of a batch line shortens the name of the field', () => {
     const read = () => parseLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
     expect(read).toThrow(`it has "${'k'.repeat(50)}", which a line of this form cannot have`)
   })
@@ -70,9 +70,9 @@ describe('invalid batch lines', () => {
     ['{"custom_id":"a","body":{},"request":{}}', /both "body" and "request"/],
     ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
     ['{"custom_id":"a","body":{},"priority":1}', /it has "priority"/],
-  ])('rejects the batch line %s', (line, why) => expect(() => parseLine(line)).toThrow(why))
+  ])('a batch rejects the line %s', (line, why) => expect(() => parseLine(line)).toThrow(why))
 
-  test('rejects a batch line that is not JSON or nested too deep', () => {
+  test('a batch rejects a line that is not JSON or nested too deep', () => {
     expect(() => parseLine('hello')).toThrow(SyntaxError)
     expect(() => parseLine('['.repeat(2000) + ']'.repeat(2000))).toThrow(SyntaxError)
   })

@@ -96,7 +96,7 @@ test('results beyond a file size limit exit with 11, and --resume continues afte
   expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(
     Array.from({ length: 40 }, (_, at) => at + 1),
   )
-  // Only running requests can be answered without a written result.
+  // --resume requests only lines whose result was not written: at most the four that were running.
   expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
 })
 

@@ -29,11 +29,11 @@ describe('result line', () => {
       { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
       '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
     ],
-  ])('formats an answer as the result line %o', (subject, answer, line) =>
+  ])('a batch formats an answer as the result line %o', (subject, answer, line) =>
     expect(formatAnswer(subject, answer)).toBe(line),
   )
 
-  test('formats a failure as a result line', () => {
+  test('a batch formats a failure as a result line', () => {
     const subject = { index: 1, id: 'a', hash: 'h', seconds, spent: { attempts: 0, usage: {} } }
     expect(formatFailure(subject, { kind: 'service', exit: 7 })).toBe(
       '{"index":1,"id":"a","hash":"h","ok":false,"error":{"kind":"service","exit":7}}',

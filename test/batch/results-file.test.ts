@@ -17,7 +17,7 @@ import { Deadline } from '../../src/deadline.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
 import { Summary } from '../../src/summary.ts'
 import { realTimers } from '../../src/timers.ts'
-import { ownerOnly, temporaryFolder } from '../harness/run.ts'
+import { ownerOnlyMode, temporaryFolder } from '../harness/run.ts'
 import { streamOf } from './pieces.ts'
 
 const place = () => join(temporaryFolder(), 'results.ndjson')
@@ -60,7 +60,7 @@ describe('results file', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n`)
     file.write(line(2))
     expect(readFileSync(path, 'utf8')).toBe(`${line(1)}\n${line(2)}\n`)
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
     expect(existsSync(`${path}.parley-lock`)).toBe(true)
     file.close()
     expect(existsSync(`${path}.parley-lock`)).toBe(false)

@@ -227,7 +227,7 @@ describe('B13: outage during a batch', () => {
       } = await runThroughOutage(badGateway, { concurrency, file: { text: '' } })
       expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
       expect(new Set(indexes(parse(file))).size).toBe(1250)
-      // The failures that start the outage, some of them retried, and one request after each pause.
+      // The failing requests start the outage, retry some lines, or test the service after a pause.
       expect(tried.length).toBeLessThan(2 * Math.max(4, concurrency) + 8)
       expect(maxOpen).toBe(concurrency)
     },
@@ -298,7 +298,7 @@ async function waitManyTurns(): Promise<string> {
 }
 
 describe('batch that starts no further request', () => {
-  /** Runs 100 lines, 4 at a time. The tenth line is special. */
+  /** Runs 100 lines, 4 at a time. Calls `tenth` before the answer to the tenth line. */
   async function runWithTenthLine(
     tenth: (timers: ReturnType<typeof createClock>) => Promise<never> | undefined,
     world = {},
@@ -428,7 +428,7 @@ describe('deadline of a batch', () => {
   })
 })
 
-test('a batch that waits for nothing fails with a bug, with any deadline', async () => {
+test('a batch that has nothing to wait for is a bug, with and without a deadline', async () => {
   const never = () => Promise.reject(new Error('no slot is free'))
   await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
     'the batch has nothing to wait for',

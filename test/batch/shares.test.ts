@@ -42,7 +42,7 @@ const failing =
   }
 
 describe('--share', () => {
-  test('--share I/N is every Nth line from the Ith, and all shares together are the whole', async () => {
+  test('--share I/N requests every Nth line from line I on, and all shares together request the whole file', async () => {
     const cwd = folderWith(ten)
     const whole = parse((await run(batch, { cwd })).out)
     const shares = []
@@ -61,7 +61,7 @@ describe('--share', () => {
     expect(bare(shares.flat())).toEqual(bare(whole))
   })
 
-  test('--share has the same lines in a pipe, and counts empty lines', async () => {
+  test('--share requests the same lines of a pipe as of a file, and counts empty lines', async () => {
     const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--share', '2/2', '--report', 'report.json']

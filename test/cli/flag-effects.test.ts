@@ -9,7 +9,7 @@ import { CliError } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { makeCertificate } from '../faults/certificates.ts'
-import { respond } from '../harness/responses.ts'
+import { createResponse } from '../harness/responses.ts'
 import { answering, createFastClock, message, run } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import {
@@ -329,7 +329,7 @@ async function observe(words: string[], row: Row): Promise<Observed> {
     const { pathname } = new URL(request.url)
     if (pathname.startsWith('/v1/sessions/')) return service.exchange(request, onSent)
     const isList = pathname === '/v1/sessions' && request.method === 'GET'
-    return isList ? respond(200, JSON.stringify({ data: [session] })) : emulate(request, onSent)
+    return isList ? createResponse(200, JSON.stringify({ data: [session] })) : emulate(request, onSent)
   }
   const server = kind && (await servers[kind]())
   const address = `http${kind === 'silent' ? '' : 's'}://127.0.0.1:${server?.port}`
@@ -457,7 +457,7 @@ async function listFlags(words: string[] = []): Promise<Flag[]> {
 /** Runs without a flag, by command line. Rows with the same run share it. */
 const bases = new Map<string, Promise<Observed>>()
 
-/** Commands of rows with a world of their own that were run twice. */
+/** Commands that were run twice without the flag, for a row that replaces the services, files or clock. */
 const repeated = new Set<string>()
 
 function observeBase(words: string[], row: Row): Promise<Observed> {

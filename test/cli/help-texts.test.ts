@@ -34,7 +34,7 @@ test.each([
   for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
 })
 
-test('help event-types says that system.message works only on some models and replaces no system prompt', async () => {
+test('help event-types says that system.message works only on some models and does not replace a system prompt', async () => {
   const text = (await helpOn('event-types')).replace(/\s+/g, ' ')
   expect(text).toContain('It works only on models that accept system messages in a conversation')
   expect(text).toContain('does not replace the top-level system prompt')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { topics } from '../../src/cli/topics.ts'
 import { answering, run } from '../harness/run.ts'
-import { settled } from '../settings/settled.ts'
+import { createProfileHome } from '../settings/profile-home.ts'
 
 /** Returns the one-line message of a usage error. */
 async function usageError(argv: string[], env: Record<string, string> = {}): Promise<string> {
@@ -305,7 +305,7 @@ test.each([
       agentsUrl: 'https://agents.test',
       apiKey: 'canary-key-bbbb2222',
     }
-    const { world } = settled({ profiles: { work: values } })
+    const { world } = createProfileHome({ profiles: { work: values } })
     const exchange = answering('{}', { status })
     const named = [...argv, '--profile', 'work', '--no-stdin']
     const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {

@@ -9,7 +9,7 @@ const schema = '{"type":"object"}'
 const thread = '{"contents":[]}'
 const events = '{"events":[{"type":"user.interrupt"}]}'
 
-/** Creates a folder with one file, which two arguments of a test name. */
+/** Creates a folder with one file. In each test, two arguments of a command line name this file. */
 function folderWith(text: string | undefined, name = 'a') {
   const cwd = temporaryFolder()
   if (text !== undefined) writeFileSync(join(cwd, name), text)

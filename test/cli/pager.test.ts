@@ -68,7 +68,7 @@ describe('help without the pager', () => {
     expect([code, shown, out.length > 500]).toEqual([0, [], true])
   })
 
-  test('prints help without the pager if the text and the next prompt fit on the terminal', async () => {
+  test('parley prints help without the pager if the text and the next prompt fit on the terminal', async () => {
     const rows = (await helpOnCommand('chat')).trimEnd().split('\n').length + 1
     expect((await runPaged(['chat', '--help'], { rows })).shown).toEqual([])
     expect((await runPaged(['chat', '--help'], { rows: rows - 1 })).shown).toHaveLength(1)

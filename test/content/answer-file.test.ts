@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { answering, message, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 
 test('chat exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
   const folder = temporaryFolder()
@@ -13,7 +13,7 @@ test('chat exits with 11 and saves the answer in the temporary folder if -o is o
   const [name = ''] = readdirSync(folder)
   const saved = join(folder, name)
   expect(readFileSync(saved, 'utf8')).toBe('paid for\n')
-  expect(statSync(saved).mode & 0o777).toBe(ownerOnly)
+  expect(statSync(saved).mode & 0o777).toBe(ownerOnlyMode)
   expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'file', kept: saved })
 })
 

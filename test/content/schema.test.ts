@@ -6,7 +6,7 @@ import { realTimers, type Timers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
 import { execute, start } from '../harness/process.ts'
-import { answering, message, ownerOnly, run as runFast, temporaryFolder } from '../harness/run.ts'
+import { answering, message, ownerOnlyMode, run as runFast, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 
 /**
@@ -132,7 +132,7 @@ describe('answer that does not match its schema', () => {
       '\n  the answer begins: Sure! Here is what you asked for: {"name": "Ada"} xxx',
     )
     expect(readFileSync(join(TMPDIR, name), 'utf8')).toBe(text)
-    expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnlyMode)
   })
 
   test('--errors json has the path and the start of an answer that does not match its schema', async () => {
@@ -580,7 +580,7 @@ describe('signal before the checked answer is printed', () => {
       `parley: interrupted: the answer was cut off; the received data is saved as ${path}\n`,
     )
     expect(readFileSync(path, 'utf8')).toBe(receivedText)
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
 
   test('G30: chat --schema -o saves the received part of a stream as FILE.part after a signal', async () => {

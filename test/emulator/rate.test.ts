@@ -12,7 +12,7 @@ const emulate = (specs: string[], now: () => number) =>
   createEmulator({ faults: parseFaults(specs, faultEndpoints) }, now)
 
 /** Runs the requests one after the other. */
-async function inTurn<T>(count: number, ask: () => Promise<T>): Promise<T[]> {
+async function runInOrder<T>(count: number, ask: () => Promise<T>): Promise<T[]> {
   const all: T[] = []
   for (let i = 0; i < count; i++) all.push(await ask())
   return all
@@ -23,14 +23,14 @@ describe('--fault rate:N', () => {
     let now = 0
     const exchange = emulate(['rate:4'], () => now)
     const ask = () => run(once, { exchange })
-    const ended = await inTurn(6, ask)
+    const ended = await runInOrder(6, ask)
     expect(codes(ended)).toEqual([0, 0, 0, 0, 6, 6])
     const failed = await run([...once, '--errors', 'json'], { exchange })
     expect(JSON.parse(failed.err).error).toMatchObject({ kind: 'rate-limited', status: 429, retryAfter: 1 })
     now += 500
-    expect(codes(await inTurn(3, ask))).toEqual([0, 0, 6])
+    expect(codes(await runInOrder(3, ask))).toEqual([0, 0, 6])
     now += 60_000
-    expect(codes(await inTurn(5, ask))).toEqual([0, 0, 0, 0, 6])
+    expect(codes(await runInOrder(5, ask))).toEqual([0, 0, 0, 0, 6])
   })
 
   test('serve --fault rate:N counts the requests to both services with any credentials', async () => {
@@ -47,7 +47,7 @@ describe('--fault rate:N', () => {
   test('a client that waits for Retry-After stays below the limit of serve --fault rate:N', async () => {
     const timers = createClock()
     const exchange = emulate(['rate:1'], timers.now)
-    const ended = await inTurn(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
+    const ended = await runInOrder(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
     expect(codes(ended)).toEqual([0, 0])
     expect(ended.at(-1)?.err).toContain('429')
   })
@@ -56,9 +56,9 @@ describe('--fault rate:N', () => {
     let now = 0
     const exchange = emulate(['402x3', 'rate:2'], () => now)
     const ask = () => run(once, { exchange })
-    expect(codes(await inTurn(5, ask))).toEqual([5, 5, 6, 6, 6])
+    expect(codes(await runInOrder(5, ask))).toEqual([5, 5, 6, 6, 6])
     now += 1000
-    expect(codes(await inTurn(3, ask))).toEqual([5, 0, 6])
+    expect(codes(await runInOrder(3, ask))).toEqual([5, 0, 6])
   })
 
   test('the emulated rate limit never allows more than its rate, and never refuses a slower client', () => {

@@ -151,7 +151,7 @@ test('serve --fault rate:N answers 429 with Retry-After over the limit, then con
   expect(statuses.slice().sort()[0]).toBe(200)
   expect(statuses.filter((status) => status === 500)).toHaveLength(1)
   const refused = answers.filter(({ status }) => status === 429)
-  // More requests can pass only if the loop takes ten seconds.
+  // At two requests per second, more than 20 requests are accepted only if they take ten seconds to send.
   expect(refused.length).toBeGreaterThan(20)
   for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
   expect((await chat(served)).code).toBe(0)

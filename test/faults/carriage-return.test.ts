@@ -39,7 +39,7 @@ const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>
 ]
 
 test.each(rows)(
-  'V04: prints no raw carriage return of the service on a terminal: %s',
+  'V04: parley prints no raw carriage return of the service on a terminal: %s',
   async (_, argv, exchange, code = 0) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'lines'), '"hi"\n')
@@ -52,7 +52,7 @@ test.each(rows)(
   },
 )
 
-test('V04: prints carriage returns unchanged into a pipe', async () => {
+test('V04: parley prints carriage returns unchanged into a pipe', async () => {
   const ended = await run(['api', 'gateway', '/v1/x'], { exchange: answering('a\rb\r\n', text) })
   expect(ended).toMatchObject({ code: 0, out: 'a\rb\r\n' })
 })

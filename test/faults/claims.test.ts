@@ -42,7 +42,7 @@ const unreadable = (
   ] as const
 ).flatMap(([id, what, end, header, body]) =>
   chatAndEvents({
-    name: `${id}: exits with 6 on a 429 with ${what}`,
+    name: `${id}: parley exits with 6 on a 429 with ${what}`,
     script: end(
       Buffer.concat([
         Buffer.from(makeHead('429 Slow down', 'connection: close', header)),
@@ -62,7 +62,7 @@ const goAway = Buffer.from('000000040000000000000008070000000000000000000000000d
 faultsInside('U: claims only what the answer proves', [
   ...unreadable,
   ...chatAndEvents({
-    name: 'U21: exits with 3 on a 401 with broken gzip',
+    name: 'U21: parley exits with 3 on a 401 with broken gzip',
     script: closing(`${makeHead('401 Who', 'connection: close', 'content-encoding: gzip')}{"error":"no"}`),
     flags: noRetry,
     code: 3,
@@ -70,42 +70,42 @@ faultsInside('U: claims only what the answer proves', [
     err: ['answered 401 Who', /^(?!.*was accepted)/s],
   }),
   ...rowsWithoutProof({
-    name: 'U24: reports that the request may have arrived if the server answers with an SSH banner',
+    name: 'U24: parley reports that the request may have arrived if the server answers with an SSH banner',
     script: closing('SSH-2.0-OpenSSH_9\r\n'),
     err: ['not proper HTTP'],
   }),
   ...rowsWithoutProof({
-    name: 'U25: reports that the request may have arrived if the server answers with an HTTP/2 GOAWAY frame',
+    name: 'U25: parley reports that the request may have arrived if the server answers with an HTTP/2 GOAWAY frame',
     script: closing(goAway),
   }),
   ...rowsWithoutProof({
-    name: 'U26: reports that the request may have arrived after an unrequested 101',
+    name: 'U26: parley reports that the request may have arrived after an unrequested 101',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
   }),
   ...rowsWithoutProof({
-    name: 'U27: reports that the request may have arrived if the server answers with HTML without a head',
+    name: 'U27: parley reports that the request may have arrived if the server answers with HTML without a head',
     script: closing(login),
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports that the request may have arrived after a login page with status 200',
+    name: 'U28: parley reports that the request may have arrived after a login page with status 200',
     script: answering(response(login, '200 OK', html)),
     err: ['is not JSON', 'Please log in'],
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports that the request may have arrived after a login page with the content type of JSON',
+    name: 'U28: parley reports that the request may have arrived after a login page with the content type of JSON',
     script: answering(response(login)),
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports that the request may have arrived after a login page that is cut',
+    name: 'U28: parley reports that the request may have arrived after a login page that is cut',
     script: closing(`${makeHead('200 OK', 'content-length: 999')}${login}`),
   }),
   ...rowsWithoutProof({
-    name: 'U28: reports that the request may have arrived if a login page is cut after its head',
+    name: 'U28: parley reports that the request may have arrived if a login page is cut after its head',
     script: closing('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 999\r\n\r\n'),
   }),
   ...['"ok"', 'true', 'ok', '{"data":"x"}', '{"message":"hello"}'].flatMap((body) =>
     rowsWithoutProof({
-      name: `U29: reports that the request may have arrived if the response is ${body}`,
+      name: `U29: parley reports that the request may have arrived if the response is ${body}`,
       script: answering(response(body)),
     }),
   ),
@@ -117,32 +117,32 @@ faultsInside('U: claims only what the answer proves', [
     ] as const
   ).flatMap(([type, kind]) =>
     rowsWithoutProof({
-      name: `U30: reports that the request may have arrived after ${type} with status 200`,
+      name: `U30: parley reports that the request may have arrived after ${type} with status 200`,
       script: answering(response(envelope(type))),
       kind,
       err: ['no luck'],
     }),
   ),
   ...rowsWithoutProof({
-    name: 'U31: reports that the request may have arrived after an error of an unknown type with status 200',
+    name: 'U31: parley reports that the request may have arrived after an error of an unknown type with status 200',
     script: answering(response(envelope('odd_error'))),
   }),
   {
-    name: 'U32: reports that the first request may have arrived if SIGINT ends the wait after a later 429 (needs signals)',
+    name: 'U32: parley reports that the first request may have arrived if SIGINT ends the wait after a later 429 (needs signals)',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) =>
       void (count === 1 ? socket.destroy() : socket.end(response('{}', '429 Slow', ['retry-after: 30']))),
-    during: async (world) => {
-      while (world.err().split('trying again').length < 3)
+    during: async (command) => {
+      while (command.err().split('trying again').length < 3)
         await new Promise((resolve) => setTimeout(resolve, 10))
-      world.child.kill('SIGINT')
+      command.child.kill('SIGINT')
     },
     code: 'SIGINT',
     reqs: 2,
     err: ['interrupted: the request was sent; it may have been carried out'],
   },
   {
-    name: 'U33: exits with 10 and no warning if a list gets no answer',
+    name: 'U33: parley exits with 10 and no warning if a list gets no answer',
     argv: ['events', 'list', ...noRetry],
     script: closing(),
     code: 10,

@@ -78,7 +78,7 @@ const stalled = { listen: { onConnection() {} }, url: secure, conns: 1 } satisfi
 
 faults('N: connecting, nothing is sent (needs openssl)', [
   {
-    name: 'N20: uses the second address of a name if the first does not respond (needs Linux)',
+    name: 'N20: parley uses the second address of a name if the first does not respond (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${blocked.port}`,
     code: 0,
@@ -88,7 +88,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     },
   },
   {
-    name: 'N21: waits for a slow first address of a name if the second refuses (needs Linux)',
+    name: 'N21: parley waits for a slow first address of a name if the second refuses (needs Linux)',
     argv: plainHttp,
     url: () => `http://near.test:${slow.port}`,
     during: async () => {
@@ -100,14 +100,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N22: exits with 9 after --connect-timeout if the first address does not respond and the second refuses (needs Linux)',
+    name: 'N22: parley exits with 9 after --connect-timeout if the first address does not respond and the second refuses (needs Linux)',
     argv: [...plainHttp, '--connect-timeout', '3'],
     url: () => `http://near.test:${silent.port}`,
     err: ['near.test:', 'no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   },
   {
-    name: 'N23: uses the second address of a name if the first refuses (needs Linux)',
+    name: 'N23: parley uses the second address of a name if the first refuses (needs Linux)',
     argv: plainHttp,
     url: ({ port }) => `http://far.test:${port}`,
     script: answering(ok),
@@ -117,14 +117,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N24: exits with 9 after --connect-timeout if a name lookup hangs',
+    name: 'N24: parley exits with 9 after --connect-timeout if a name lookup hangs',
     argv: [...chat, ...noRetry, '--connect-timeout', '3'],
     url: () => 'https://silent.test',
     err: ['silent.test: no connection within 3 s', 'nothing was sent'],
     atLeast: 3,
   },
   {
-    name: 'N28: exits with 1 and reports a bug if the process has nothing left to wait for',
+    name: 'N28: parley exits with 1 and reports a bug if the process has nothing left to wait for',
     argv: [...chat, ...noRetry, '--connect-timeout', '0'],
     url: () => 'https://silent.test',
     code: 1,
@@ -132,7 +132,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     isProcess: true,
   },
   {
-    name: 'N28: reports a bug in JSON and in the report if the process has nothing left to wait for',
+    name: 'N28: parley reports a bug in JSON and in the report if the process has nothing left to wait for',
     argv: [...chat, ...noRetry, '--connect-timeout', '0', '--errors', 'json', '--report', 'r.json'],
     url: () => 'https://silent.test',
     code: 1,
@@ -148,7 +148,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N25: exits with 9 if the deadline passes during a name lookup',
+    name: 'N25: parley exits with 9 if the deadline passes during a name lookup',
     argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     url: () => 'https://silent.test',
     err: ['the deadline passed', 'nothing was sent'],
@@ -156,7 +156,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   ...['WORKSPACE_ID', 'AGENTS_VERSION', 'BETAS', 'API_KEY'].flatMap((setting): Row[] =>
     ['a\nevil: b', 'a\r\nevil: b', 'a\u00e9'].map((value) => ({
-      name: `N26: rejects PARLEY_${setting}=${JSON.stringify(value)} as a header value`,
+      name: `N26: parley rejects PARLEY_${setting}=${JSON.stringify(value)} as a header value`,
       argv: events,
       env: { [`PARLEY_${setting}`]: value },
       code: 3,
@@ -164,7 +164,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     })),
   ),
   {
-    name: 'N26: rejects a line break in a header value of the profile',
+    name: 'N26: parley rejects a line break in a header value of the profile',
     argv: events,
     prepare: (folder) => {
       const configPath = join(folder, 'home', configFolder)
@@ -183,7 +183,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   ...chatAndEvents({
     ...notSent,
-    name: 'N01: retries twice and exits with 9 if the connection is refused',
+    name: 'N01: parley retries twice and exits with 9 if the connection is refused',
     url: nowhere,
     err: [
       /^parley: 127\.0\.0\.1:2: connection refused; trying again in 0\.\d s\nparley: .*; trying again in .*\nparley: 127/,
@@ -192,20 +192,20 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   }),
   {
     ...notSent,
-    name: 'N02: names both addresses of a name if both refuse',
+    name: 'N02: parley names both addresses of a name if both refuse',
     argv: [...chat, ...noRetry, '--allow-http'],
     url: () => 'http://two.test:2',
     err: ['parley: [::1]:2: connection refused, 127.0.0.1:2: connection refused'],
   },
   ...chatAndEvents({
     ...notSent,
-    name: 'N03: exits with 9, without a retry, if the host name is unknown',
+    name: 'N03: parley exits with 9, without a retry, if the host name is unknown',
     url: () => 'https://down.test',
     err: [/^parley: down\.test: no such host\n {2}nothing was sent\n$/],
   }),
   ...chatAndEvents({
     ...notSent,
-    name: 'N03: reports retry as never with --errors json if the host name is unknown',
+    name: 'N03: parley reports retry as never with --errors json if the host name is unknown',
     url: () => 'https://down.test',
     flags: ['--errors', 'json'],
     err: [
@@ -214,7 +214,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     ],
   }),
   ...chatAndEvents({
-    name: 'N04: retries after a temporary failure of a name lookup',
+    name: 'N04: parley retries after a temporary failure of a name lookup',
     // Lookups are counted per process.
     isProcess: true,
     url: ({ port }) => `http://again.test:${port}`,
@@ -226,7 +226,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   }),
   ...chatAndEvents({
     ...notSent,
-    name: 'N05: exits with 9 after --connect-timeout if packets are lost (needs Linux)',
+    name: 'N05: parley exits with 9 after --connect-timeout if packets are lost (needs Linux)',
     url: () => blocked.url,
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s', 'nothing was sent'],
@@ -235,14 +235,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   ...chatAndEvents({
     ...notSent,
     ...stalled,
-    name: 'N06: exits with 9 after --connect-timeout if the TLS handshake hangs',
+    name: 'N06: parley exits with 9 after --connect-timeout if the TLS handshake hangs',
     flags: [...noRetry, '--connect-timeout', '3'],
     err: ['no connection within 3 s'],
     atLeast: 3,
   }),
   {
     ...notSent,
-    name: 'N06: exits with 9 if the deadline passes during the TLS handshake',
+    name: 'N06: parley exits with 9 if the deadline passes during the TLS handshake',
     ...stalled,
     argv: [...chat, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed', 'nothing was sent'],
@@ -250,7 +250,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N07: retries and exits with 9 if FIN cuts the TLS handshake',
+    name: 'N07: parley retries and exits with 9 if FIN cuts the TLS handshake',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end()) },
     conns: 3,
@@ -258,7 +258,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N08: retries and exits with 9 if RST cuts the TLS handshake',
+    name: 'N08: parley retries and exits with 9 if RST cuts the TLS handshake',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.resetAndDestroy()) },
     conns: 3,
@@ -266,14 +266,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   ...chatAndEvents({
     ...notSent,
-    name: 'N09: exits with 9 and names --cacert if the certificate is self-signed',
+    name: 'N09: parley exits with 9 and names --cacert if the certificate is self-signed',
     url: secure,
     listen: { tls: () => selfSigned },
     err: [/^parley: localhost:\d+: its certificate is self-signed: --cacert FILE trusts it\n {2}nothing/],
   }),
   ...chatAndEvents({
     ...notSent,
-    name: 'N09: reports retry as never with --errors json if the certificate is self-signed',
+    name: 'N09: parley reports retry as never with --errors json if the certificate is self-signed',
     url: secure,
     listen: { tls: () => selfSigned },
     flags: ['--errors', 'json'],
@@ -281,7 +281,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   }),
   {
     ...notSent,
-    name: 'N04: reports retry as later with --errors json after a temporary failure of a name lookup',
+    name: 'N04: parley reports retry as later with --errors json after a temporary failure of a name lookup',
     isProcess: true,
     url: () => 'https://again.test',
     argv: [...chat, '--errors', 'json', '--retries', '0'],
@@ -289,7 +289,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N10: exits with 9 and reports an expired certificate',
+    name: 'N10: parley exits with 9 and reports an expired certificate',
     url: secure,
     argv: [...chat, '--cacert', expired.path],
     listen: { tls: () => expired },
@@ -297,7 +297,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N11: exits with 9 and reports a certificate for another host',
+    name: 'N11: parley exits with 9 and reports a certificate for another host',
     url: secure,
     argv: [...chat, '--cacert', elsewhere.path],
     listen: { tls: () => elsewhere },
@@ -305,14 +305,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   {
     ...notSent,
-    name: 'N13: suggests http:// if the port does not use TLS',
+    name: 'N13: parley suggests http:// if the port does not use TLS',
     url: secure,
     listen: { onConnection: (socket) => void socket.once('data', () => socket.end(ok)) },
     conns: 1,
     err: ['http://', 'nothing was sent'],
   },
   ...chatAndEvents({
-    name: 'N14: suggests https:// if the port uses TLS',
+    name: 'N14: parley suggests https:// if the port uses TLS',
     url: ({ port }) => `http://localhost:${port}`,
     listen: { tls: () => selfSigned },
     code: 10,
@@ -320,7 +320,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   }),
   ...[chat, events].map(
     (argv): Row => ({
-      name: `N15: sends at most once if the connection is reset when it is accepted (${argv[0]})`,
+      name: `N15: parley sends at most once if the connection is reset when it is accepted (${argv[0]})`,
       argv: [...argv, ...noRetry],
       listen: { onConnection: (socket) => void socket.resetAndDestroy() },
       conns: 1,
@@ -332,13 +332,13 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     }),
   ),
   {
-    name: 'N16: retries refused connections until the service is up',
+    name: 'N16: parley retries refused connections until the service is up',
     // On a slow machine the service may start only after the third attempt.
     argv: [...chat, '--retries', '9'],
     url: () => `http://127.0.0.1:${lateService.port}`,
-    during: async (world) => {
-      lateService.server = await startLate(world, lateService.port)
-      await world.ended
+    during: async (command) => {
+      lateService.server = await startLate(command, lateService.port)
+      await command.ended
       await lateService.server.close()
     },
     code: 0,
@@ -349,14 +349,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     },
   },
   {
-    name: 'N17: reports that nothing was sent if SIGINT interrupts the TLS handshake',
+    name: 'N17: parley reports that nothing was sent if SIGINT interrupts the TLS handshake',
     ...stalled,
     signal: { name: 'SIGINT', at: 'connection' },
     code: 'SIGINT',
     err: ['parley: interrupted: nothing was sent'],
   },
   {
-    name: 'S05: trusts the certificate of --cacert',
+    name: 'S05: parley trusts the certificate of --cacert',
     url: secure,
     argv: [...chat, '--cacert', selfSigned.path],
     listen: { tls: () => selfSigned },
@@ -366,7 +366,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05: trusts the certificate of PARLEY_CACERT',
+    name: 'S05: parley trusts the certificate of PARLEY_CACERT',
     url: secure,
     argv: events,
     env: { PARLEY_CACERT: selfSigned.path },
@@ -377,7 +377,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05: trusts NODE_EXTRA_CA_CERTS in addition to --cacert',
+    name: 'S05: parley trusts NODE_EXTRA_CA_CERTS in addition to --cacert',
     url: secure,
     argv: [...chat, '--cacert', elsewhere.path],
     env: { NODE_EXTRA_CA_CERTS: selfSigned.path },
@@ -388,14 +388,14 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     reqs: 1,
   },
   {
-    name: 'S05: exits with 3 if the file of --cacert has no certificate',
+    name: 'S05: parley exits with 3 if the file of --cacert has no certificate',
     url: secure,
     argv: [...chat, '--cacert', import.meta.filename],
     code: 3,
     err: ['--cacert', 'has no PEM certificate'],
   },
   {
-    name: 'S05: exits with 11 if the file of --cacert is missing',
+    name: 'S05: parley exits with 11 if the file of --cacert is missing',
     url: secure,
     argv: [...chat, '--cacert', 'none.pem'],
     code: 11,
@@ -403,7 +403,7 @@ faults('N: connecting, nothing is sent (needs openssl)', [
   },
   ...[[], ['--quiet']].map(
     (flags): Row => ({
-      name: `S04, S06: warns if the environment disables certificate verification${flags.join() && ', also with --quiet'}`,
+      name: `S04, S06: parley warns if the environment disables certificate verification${flags.join() && ', also with --quiet'}`,
       url: secure,
       argv: [...chat, ...flags],
       env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' },

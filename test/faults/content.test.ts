@@ -18,26 +18,26 @@ const refusedWith = (text: string, code = 4): Partial<Row> & { code: number } =>
 
 faultsInside('R: response content', [
   ...chatAndEvents({
-    name: 'R11: exits with 8 on a login page with status 200',
+    name: 'R11: parley exits with 8 on a login page with status 200',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
   }),
   {
-    name: 'R11: names the content type and the title of a login page',
+    name: 'R11: parley names the content type and the title of a login page',
     script: answering(response(page, '200 OK', type('text/html'))),
     code: 8,
     reqs: 1,
     err: ['text/html', 'Please log in'],
   },
   ...chatAndEvents({
-    name: 'R12: exits with 8 on HTML with the content type of JSON',
+    name: 'R12: parley exits with 8 on HTML with the content type of JSON',
     script: json(page),
     code: 8,
     reqs: 1,
   }),
   {
-    name: 'R13: reads JSON without a content type (chat)',
+    name: 'R13: parley reads JSON without a content type (chat)',
     script: (socket) => {
       const body = message('hi')
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
@@ -47,20 +47,20 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R14: exits with 8 on an empty body (chat)',
+    name: 'R14: parley exits with 8 on an empty body (chat)',
     script: json(''),
     code: 8,
     reqs: 1,
     err: ['the answer is empty'],
   },
   {
-    name: 'R14: exits with 8 on a 204 (chat)',
+    name: 'R14: parley exits with 8 on a 204 (chat)',
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 8,
     reqs: 1,
   },
   {
-    name: 'R14: accepts an empty body as the response to sent events (events)',
+    name: 'R14: parley accepts an empty body as the response to sent events (events)',
     argv: events,
     script: json(''),
     code: 0,
@@ -68,7 +68,7 @@ faultsInside('R: response content', [
     err: ['the response does not list them'],
   },
   {
-    name: 'R14: accepts a 204 as the response to sent events (events)',
+    name: 'R14: parley accepts a 204 as the response to sent events (events)',
     argv: events,
     script: answering('HTTP/1.1 204 No Content\r\n\r\n'),
     code: 0,
@@ -76,7 +76,7 @@ faultsInside('R: response content', [
     err: ['the response does not list them'],
   },
   ...chatAndEvents({
-    name: 'R15: prints only the title of an HTML page with status 502',
+    name: 'R15: parley prints only the title of an HTML page with status 502',
     script: answering(response(page.replace('Please log in', 'Bad gateway'), '502 Bad', type('text/html'))),
     flags: ['--retries', '0'],
     code: 7,
@@ -95,14 +95,14 @@ faultsInside('R: response content', [
     ['{"error":{"message":"a\\u001b[31m\\n::add-mask::\\u0085\\r\\nb"}}', 'a^[[31m ::add-mask::\\u0085 b'],
   ].flatMap(([body = '', words = '']) =>
     chatAndEvents({
-      name: `R16: exits with 4 on a 400 with the body ${body.slice(0, 50)}`,
+      name: `R16: parley exits with 4 on a 400 with the body ${body.slice(0, 50)}`,
       script: answering(response(body, '400 Bad Request')),
       ...refusedWith(words),
       ...(words === '' ? { err: [/answered 400 Bad Request\n/] } : {}),
     }),
   ),
   {
-    name: 'R18: decodes UTF-16 if the content type names it',
+    name: 'R18: parley decodes UTF-16 if the content type names it',
     script: answering(
       response(Buffer.from(message('é€'), 'utf16le'), '200 OK', type('application/json; charset=utf-16')),
     ),
@@ -111,7 +111,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R18: decodes Latin-1 if the content type names it',
+    name: 'R18: parley decodes Latin-1 if the content type names it',
     script: answering(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=iso-8859-1')),
     ),
@@ -120,7 +120,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R18: exits with 8 and names an unknown character set',
+    name: 'R18: parley exits with 8 and names an unknown character set',
     script: answering(
       response(Buffer.from(message('é'), 'latin1'), '200 OK', type('application/json; charset=klingon')),
     ),
@@ -129,7 +129,7 @@ faultsInside('R: response content', [
     err: ['klingon'],
   },
   {
-    name: 'R19: replaces bytes that are not UTF-8 and prints a warning',
+    name: 'R19: parley replaces bytes that are not UTF-8 and prints a warning',
     argv: [...chat, '-q'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
@@ -138,7 +138,7 @@ faultsInside('R: response content', [
     err: ['parley: some bytes of the answer are not UTF-8, and became \ufffd'],
   },
   {
-    name: 'R19: prints no warning for a U+FFFD in the answer itself',
+    name: 'R19: parley prints no warning for a U+FFFD in the answer itself',
     argv: [...chat, '-q'],
     script: json(quoted([...Buffer.from('a\ufffd')])),
     code: 0,
@@ -147,7 +147,7 @@ faultsInside('R: response content', [
     err: [/^$/],
   },
   {
-    name: 'R19: prints bytes that are not UTF-8 unchanged with --raw',
+    name: 'R19: parley prints bytes that are not UTF-8 unchanged with --raw',
     argv: [...chat, '--raw'],
     script: json(quoted([0x61, 0xff])),
     code: 0,
@@ -156,14 +156,14 @@ faultsInside('R: response content', [
     err: [/^$/],
   },
   {
-    name: 'R20: replaces half a surrogate pair',
+    name: 'R20: parley replaces half a surrogate pair',
     script: json(quoted([...Buffer.from('a\\ud800b')])),
     code: 0,
     out: 'a\ufffdb\n',
     reqs: 1,
   },
   {
-    name: 'R23: prints odd numbers, duplicate and strange keys unchanged with --raw (chat)',
+    name: 'R23: parley prints odd numbers, duplicate and strange keys unchanged with --raw (chat)',
     argv: [...chat, '--raw'],
     script: json(odd),
     code: 0,
@@ -171,7 +171,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R23: prints odd numbers, duplicate and strange keys unchanged with --raw (events)',
+    name: 'R23: parley prints odd numbers, duplicate and strange keys unchanged with --raw (events)',
     argv: [...events, '--raw'],
     script: json(odd),
     code: 0,
@@ -180,21 +180,21 @@ faultsInside('R: response content', [
     err: ['the response does not list them'],
   },
   {
-    name: 'R24: reads __proto__ and constructor as ordinary keys',
+    name: 'R24: parley reads __proto__ and constructor as ordinary keys',
     script: json(odd),
     code: 0,
     out: 'a\n',
     reqs: 1,
   },
   {
-    name: 'R26: skips a byte order mark (chat)',
+    name: 'R26: parley skips a byte order mark (chat)',
     script: json(`\ufeff${message('hi')}`),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   {
-    name: 'R26: skips a byte order mark (events)',
+    name: 'R26: parley skips a byte order mark (events)',
     argv: events,
     script: json(`\ufeff${receipt.toString().split('\r\n\r\n')[1]}`),
     code: 0,
@@ -202,7 +202,7 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   {
-    name: 'R26: prints a byte order mark with --raw',
+    name: 'R26: parley prints a byte order mark with --raw',
     argv: [...chat, '--raw'],
     script: json(`\ufeff${message('hi')}`),
     code: 0,
@@ -210,14 +210,14 @@ faultsInside('R: response content', [
     reqs: 1,
   },
   ...chatAndEvents({
-    name: 'R27: exits with 8 if text follows the JSON',
+    name: 'R27: parley exits with 8 if text follows the JSON',
     script: json('{"content":[],"data":[]} x'),
     code: 8,
     reqs: 1,
   }),
   ...['{"choices":[]}', '[]', '5', 'null', '{"content":[{"type":"text","text":5}]}'].map(
     (body): Row => ({
-      name: `R28: exits with 8 on the unknown shape ${body}`,
+      name: `R28: parley exits with 8 on the unknown shape ${body}`,
       script: json(body),
       code: 8,
       reqs: 1,
@@ -225,7 +225,7 @@ faultsInside('R: response content', [
   ),
   ...['{"data":5}', '[]', '5', 'null'].map(
     (body): Row => ({
-      name: `R28: reports that the request may have arrived if the response has the shape ${body} (events)`,
+      name: `R28: parley reports that the request may have arrived if the response has the shape ${body} (events)`,
       argv: events,
       script: json(body),
       code: 8,
@@ -234,7 +234,7 @@ faultsInside('R: response content', [
     }),
   ),
   {
-    name: 'R28: reports that the event was accepted if the response lists an event with an invalid id (events)',
+    name: 'R28: parley reports that the event was accepted if the response lists an event with an invalid id (events)',
     argv: events,
     script: json('{"data":[{"id":5}]}'),
     code: 8,
@@ -243,7 +243,7 @@ faultsInside('R: response content', [
   },
   ...['max_tokens', 'refusal', 'content_filter', 'SAFETY\u001b[2J'].map(
     (reason): Row => ({
-      name: `R29: prints the answer and a warning if the stop reason is ${JSON.stringify(reason)}`,
+      name: `R29: parley prints the answer and a warning if the stop reason is ${JSON.stringify(reason)}`,
       script: json(message('Well', { stop_reason: reason })),
       code: 0,
       out: 'Well\n',

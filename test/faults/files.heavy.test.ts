@@ -5,8 +5,8 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer } from '../harness/server.ts'
 import { answering, delta, ok, okText, sseHead, stop } from './answers.ts'
+import type { RunningCommand } from './launch.ts'
 import { chat, faultsOnce, type Row, stream } from './rows.ts'
-import type { World } from './world.ts'
 
 const broken = answering(`${sseHead}${delta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`)
 const inCwd = (folder: string, name: string) => join(folder, 'cwd', name)
@@ -25,7 +25,7 @@ const interleaved = (): Script => {
 
 faultsOnce('F: answer files', [
   {
-    name: 'F01: keeps one whole answer if two runs write the same -o file',
+    name: 'F01: parley keeps one whole answer if two runs write the same -o file',
     shell: 'run() { parley chat hi --stream -o a.txt; }; run & one=$!; run & wait $! && wait $one',
     script: interleaved(),
     code: 0,
@@ -34,7 +34,7 @@ faultsOnce('F: answer files', [
     check: ({ ending }) => expect(ending.files.get('cwd/a.txt')).toMatch(/^(a{2000}|b{2000})\n$/),
   },
   {
-    name: 'F02: does not open a FIFO named FILE.part (needs FIFOs)',
+    name: 'F02: parley does not open a FIFO named FILE.part (needs FIFOs)',
     argv: [...stream, '-o', 'a.txt'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'a.txt.part')]),
     script: broken,
@@ -44,14 +44,14 @@ faultsOnce('F: answer files', [
     files: ['cwd/a.txt.part-2'],
   },
   {
-    name: 'F20: exits with 11 at once if nothing reads the FIFO of -o (needs FIFOs)',
+    name: 'F20: parley exits with 11 at once if nothing reads the FIFO of -o (needs FIFOs)',
     argv: [...stream, '-o', 'pipe'],
     prepare: (folder) => void spawnSync('mkfifo', [inCwd(folder, 'pipe')]),
     code: 11,
     err: ['pipe: nobody reads this pipe'],
   },
   {
-    name: 'F21: writes the answer into a FIFO that has a reader',
+    name: 'F21: parley writes the answer into a FIFO that has a reader',
     shell: 'mkfifo pipe; cat pipe > got & parley chat hi -o pipe && wait',
     script: answering(ok),
     code: 0,
@@ -60,7 +60,7 @@ faultsOnce('F: answer files', [
     check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
   },
   {
-    name: 'F24: saves the answer if the reader of a FIFO leaves early',
+    name: 'F24: parley saves the answer if the reader of a FIFO leaves early',
     shell:
       'mkfifo pipe; (head -c 0; sleep 0.3) < pipe & parley chat hi -o pipe; cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt',
     script: (socket) => void setTimeout(() => socket.write(ok), 1000),
@@ -70,13 +70,13 @@ faultsOnce('F: answer files', [
     err: ['pipe: its reader has closed it; the received data is saved as '],
   },
   {
-    name: 'F22: rejects one file for -o and --thread',
+    name: 'F22: parley rejects one file for -o and --thread',
     argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
     code: 2,
     err: ['-o and --thread are the same file'],
   },
   {
-    name: 'F23: creates no --thread file for an answer without text',
+    name: 'F23: parley creates no --thread file for an answer without text',
     argv: ['chat', 'hi', '--thread', 't.json'],
     script: answering(response(message(''))),
     code: 8,
@@ -84,7 +84,7 @@ faultsOnce('F: answer files', [
     err: ['the answer has no text; t.json was not created'],
   },
   {
-    name: 'F03: does not follow a symbolic link named FILE.part (needs symbolic links)',
+    name: 'F03: parley does not follow a symbolic link named FILE.part (needs symbolic links)',
     argv: [...stream, '-o', 'a.txt'],
     prepare(folder) {
       writeFileSync(inCwd(folder, 'victim'), 'mine')
@@ -98,7 +98,7 @@ faultsOnce('F: answer files', [
     check: ({ ending }) => expect(ending.files.get('cwd/victim')).toBe('mine'),
   },
   {
-    name: 'F04: keeps an earlier FILE.part and the old FILE',
+    name: 'F04: parley keeps an earlier FILE.part and the old FILE',
     argv: [...stream, '-o', 'a.txt', '-q'],
     prepare(folder) {
       for (const name of ['a.txt', 'a.txt.part']) writeFileSync(inCwd(folder, name), 'old')
@@ -111,7 +111,7 @@ faultsOnce('F: answer files', [
     check: ({ ending }) => expect([...ending.files.values()]).toEqual(['old', 'old', 'begun']),
   },
   {
-    name: 'F05: leaves no file if a signal precedes the first text',
+    name: 'F05: parley leaves no file if a signal precedes the first text',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead),
     signal: { name: 'SIGTERM', at: 'request' },
@@ -120,7 +120,7 @@ faultsOnce('F: answer files', [
     err: ['interrupted'],
   },
   {
-    name: 'F06: keeps the received text and names its file if a signal follows',
+    name: 'F06: parley keeps the received text and names its file if a signal follows',
     argv: [...stream, '-o', 'a.txt'],
     script: answering(sseHead + delta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
@@ -130,7 +130,7 @@ faultsOnce('F: answer files', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F07: names the file of the received text in the one line of --errors json',
+    name: 'F07: parley names the file of the received text in the JSON line of --errors json',
     argv: [...stream, '-o', 'a.txt', '--errors', 'json'],
     script: broken,
     code: 8,
@@ -139,7 +139,7 @@ faultsOnce('F: answer files', [
     files: ['cwd/a.txt.part'],
   },
   {
-    name: 'F08: saves the received body of a failure without text as FILE.part',
+    name: 'F08: parley saves the received body of a failure without text as FILE.part',
     argv: [...chat, '-o', 'a.txt'],
     script: answering(response('{"content":[{"ty')),
     code: 8,
@@ -164,7 +164,7 @@ const echo =
 
 const hasThread = (text: string) => (folder: string) => writeFileSync(inCwd(folder, 't.json'), text)
 const threadOf = (files: Map<string, string>) => files.get('cwd/t.json') ?? ''
-async function firstRequest({ child }: World, { requests }: ScriptedServer): Promise<void> {
+async function firstRequest({ child }: RunningCommand, { requests }: ScriptedServer): Promise<void> {
   while (requests.length === 0 && child.exitCode === null) await pause(20)
 }
 
@@ -184,9 +184,9 @@ function breakingThread(): Pick<Row, 'script' | 'during'> {
     script: (socket) => {
       answer = () => socket.write(ok)
     },
-    during: async (world, server) => {
-      await firstRequest(world, server)
-      writeFileSync(join(world.cwd, 't.json'), '{"mine')
+    during: async (command, server) => {
+      await firstRequest(command, server)
+      writeFileSync(join(command.cwd, 't.json'), '{"mine')
       answer()
     },
   }
@@ -201,8 +201,8 @@ function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during
       if (count === 1) answer = write
       else write()
     },
-    during: async (world) => {
-      while (!world.err().includes('waiting for') && world.child.exitCode === null) await pause(20)
+    during: async (command) => {
+      while (!command.err().includes('waiting for') && command.child.exitCode === null) await pause(20)
       await pause(milliseconds)
       answer()
     },
@@ -226,7 +226,7 @@ faultsOnce('F: conversations', [
     },
   },
   {
-    name: 'F11: ignores the lock of a killed run after a few seconds',
+    name: 'F11: parley ignores the lock of a killed run after a few seconds',
     argv: [...chat, '--thread', 't.json'],
     prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
     script: echo(),
@@ -238,7 +238,7 @@ faultsOnce('F: conversations', [
     atLeast: 4,
   },
   {
-    name: 'F12: adds turns to a thread, keeps its other text unchanged, and saves no flags',
+    name: 'F12: parley adds turns to a thread, keeps its other text unchanged, and saves no flags',
     argv: [
       ...[...chat, '--thread', 't.json', '--max-output-tokens', '7', '--stream', '--stream-via', 'body'],
       ...['--set', 'seed=9', '--set', 'contents[]={"role":"user","parts":[{"text":"extra"}]}'],
@@ -261,15 +261,15 @@ faultsOnce('F: conversations', [
     },
   },
   {
-    name: 'F13: adds nothing to a thread if the run lost its lock file while it was suspended',
+    name: 'F13: parley adds nothing to a thread if the run lost its lock file while it was suspended',
     shell: `parley chat one --thread t.json & one=$!
       until [ -e requested ]; do sleep 0.1; done; kill -STOP $one
       parley chat two --thread t.json -q; kill -CONT $one; wait $one`,
     // The answers arrive while the first run is stopped.
     script: echoLate(),
-    during: async (world, server) => {
-      await firstRequest(world, server)
-      writeFileSync(join(world.cwd, 'requested'), '')
+    during: async (command, server) => {
+      await firstRequest(command, server)
+      writeFileSync(join(command.cwd, 'requested'), '')
     },
     code: 11,
     out: 'to user: two\nto user: one\n',
@@ -280,7 +280,7 @@ faultsOnce('F: conversations', [
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: two', 'model: to user: two']),
   },
   {
-    name: 'F14: prints and saves the answer and keeps the thread file if the file became invalid during the request',
+    name: 'F14: parley prints and saves the answer and keeps the thread file if the file became invalid during the request',
     argv: [...chat, '--thread', 't.json'],
     ...breakingThread(),
     code: 11,
@@ -299,7 +299,7 @@ faultsOnce('F: conversations', [
     files: ['cwd/t.json.parley-lock'],
   },
   {
-    name: 'F16: removes the lock and keeps the thread if SIGINT ends the run',
+    name: 'F16: parley removes the lock and keeps the thread if SIGINT ends the run',
     argv: [...chat, '--thread', 't.json'],
     prepare: hasThread('{"contents":[]}'),
     script: () => {},
@@ -310,7 +310,7 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   },
   {
-    name: 'F17: waits for another run of the conversation until --deadline, and sends nothing',
+    name: 'F17: parley waits for another run of the conversation until --deadline, and sends nothing',
     shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},
@@ -319,7 +319,7 @@ faultsOnce('F: conversations', [
     err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
   },
   {
-    name: 'F18: waits for another run of the conversation without a limit, despite --timeout',
+    name: 'F18: parley waits for another run of the conversation without a limit, despite --timeout',
     shell: `parley chat one --thread t.json -q & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --timeout 3; code=$?; wait; exit $code`,
     ...answeringFirstAfter(2000),
@@ -330,7 +330,7 @@ faultsOnce('F: conversations', [
     files: ['cwd/t.json'],
   },
   {
-    name: 'F18: waits for another batch with the same results without a limit',
+    name: 'F18: parley waits for another batch with the same results without a limit',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
       until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,
@@ -342,7 +342,7 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(ending.files.get('cwd/r')?.split('\n')).toHaveLength(2),
   },
   {
-    name: 'F18: waits for another batch with the same results until --deadline, and sends nothing',
+    name: 'F18: parley waits for another batch with the same results until --deadline, and sends nothing',
     shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.parley-lock ]; do sleep 0.1; done
       parley chat --batch in --results r --resume --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},

@@ -18,7 +18,7 @@ const profile = (values: string) =>
 faults('P: durations and yes-or-no settings', [
   ...['--deadline 1500ms', '--timeout 1.5 --retries 0'].map(
     (flags): Row => ({
-      name: `P50: accepts the duration in ${flags}`,
+      name: `P50: parley accepts the duration in ${flags}`,
       argv: [...chat, ...flags.split(' ')],
       script: () => {},
       code: 10,
@@ -28,7 +28,7 @@ faults('P: durations and yes-or-no settings', [
   ),
   ...['"1500ms"', '1.5'].map(
     (value): Row => ({
-      name: `P50: accepts the deadline ${value} in the profile file`,
+      name: `P50: parley accepts the deadline ${value} in the profile file`,
       prepare: (folder) => {
         const configPath = join(folder, 'home', configFolder)
         mkdirSync(configPath, { recursive: true, mode: 0o700 })
@@ -46,7 +46,7 @@ faults('P: durations and yes-or-no settings', [
   ...['10 years', '5d', '1h30m', '-1s', '.5s', '1e3', 's', ''].map(
     (value): Row => ({
       ...refused,
-      name: `P50: rejects ${JSON.stringify(value)} as a duration`,
+      name: `P50: parley rejects ${JSON.stringify(value)} as a duration`,
       argv: [...chat, `--timeout=${value}`],
       err: [
         `parley: --timeout${value && ` ${value}:`} must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds\n`,
@@ -54,21 +54,21 @@ faults('P: durations and yes-or-no settings', [
     }),
   ),
   {
-    name: 'P50: exits with 3 if PARLEY_DEADLINE is not a duration',
+    name: 'P50: parley exits with 3 if PARLEY_DEADLINE is not a duration',
     env: { PARLEY_DEADLINE: 'soon' },
     code: 3,
     err: ['PARLEY_DEADLINE must be a duration such as'],
   },
   {
     ...refused,
-    name: 'P50: rejects a --latency of serve that is not a duration',
+    name: 'P50: parley rejects a --latency of serve that is not a duration',
     argv: ['serve', '--latency', 'soon'],
     err: ['such as 500ms, 10s, 2m or 1h; a bare number is milliseconds'],
   },
   ...['true', 'Yes', 'ON', '1'].map(
     (value): Row => ({
       ...good,
-      name: `P51: reads ${value} in the environment as yes`,
+      name: `P51: parley reads ${value} in the environment as yes`,
       argv: [...chat, '--dry-run'],
       env: { PARLEY_STREAM: value },
       script: () => {},
@@ -79,14 +79,14 @@ faults('P: durations and yes-or-no settings', [
   ...['"no"', '0'].map(
     (value): Row => ({
       ...good,
-      name: `P51: reads ${value} in the profile file as no`,
+      name: `P51: parley reads ${value} in the profile file as no`,
       shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
       files: ['cwd/conf/config.json'],
     }),
   ),
   ...['"maybe"', 'null'].map(
     (value): Row => ({
-      name: `P51: exits with 3 if a yes-or-no setting is ${value}`,
+      name: `P51: parley exits with 3 if a yes-or-no setting is ${value}`,
       shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
       code: 3,
       err: ["'stream' in profile 'default' must be true or false (or yes, no, on, off, 1, 0)"],
@@ -104,13 +104,13 @@ const hi = '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
 
 faults('P: chat --system, --temperature and -f -', [
   {
-    name: 'P52: sends --system as the system instruction',
+    name: 'P52: parley sends --system as the system instruction',
     argv: [...dry, 'hi', '--system', 'Be brief.', '--no-stdin'],
     code: 0,
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"Be brief."}]}}`),
   },
   {
-    name: 'P52: reads the file of --system @FILE, and @@ as a literal @',
+    name: 'P52: parley reads the file of --system @FILE, and @@ as a literal @',
     shell: `printf '@@a "b"' > s; parley chat hi --dry-run --no-stdin --system @s;
       parley chat hi --dry-run --no-stdin --system @@s`,
     code: 0,
@@ -118,14 +118,14 @@ faults('P: chat --system, --temperature and -f -', [
     files: ['cwd/s'],
   },
   {
-    name: 'P52: reads the pipe for --system @-',
+    name: 'P52: parley reads the pipe for --system @-',
     argv: [...dry, 'hi', '--system', '@-'],
     stdin: 'piped',
     code: 0,
     out: shows(`${hi},"systemInstruction":{"parts":[{"text":"piped"}]}}`),
   },
   {
-    name: 'P52: replaces the system instruction of a body with --system',
+    name: 'P52: parley replaces the system instruction of a body with --system',
     argv: [...dry, '-i', '-', '--system', 'new', '--temperature', '0.50', '--set', 'b=1.00'],
     stdin: '{"systemInstruction":{"parts":[]},"contents":[],"a":1.00}',
     code: 0,
@@ -134,7 +134,7 @@ faults('P: chat --system, --temperature and -f -', [
     ),
   },
   {
-    name: 'P52: saves --system in a thread, but not --temperature',
+    name: 'P52: parley saves --system in a thread, but not --temperature',
     shell: `parley chat one --thread t.json --system keep --temperature 1 --no-stdin && cat t.json`,
     script: answering(ok),
     code: 0,
@@ -146,31 +146,31 @@ faults('P: chat --system, --temperature and -f -', [
   },
   {
     ...refused,
-    name: 'P52: rejects an empty --system',
+    name: 'P52: parley rejects an empty --system',
     argv: [...chat, '--system', ' '],
     err: ['--system: it is empty'],
   },
   {
-    name: 'P53: sends --temperature',
+    name: 'P53: parley sends --temperature',
     argv: [...dry, 'hi', '--temperature', '0', '--no-stdin'],
     code: 0,
     out: shows(`${hi},"generationConfig":{"temperature":0}}`),
   },
   {
     ...refused,
-    name: 'P53: rejects a --temperature that is not a number',
+    name: 'P53: parley rejects a --temperature that is not a number',
     argv: [...chat, '--temperature', 'warm'],
     err: ["--temperature: 'warm' is not a number"],
   },
   {
-    name: 'P54: adds the text of -f - after the prompt, once',
+    name: 'P54: parley adds the text of -f - after the prompt, once',
     argv: [...dry, 'hi', '-f', '-'],
     stdin: 'piped\n',
     code: 0,
     out: shows('{"contents":[{"role":"user","parts":[{"text":"hi"},{"text":"piped\\n"}]}]}'),
   },
   {
-    name: 'P54: sends the text of -f - if no prompt is given',
+    name: 'P54: parley sends the text of -f - if no prompt is given',
     argv: [...dry, '-f', '-'],
     stdin: '{"contents":5}',
     code: 0,
@@ -178,7 +178,7 @@ faults('P: chat --system, --temperature and -f -', [
   },
   ...(['chat', 'image'] as const).map(
     (command): Row => ({
-      name: `P54: detects an image on -f - by its bytes (${command})`,
+      name: `P54: parley detects an image on -f - by its bytes (${command})`,
       argv: [command, 'hi', '-f', '-', '--dry-run', '-m', 'm'],
       stdin: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'),
       code: 0,
@@ -196,7 +196,7 @@ faults('P: chat --system, --temperature and -f -', [
   ].map(
     (flags): Row => ({
       ...refused,
-      name: `P54: rejects two readers of stdin: ${flags.join(' ')}`,
+      name: `P54: parley rejects two readers of stdin: ${flags.join(' ')}`,
       argv: [...chat, ...flags],
       stdin: 'x',
       err: ['stdin can be read only once'],
@@ -204,20 +204,20 @@ faults('P: chat --system, --temperature and -f -', [
   ),
   {
     ...refused,
-    name: 'P54: rejects -f - if stdin is empty',
+    name: 'P54: parley rejects -f - if stdin is empty',
     argv: [...chat, '-f', '-'],
     err: ['stdin: it is empty'],
   },
   {
     ...refused,
-    name: 'P54: rejects -f - if stdin is neither text nor an image',
+    name: 'P54: parley rejects -f - if stdin is neither text nor an image',
     argv: [...chat, '-f', '-'],
     stdin: Buffer.from('a\xff\0', 'latin1'),
     err: ['stdin: neither UTF-8 text nor an image'],
   },
   {
     ...refused,
-    name: 'P54: rejects -f - with --no-stdin',
+    name: 'P54: parley rejects -f - with --no-stdin',
     argv: [...chat, '-f', '-', '--no-stdin'],
     err: ['-f - reads stdin, which --no-stdin forbids'],
   },
@@ -243,7 +243,7 @@ faults('P: @FILE and FIFOs', [
   ),
   {
     ...refused,
-    name: 'P55: rejects an @FILE that is not UTF-8 text',
+    name: 'P55: parley rejects an @FILE that is not UTF-8 text',
     shell: "printf 'a\\377' > b; parley events send --message @b",
     err: ['parley: @b: not UTF-8 text on line 1'],
     files: ['cwd/b'],
@@ -253,7 +253,7 @@ faults('P: @FILE and FIFOs', [
     ['events', 'send', '--message', '@@missing.txt'],
   ].map(
     (argv): Row => ({
-      name: `P55: reads @@ as a literal @ (${argv[0]})`,
+      name: `P55: parley reads @@ as a literal @ (${argv[0]})`,
       argv: [...argv, '--dry-run', '--no-stdin'],
       code: 0,
       out: (out) => out.includes('"text":"@missing.txt"'),
@@ -271,7 +271,7 @@ faults('P: @FILE and FIFOs', [
     ['policy', 'check', 'pipe'],
   ].map(
     (argv): Row => ({
-      name: `P56: exits with 9 at the deadline if nothing writes to a FIFO: ${argv.join(' ')} (needs FIFOs)`,
+      name: `P56: parley exits with 9 at the deadline if nothing writes to a FIFO: ${argv.join(' ')} (needs FIFOs)`,
       argv: [...argv, '--deadline', '1', '--no-stdin'],
       prepare: makeFifo,
       code: 9,
@@ -280,21 +280,21 @@ faults('P: @FILE and FIFOs', [
     }),
   ),
   {
-    name: 'P56: exits with 9 at the deadline if the writer of a FIFO writes nothing (needs FIFOs)',
+    name: 'P56: parley exits with 9 at the deadline if the writer of a FIFO writes nothing (needs FIFOs)',
     shell: 'sleep 8 > pipe & parley chat hi -f pipe --deadline 1 --no-stdin; code=$?; kill $!; exit $code',
     prepare: makeFifo,
     code: 9,
     err: ['the deadline passed while pipe was read'],
   },
   {
-    name: 'P56: exits with 9 at the deadline if a process substitution stays open (needs FIFOs)',
+    name: 'P56: parley exits with 9 at the deadline if a process substitution stays open (needs FIFOs)',
     shell: `bash -c 'parley chat hi -f <(exec 2> /dev/null; sleep 8 & echo $!) --deadline 1 --no-stdin'`,
     code: 9,
     err: ['the deadline passed while /dev/fd/63 was read'],
   },
   {
     ...good,
-    name: 'P56: prints a hint and reads a FIFO whose writer is late (needs FIFOs)',
+    name: 'P56: parley prints a hint and reads a FIFO whose writer is late (needs FIFOs)',
     argv: ['chat', 'hi', '-f', 'pipe', '--deadline', '1m', '--no-stdin'],
     prepare: makeFifo,
     during: async ({ cwd, child, err }) => {
@@ -305,21 +305,21 @@ faults('P: @FILE and FIFOs', [
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
   },
   {
-    name: 'P56: exits with 15 at the deadline if nothing writes to the FIFO of a batch (needs FIFOs)',
+    name: 'P56: parley exits with 15 at the deadline if nothing writes to the FIFO of a batch (needs FIFOs)',
     argv: ['chat', '--batch', 'pipe', '--deadline', '1'],
     prepare: makeFifo,
     code: 15,
     err: ['the deadline passed'],
   },
   {
-    name: 'P56: exits with 2 on a bad line of a batch while its FIFO stays open (needs FIFOs)',
+    name: 'P56: parley exits with 2 on a bad line of a batch while its FIFO stays open (needs FIFOs)',
     shell: `(echo {; exec sleep 20) > pipe & parley chat --batch pipe; code=$?; kill $!; exit $code`,
     prepare: makeFifo,
     code: 2,
     err: ['line 1'],
   },
   {
-    name: 'P56: ends by SIGTERM while it waits for a FIFO (needs FIFOs)',
+    name: 'P56: parley ends by SIGTERM while it waits for a FIFO (needs FIFOs)',
     argv: [...events, '--system', '@pipe', '--no-stdin'],
     prepare: makeFifo,
     signal: { name: 'SIGTERM', at: 'err' },
@@ -338,14 +338,14 @@ faults('P: hints before anything is sent', [
   ].map(
     ([command = '', flag = '', message = '']): Row => ({
       code: 2,
-      name: `P57: rejects the = in ${command} ${flag}`,
+      name: `P57: parley rejects the = in ${command} ${flag}`,
       argv: [...command.split(' '), flag, 'hi'],
       err: [`parley: ${message}\n`, /^(?!.*secretword)/s],
     }),
   ),
   {
     ...good,
-    name: 'P57: takes the text after a short flag as its value, including =',
+    name: 'P57: parley takes the text after a short flag as its value, including =',
     argv: ['chat', '-ma=b', '-qH', 'X-A: b c', '-HX-B: d=e', 'hi'],
     check: ({ server }) =>
       expect(server.requests[0]).toMatch(/models\/a%3Db:[\s\S]*\r\nX-A: b c\r\nX-B: d=e\r\n/),
@@ -354,7 +354,7 @@ faults('P: hints before anything is sent', [
     [['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
       (argv): Row => ({
         ...refused,
-        name: `P59: rejects a prompt of ${argv[0]} that begins with a hyphen: '${prompt}'`,
+        name: `P59: parley rejects a prompt of ${argv[0]} that begins with a hyphen: '${prompt}'`,
         argv: [...argv, prompt],
         err: [
           prompt.includes(' ') ? 'words that begin with a hyphen go after --\n' : "--help' lists the flags\n",
@@ -370,7 +370,7 @@ faults('P: hints before anything is sent', [
   ].map(
     ([command = '', prompt = '']): Row => ({
       ...refused,
-      name: `P59: rejects a prompt that begins with a flag: ${prompt}`,
+      name: `P59: parley rejects a prompt that begins with a flag: ${prompt}`,
       argv: [...command.split(' '), prompt],
       stdin: 'hi',
       err: [`parley: unknown flag '${prompt}'; words that begin with a hyphen go after --`],
@@ -378,13 +378,13 @@ faults('P: hints before anything is sent', [
   ),
   {
     ...refused,
-    name: 'P60: rejects -v without a command',
+    name: 'P60: parley rejects -v without a command',
     argv: ['-v'],
     err: ["parley: no command was given: 'parley --help' lists the commands; -V prints the version\n"],
   },
   {
     ...refused,
-    name: 'P60: rejects the command `parley events` with flags but no subcommand',
+    name: 'P60: parley rejects the command `parley events` with flags but no subcommand',
     argv: ['events', '--raw'],
     err: ["no command was given: 'parley --help' lists the commands"],
   },

@@ -22,124 +22,124 @@ const coded = (encoding: string, body: Uint8Array) =>
   answering(response(body, '200 OK', [`content-encoding: ${encoding}`]))
 
 const codings: [name: string, coding: string, body: Uint8Array][] = [
-  ['R60: decodes deflate without its head', 'deflate', deflateRawSync(hi)],
-  ['R61: decodes gzip that is applied twice', 'gzip, gzip', gzipSync(gzipSync(hi))],
-  ['R61: decodes gzip that is applied once and named twice', 'gzip, gzip', gzipSync(hi)],
-  ['R61: decodes br over gzip', 'gzip, br', brotliCompressSync(gzipSync(hi))],
-  ['R62: ignores the coding none', 'none', Buffer.from(hi)],
-  ['R62: ignores the coding UTF-8', 'UTF-8', Buffer.from(hi)],
-  ['R62: ignores identity before gzip', 'identity, gzip', gzipSync(hi)],
+  ['R60: parley decodes deflate without its head', 'deflate', deflateRawSync(hi)],
+  ['R61: parley decodes gzip that is applied twice', 'gzip, gzip', gzipSync(gzipSync(hi))],
+  ['R61: parley decodes gzip that is applied once and named twice', 'gzip, gzip', gzipSync(hi)],
+  ['R61: parley decodes br over gzip', 'gzip, br', brotliCompressSync(gzipSync(hi))],
+  ['R62: parley ignores the coding none', 'none', Buffer.from(hi)],
+  ['R62: parley ignores the coding UTF-8', 'UTF-8', Buffer.from(hi)],
+  ['R62: parley ignores identity before gzip', 'identity, gzip', gzipSync(hi)],
 ]
 
 faultsInside('R: response framing', [
   {
     ...cut,
-    name: 'R01: exits with 8 if FIN cuts the body at half its length (chat)',
+    name: 'R01: parley exits with 8 if FIN cuts the body at half its length (chat)',
     script: closing(cutAt),
   },
   {
     ...cutReceipt,
-    name: 'R01: reports that the event was accepted if FIN cuts the response at half its length (events)',
+    name: 'R01: parley reports that the event was accepted if FIN cuts the response at half its length (events)',
     script: closing(halfReceipt),
   },
   {
     ...cut,
-    name: 'R02: exits with 8 if RST cuts the body at half its length (chat)',
+    name: 'R02: parley exits with 8 if RST cuts the body at half its length (chat)',
     script: resetting(cutAt),
   },
   {
     ...cutReceipt,
-    name: 'R02: reports that the event was accepted if RST cuts the response at half its length (events)',
+    name: 'R02: parley reports that the event was accepted if RST cuts the response at half its length (events)',
     script: resetting(halfReceipt),
   },
   {
     ...cut,
-    name: 'R02: exits with 8 if RST follows the head (chat)',
+    name: 'R02: parley exits with 8 if RST follows the head (chat)',
     script: resetting(makeHead('200 OK', 'content-length: 9')),
   },
   {
     ...cutReceipt,
-    name: 'R02: reports that the event was accepted if RST follows the head (events)',
+    name: 'R02: parley reports that the event was accepted if RST follows the head (events)',
     script: resetting(makeHead('200 OK', 'content-length: 9')),
   },
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...cut,
-      name: `R03: exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked body (chat)`,
+      name: `R03: parley exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked body (chat)`,
       script: end(makeHead('200 OK', 'transfer-encoding: chunked') + chunked(half)),
     },
     {
       ...cutReceipt,
-      name: `R03: reports that the event was accepted if ${end === closing ? 'FIN' : 'RST'} cuts a chunked response (events)`,
+      name: `R03: parley reports that the event was accepted if ${end === closing ? 'FIN' : 'RST'} cuts a chunked response (events)`,
       script: end(makeHead('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[')),
     },
   ]),
   ...chatAndEvents({
-    name: 'R04: exits with 8 on an invalid chunk size and does not print its bytes',
+    name: 'R04: parley exits with 8 on an invalid chunk size and does not print its bytes',
     script: answering(`${makeHead('200 OK', 'transfer-encoding: chunked')}zz\r\n::set-env secret\r\n`),
     code: 8,
     reqs: 1,
     err: [/^(?!.*set-env)/s],
   }),
   {
-    name: 'R05: exits with 8 if FIN cuts JSON without a length (chat)',
+    name: 'R05: parley exits with 8 if FIN cuts JSON without a length (chat)',
     script: closing(open + half),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R05: reports that the event was accepted if FIN cuts a response without a length (events)',
+    name: 'R05: parley reports that the event was accepted if FIN cuts a response without a length (events)',
     script: closing(`${open}{"data":[{"id"`),
   },
   {
-    name: 'R05: exits with 8 if RST cuts JSON without a length',
+    name: 'R05: parley exits with 8 if RST cuts JSON without a length',
     script: resetting(open + half),
     code: 8,
     reqs: 1,
   },
   {
-    name: 'R07: exits with 8 if the body is longer than its Content-Length (chat)',
+    name: 'R07: parley exits with 8 if the body is longer than its Content-Length (chat)',
     script: answering(`${makeHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
     reqs: 1,
   },
   {
     ...cutReceipt,
-    name: 'R07: reports that the event was accepted if the response is longer than its Content-Length (events)',
+    name: 'R07: parley reports that the event was accepted if the response is longer than its Content-Length (events)',
     script: answering(`${makeHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
   ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
     (bytes) =>
       chatAndEvents({
-        name: `R09: exits with 8 on a response that is not HTTP: ${JSON.stringify(bytes)}`,
+        name: `R09: parley exits with 8 on a response that is not HTTP: ${JSON.stringify(bytes)}`,
         script: closing(bytes),
         code: 8,
         reqs: 1,
       }),
   ),
   ...chatAndEvents({
-    name: 'R10: exits with 8 on a head of 20 KB',
+    name: 'R10: parley exits with 8 on a head of 20 KB',
     script: answering(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
     code: 8,
     reqs: 1,
     err: ['its headers are too long'],
   }),
   ...chatAndEvents({
-    name: 'R10: exits with 8 on a NUL in a header',
+    name: 'R10: parley exits with 8 on a NUL in a header',
     script: answering(response('{}', '200 OK', ['x: a\0b'])),
     code: 8,
     reqs: 1,
   }),
   ...chatAndEvents({
-    name: 'R10: exits with 8 on lines that end with a bare LF',
+    name: 'R10: parley exits with 8 on lines that end with a bare LF',
     script: answering(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
     reqs: 1,
     err: ['is not proper HTTP/1.1'],
   }),
   ...chatAndEvents({
-    name: 'R10: exits with 8 on a response with both Content-Length and chunks',
+    name: 'R10: parley exits with 8 on a response with both Content-Length and chunks',
     script: answering(
       `${makeHead('200 OK', 'content-length: 5', 'transfer-encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
     ),
@@ -147,54 +147,54 @@ faultsInside('R: response framing', [
     reqs: 1,
   }),
   {
-    name: 'R30: decodes gzip that was not requested',
+    name: 'R30: parley decodes gzip that was not requested',
     script: coded('gzip', gzipSync(hi)),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   {
-    name: 'R30: decodes br that was not requested',
+    name: 'R30: parley decodes br that was not requested',
     script: coded('br', brotliCompressSync(hi)),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   {
-    name: 'R30: decodes deflate that was not requested',
+    name: 'R30: parley decodes deflate that was not requested',
     script: coded('Deflate', deflateSync(hi)),
     code: 0,
     out: 'hi\n',
     reqs: 1,
   },
   {
-    name: 'R30: decodes gzip in an error response',
+    name: 'R30: parley decodes gzip in an error response',
     script: answering(response(gzipSync('{"error":"no!"}'), '400 Bad', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
     err: ['the service says: no!'],
   },
   {
-    name: 'R31: exits with 8 on cut gzip even if Content-Length matches',
+    name: 'R31: parley exits with 8 on cut gzip even if Content-Length matches',
     script: coded('gzip', gzipSync(hi).subarray(0, 60)),
     code: 8,
     reqs: 1,
   },
   {
-    name: 'R31: exits with 8 on cut br even if Content-Length matches',
+    name: 'R31: parley exits with 8 on cut br even if Content-Length matches',
     script: coded('br', brotliCompressSync(hi).subarray(0, 60)),
     code: 8,
     reqs: 1,
   },
   {
-    name: 'R32: exits with 8 on uncompressed JSON with the coding gzip',
+    name: 'R32: parley exits with 8 on uncompressed JSON with the coding gzip',
     script: coded('gzip', Buffer.from(hi)),
     code: 8,
     reqs: 1,
     err: ['cannot be decompressed'],
   },
   {
-    name: 'R32: exits with 8 on a wrong gzip checksum',
+    name: 'R32: parley exits with 8 on a wrong gzip checksum',
     script: coded(
       'gzip',
       gzipSync(hi).map((byte, i, all) => (i === all.length - 6 ? byte ^ 255 : byte)),
@@ -204,17 +204,17 @@ faultsInside('R: response framing', [
   },
   {
     ...cutReceipt,
-    name: 'R32: reports that the event was accepted if an uncompressed response has the coding gzip (events)',
+    name: 'R32: parley reports that the event was accepted if an uncompressed response has the coding gzip (events)',
     script: coded('gzip', Buffer.from('{"data":[]}')),
   },
   ...chatAndEvents({
-    name: 'R33: exits with 8 on an unknown coding',
+    name: 'R33: parley exits with 8 on an unknown coding',
     script: coded('zst\u00ff', Buffer.from(hi)),
     code: 8,
     reqs: 1,
   }),
   {
-    name: 'R37: prints a whole megabyte to a slow reader although FIN follows it',
+    name: 'R37: parley prints a whole megabyte to a slow reader although FIN follows it',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; cat)',
     script: closing(open + message('x'.repeat(2 ** 20))),
     code: 0,
@@ -222,7 +222,7 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R39: does not take an unrequested second answer for the answer to the retry',
+    name: 'R39: parley does not take an unrequested second answer for the answer to the retry',
     script: (socket, _, count) => {
       const fake = response(message('fake'))
       socket.write(count === 1 ? Buffer.concat([response('{}', '500 Oops'), fake]) : ok)
@@ -237,7 +237,7 @@ faultsInside('R: response framing', [
   ),
   ...['gzip, zst', 'constructor', '__proto__', 'gzip,'.repeat(6)].map(
     (coding): Row => ({
-      name: `R63: exits with 8 on the unknown coding ${coding}`,
+      name: `R63: parley exits with 8 on the unknown coding ${coding}`,
       script: coded(coding, gzipSync(hi)),
       code: 8,
       reqs: 1,
@@ -245,26 +245,26 @@ faultsInside('R: response framing', [
     }),
   ),
   {
-    name: 'R64: reports an empty answer if a coding has no body',
+    name: 'R64: parley reports an empty answer if a coding has no body',
     script: coded('gzip', new Uint8Array()),
     code: 8,
     reqs: 1,
     err: ['the answer is empty'],
   },
   ...chatAndEvents({
-    name: 'R65: accepts two equal Content-Length headers',
+    name: 'R65: parley accepts two equal Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 26'])),
     code: 0,
     reqs: 1,
   }),
   ...chatAndEvents({
-    name: 'R65: accepts two equal lengths in one Content-Length header',
+    name: 'R65: parley accepts two equal lengths in one Content-Length header',
     script: answering(`${makeHead('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
     code: 0,
     reqs: 1,
   }),
   ...chatAndEvents({
-    name: 'R66: exits with 8 on two different Content-Length headers',
+    name: 'R66: parley exits with 8 on two different Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
     reqs: 1,
@@ -272,7 +272,7 @@ faultsInside('R: response framing', [
   }),
   ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
     chatAndEvents({
-      name: `R67: skips three interim responses ${status} in two packets`,
+      name: `R67: parley skips three interim responses ${status} in two packets`,
       script: (socket) => {
         const interim = `HTTP/1.1 ${status}\r\nx: y\r\n\r\n`
         socket.write(`${interim}${interim}${interim.slice(0, 5)}`)
@@ -283,7 +283,7 @@ faultsInside('R: response framing', [
     }),
   ),
   {
-    name: 'R67: exits with 10 after --timeout if only a 100 arrives',
+    name: 'R67: parley exits with 10 after --timeout if only a 100 arrives',
     argv: [...chat, '--timeout', '3'],
     script: answering('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
@@ -291,13 +291,13 @@ faultsInside('R: response framing', [
     err: ['no byte arrived for 3 s'],
   },
   {
-    name: 'R67: exits with 10 if FIN follows a 100',
+    name: 'R67: parley exits with 10 if FIN follows a 100',
     script: closing('HTTP/1.1 100 Continue\r\n\r\n'),
     code: 10,
     reqs: 1,
   },
   {
-    name: 'R68: exits with 4 on a 400 that arrives byte by byte after a 100',
+    name: 'R68: parley exits with 4 on a 400 that arrives byte by byte after a 100',
     script: async (socket) => {
       socket.setNoDelay(true)
       const head = makeHead('400 Bad', 'transfer-encoding: chunked')
@@ -311,7 +311,7 @@ faultsInside('R: response framing', [
     err: ['the service says: no'],
   },
   {
-    name: 'R40: reads a body that arrives byte by byte',
+    name: 'R40: parley reads a body that arrives byte by byte',
     argv: stream,
     script: (socket) => void drip(socket),
     code: 0,

@@ -35,43 +35,49 @@ const expectBody = (text: string): Pick<Row, 'check'> => ({
 
 faults('P: stdin and event input', [
   ...[['chat'], send].flatMap((argv): Row[] => [
-    { ...refusedInput, name: `P01: rejects an empty pipe (${argv[0]})`, argv, stdin: '', err: ['empty'] },
     {
       ...refusedInput,
-      name: `P01: rejects a pipe with blanks only (${argv[0]})`,
+      name: `P01: parley rejects an empty pipe (${argv[0]})`,
+      argv,
+      stdin: '',
+      err: ['empty'],
+    },
+    {
+      ...refusedInput,
+      name: `P01: parley rejects a pipe with blanks only (${argv[0]})`,
       argv,
       stdin: ' \n\t\n',
       err: ['empty'],
     },
-    { ...refusedInput, name: `P01: rejects /dev/null as stdin (${argv[0]})`, argv, err: ['empty'] },
+    { ...refusedInput, name: `P01: parley rejects /dev/null as stdin (${argv[0]})`, argv, err: ['empty'] },
     {
       ...refusedInput,
-      name: `P02: rejects a closed stdin (${argv[0]})`,
+      name: `P02: parley rejects a closed stdin (${argv[0]})`,
       shell: `parley ${argv.join(' ')} <&-`,
       err: ['empty'],
     },
     {
-      name: `P03: exits with 2 and a hint if stdin is a terminal (${argv[0]})`,
+      name: `P03: parley exits with 2 and a hint if stdin is a terminal (${argv[0]})`,
       shell: onTerminal(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
       out: (out) => /^parley: no (prompt|events): give .*\r\n$/.test(out.toString()),
     },
     {
       ...refusedInput,
-      name: `P08: names the line of stdin that is not UTF-8 (${argv[0]})`,
+      name: `P08: parley names the line of stdin that is not UTF-8 (${argv[0]})`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
       err: ['on line 1'],
     },
     {
       ...refusedInput,
-      name: `P08: rejects UTF-16 on stdin (${argv[0]})`,
+      name: `P08: parley rejects UTF-16 on stdin (${argv[0]})`,
       argv,
       stdin: Buffer.from('\ufeffab', 'utf16le'),
       err: ['on line 1'],
     },
     {
-      name: `P11: exits with 11 if stdin is a folder (${argv[0]})`,
+      name: `P11: parley exits with 11 if stdin is a folder (${argv[0]})`,
       shell: `parley ${argv.join(' ')} </`,
       code: 11,
       err: ['it is a folder'],
@@ -79,13 +85,13 @@ faults('P: stdin and event input', [
   ]),
   {
     ...good,
-    name: 'P04: waits for a slow writer to stdin',
+    name: 'P04: parley waits for a slow writer to stdin',
     shell: '(sleep 1; echo one; sleep 1; echo two) | parley chat',
     ...expectPrompt('one\ntwo\n'),
     atLeast: 2,
   },
   {
-    name: 'P05: does not wait for an idle pipe with --no-stdin (events)',
+    name: 'P05: parley does not wait for an idle pipe with --no-stdin (events)',
     either: 'a run with an empty stdin ends, too',
     argv: [...events, '--no-stdin'],
     stdin: { open: true },
@@ -96,51 +102,51 @@ faults('P: stdin and event input', [
   },
   {
     ...good,
-    name: 'P05: does not wait for an idle pipe with --no-stdin (chat)',
+    name: 'P05: parley does not wait for an idle pipe with --no-stdin (chat)',
     argv: [...chat, '--no-stdin'],
     stdin: { open: true },
   },
   {
     ...good,
-    name: 'P05: prints a hint while it waits for an idle pipe (chat)',
+    name: 'P05: parley prints a hint while it waits for an idle pipe (chat)',
     ...hinted,
   },
   {
     ...hinted,
     ...refusedInput,
-    name: 'P05: prints a hint while the prompt - waits for an idle pipe',
+    name: 'P05: parley prints a hint while the prompt - waits for an idle pipe',
     argv: ['chat', '-'],
     err: [/^parley: waiting for stdin\n/],
   },
   {
     ...good,
-    name: 'P09: drops a byte order mark on stdin',
+    name: 'P09: parley drops a byte order mark on stdin',
     argv: ['chat'],
     stdin: '\ufeffhi',
     ...expectPrompt('hi'),
   },
   {
     ...good,
-    name: 'P10: keeps NUL, CRLF and a missing last newline',
+    name: 'P10: parley keeps NUL, CRLF and a missing last newline',
     argv: ['chat'],
     stdin: 'a\0b\r\nc',
     ...expectPrompt('a\0b\r\nc'),
   },
   {
     ...refusedInput,
-    name: 'P13: sends nothing if one line of NDJSON is invalid',
+    name: 'P13: parley sends nothing if one line of NDJSON is invalid',
     argv: send,
     stdin: `${event('a')}\n{"type":\n${event('b')}\n`,
     err: ['2'],
   },
   {
     ...refusedInput,
-    name: 'P14: rejects an unknown event type',
+    name: 'P14: parley rejects an unknown event type',
     argv: [...send, '--event', '{"type":"user.strange"}'],
     err: ['type'],
   },
   {
-    name: 'P14: sends an unknown event type with --no-validate',
+    name: 'P14: parley sends an unknown event type with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
     script: answering(receipt),
     code: 0,
@@ -149,19 +155,19 @@ faults('P: stdin and event input', [
     ...expectBody('{"events":[{"type":"user.strange"}]}'),
   },
   {
-    name: 'P15: exits with 11 if @FILE is missing',
+    name: 'P15: parley exits with 11 if @FILE is missing',
     argv: [...send, '--message', '@none'],
     code: 11,
     err: ['none: no such file'],
   },
   {
-    name: 'P15: exits with 11 if @FILE is a folder',
+    name: 'P15: parley exits with 11 if @FILE is a folder',
     argv: [...send, '--message', '@.'],
     code: 11,
     err: ['it is a folder'],
   },
   {
-    name: 'P15: reads a FIFO given as @FILE',
+    name: 'P15: parley reads a FIFO given as @FILE',
     shell: 'mkfifo pipe; (echo from the pipe > pipe &); parley events send --message @pipe',
     script: answering(receipt),
     code: 0,
@@ -172,7 +178,7 @@ faults('P: stdin and event input', [
     },
   },
   {
-    name: 'P15: exits with 11 if @FILE cannot be read (needs another user)',
+    name: 'P15: parley exits with 11 if @FILE cannot be read (needs another user)',
     shell: `chmod 0 secret; ${copyProgramForNobody().map(quote).join(' ')} events send --message @secret
       code=$?; chmod 600 secret; exit $code`,
     env: { NODE_OPTIONS: '' },
@@ -190,14 +196,14 @@ faults('P: stdin and event input', [
   ].map(
     (words): Row => ({
       ...refusedInput,
-      name: `P16: rejects two readers of stdin: ${words.join(' ')}`,
+      name: `P16: parley rejects two readers of stdin: ${words.join(' ')}`,
       argv: ['chat', ...words],
       stdin: 'x',
     }),
   ),
   {
     ...refusedInput,
-    name: 'P16: rejects the prompt - with --no-stdin',
+    name: 'P16: parley rejects the prompt - with --no-stdin',
     argv: ['chat', '-', '--no-stdin'],
     stdin: 'x',
     err: ['--no-stdin forbids'],
@@ -213,14 +219,14 @@ const received = { script: answering(receipt), code: 0, out: receiptText, reqs: 
 faults('P: piped text with words, deadlines and sizes', [
   {
     ...received,
-    name: 'P20: sends words and a pipe as two blocks of one message',
+    name: 'P20: parley sends words and a pipe as two blocks of one message',
     argv: events,
     stdin: 'diff\n',
     ...expectBody(messageOf('hi', 'diff\n')),
   },
   {
     ...received,
-    name: 'P20: adds nothing for an empty pipe',
+    name: 'P20: parley adds nothing for an empty pipe',
     either: 'the empty pipe must change nothing',
     argv: events,
     stdin: '',
@@ -228,14 +234,14 @@ faults('P: piped text with words, deadlines and sizes', [
   },
   {
     ...received,
-    name: 'P20: sends words and a file on stdin as two blocks of one message',
+    name: 'P20: parley sends words and a file on stdin as two blocks of one message',
     shell: 'printf diff > f; parley events send hi < f',
     files: ['cwd/f'],
     ...expectBody(messageOf('hi', 'diff')),
   },
   {
     ...received,
-    name: 'P20: replaces the word - with the text of the pipe',
+    name: 'P20: parley replaces the word - with the text of the pipe',
     argv: [...send, 'see', '-'],
     stdin: 'diff\n',
     ...expectBody(messageOf('see diff')),
@@ -247,7 +253,7 @@ faults('P: piped text with words, deadlines and sizes', [
   ].map(
     (flag): Row => ({
       ...received,
-      name: `P20: sends the pipe only as ${flag.join(' ')}`,
+      name: `P20: parley sends the pipe only as ${flag.join(' ')}`,
       argv: [...events, ...flag],
       stdin: 'x-own: diff',
       check: ({ server }) => expect(server.requests[0]?.split('diff')).toHaveLength(2),
@@ -255,14 +261,14 @@ faults('P: piped text with words, deadlines and sizes', [
   ),
   {
     ...received,
-    name: 'P20: does not read a terminal if words are given',
+    name: 'P20: parley does not read a terminal if words are given',
     shell: onTerminal('NO_COLOR=1 parley events send hi --ids 2>&1'),
     out: 'sevt_1\r\n',
     ...expectBody(messageOf('hi')),
   },
   {
     ...received,
-    name: 'P20: prints a hint while it waits for an idle pipe',
+    name: 'P20: parley prints a hint while it waits for an idle pipe',
     argv: events,
     ...hinted,
   },
@@ -277,7 +283,7 @@ faults('P: piped text with words, deadlines and sizes', [
     ['events', 'confirm', '--allow'],
   ].map(
     (argv): Row => ({
-      name: `P21: exits with 9 at the deadline while it waits for stdin: ${argv.join(' ')}`,
+      name: `P21: parley exits with 9 at the deadline while it waits for stdin: ${argv.join(' ')}`,
       argv: [...argv, '--deadline', '1', '-q'],
       stdin: { open: true },
       code: 9,
@@ -286,7 +292,7 @@ faults('P: piped text with words, deadlines and sizes', [
     }),
   ),
   {
-    name: 'P21: counts the wait for stdin against the deadline',
+    name: 'P21: parley counts the wait for stdin against the deadline',
     shell: '(sleep 2; echo hi) | parley chat --deadline 5',
     script: () => {},
     code: 10,
@@ -297,7 +303,7 @@ faults('P: piped text with words, deadlines and sizes', [
   ...[['chat'], send].map(
     (argv): Row => ({
       ...refusedInput,
-      name: `P24: rejects 5,000 nested lists (${argv[0]})`,
+      name: `P24: parley rejects 5,000 nested lists (${argv[0]})`,
       argv: [...argv, '-i', '-'],
       stdin: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
       err: ['stdin: not valid JSON: line 1, column 1005: nested more than 1000 deep'],
@@ -348,17 +354,23 @@ faultsInside('L: addresses and ids', [
       return [
         {
           ...refused,
-          name: `${id}: rejects the session id ${shown}`,
+          name: `${id}: parley rejects the session id ${shown}`,
           argv: [...events, `--session=${value}`],
         },
         ...(models.has(value)
-          ? [{ ...refused, name: `L09: rejects the model ${shown}`, argv: [...chat, `--model=${value}`] }]
+          ? [
+              {
+                ...refused,
+                name: `L09: parley rejects the model ${shown}`,
+                argv: [...chat, `--model=${value}`],
+              },
+            ]
           : []),
       ]
     }
     return [
       {
-        name: `${id}: sends the session id ${shown} as one path segment`,
+        name: `${id}: parley sends the session id ${shown} as one path segment`,
         argv: [...events, `--session=${value}`],
         script: answering(receipt),
         code: 0,
@@ -370,7 +382,7 @@ faultsInside('L: addresses and ids', [
         ? [
             {
               ...good,
-              name: `L09: sends the model ${shown} as one path segment`,
+              name: `L09: parley sends the model ${shown} as one path segment`,
               argv: [...chat, `--model=${value}`],
               ...isIn(`/models/${path}:gen`),
             },
@@ -379,7 +391,7 @@ faultsInside('L: addresses and ids', [
     ]
   }),
   {
-    name: 'L02: rejects an empty session id',
+    name: 'L02: parley rejects an empty session id',
     argv: [...events, '--session='],
     code: 2,
     env: { PARLEY_SESSION: '' },
@@ -393,7 +405,7 @@ faultsInside('L: addresses and ids', [
     'gateway.example',
   ].map(
     (address, index): Row => ({
-      name: `L11, L12: rejects the address ${JSON.stringify(address)}`,
+      name: `L11, L12: parley rejects the address ${JSON.stringify(address)}`,
       argv: index % 2 === 0 ? chat : events,
       url: () => address,
       code: 3,
@@ -405,13 +417,13 @@ faultsInside('L: addresses and ids', [
   ),
   {
     ...good,
-    name: 'L13: accepts a host in upper case and a path with a trailing slash',
+    name: 'L13: parley accepts a host in upper case and a path with a trailing slash',
     url: ({ port }) => `http://LOCALHOST:${port}/a/b/`,
     ...isIn('/a/b/alpha_cli/'),
   },
   {
     ...good,
-    name: 'L13: encodes a host name beyond ASCII',
+    name: 'L13: parley encodes a host name beyond ASCII',
     argv: [...chat, '--allow-http'],
     url: ({ port }) => `http://gäteway.test:${port}`,
     check: ({ server }) => {
@@ -420,7 +432,7 @@ faultsInside('L: addresses and ids', [
   },
   ...[1, 9, 6000].map(
     (port): Row => ({
-      name: `L14: tries port ${port}, which browsers refuse`,
+      name: `L14: parley tries port ${port}, which browsers refuse`,
       argv: [...chat, '--retries', '0'],
       url: () => `http://127.0.0.1:${port}`,
       code: 9,
@@ -445,7 +457,7 @@ faultsInside('H: headers', [
     `X: ${'x'.repeat(65_536)}`,
   ].map(
     (line): Row => ({
-      name: `${line.length > 65_536 ? 'H04' : 'H01'}: rejects -H ${JSON.stringify(line).slice(0, 30)}`,
+      name: `${line.length > 65_536 ? 'H04' : 'H01'}: parley rejects -H ${JSON.stringify(line).slice(0, 30)}`,
       argv: [...chat, '-H', line],
       code: 2,
       err: ['header'],
@@ -453,7 +465,7 @@ faultsInside('H: headers', [
   ),
   {
     ...good,
-    name: 'H03: sends -H authorization instead of the secret',
+    name: 'H03: parley sends -H authorization instead of the secret',
     argv: [...chat, '-H', 'authorization: Bearer mine', '-H', 'X-Trace: 1'],
     check: ({ server }) => {
       const lines = server.requests[0]?.match(/^authorization: .*/gim)
@@ -462,7 +474,7 @@ faultsInside('H: headers', [
   },
   {
     ...good,
-    name: 'H05: omits a header for -H NAME: and does not run the command of an omitted credential',
+    name: 'H05: parley omits a header for -H NAME: and does not run the command of an omitted credential',
     argv: [...chat, '-H', 'authorization:', '-H', 'Content-Type:', '-H', 'x-a:'],
     env: { PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: 'touch ran; echo x' },
     check: ({ server }) => {
@@ -472,7 +484,7 @@ faultsInside('H: headers', [
   },
   ...['a\nb', 'é', '🦜', 'a b'].map(
     (secret): Row => ({
-      name: `K03: rejects the secret ${JSON.stringify(secret)} without printing it`,
+      name: `K03: parley rejects the secret ${JSON.stringify(secret)} without printing it`,
       envOf: () => ({ PARLEY_ACCESS_TOKEN: `secretword${secret}x` }),
       code: 3,
       err: ['PARLEY_ACCESS_TOKEN', /^(?!.*secretword)/s],
@@ -480,7 +492,7 @@ faultsInside('H: headers', [
   ),
   {
     ...good,
-    name: 'K02: trims blanks around a secret',
+    name: 'K02: parley trims blanks around a secret',
     env: { PARLEY_ACCESS_TOKEN: ' padded-secret\n' },
     check: ({ server }) => {
       if (!server.requests[0]?.includes('Authorization: Bearer padded-secret\r\n'))

@@ -4,7 +4,7 @@ import { Readable, Writable } from 'node:stream'
 import type { Host } from '../../src/context.ts'
 import type { main } from '../../src/main.ts'
 import { createSteadyClock } from '../harness/clock.ts'
-import { type Ending, environment, type Launch, readFiles, releaseFolder } from './world.ts'
+import { type Ending, environment, type Launch, readFiles, releaseFolder } from './launch.ts'
 
 const require = createRequire(import.meta.url)
 const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }

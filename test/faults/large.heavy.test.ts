@@ -71,7 +71,7 @@ const manyEvents = (command: string) => `yes '${line}' | head -n 200000 | ${comm
 
 faultsOnce('R: large responses', [
   {
-    name: 'R34: limits memory for a gzip bomb',
+    name: 'R34: parley limits memory for a gzip bomb',
     script: answering(response(bomb, '200 OK', ['content-encoding: gzip'])),
     code: 8,
     reqs: 1,
@@ -79,7 +79,7 @@ faultsOnce('R: large responses', [
     memory: 150,
   },
   {
-    name: 'R34: limits memory for a gzip bomb in a 400, and exits with 4',
+    name: 'R34: parley limits memory for a gzip bomb in a 400, and exits with 4',
     script: answering(response(bomb, '400 Bad Request', ['content-encoding: gzip'])),
     code: 4,
     reqs: 1,
@@ -88,7 +88,7 @@ faultsOnce('R: large responses', [
   ...hugeTexts.flatMap(({ name, code, memory, head, tail, flags = [] }) =>
     [[], ['--errors', 'json']].map(
       (errors): Row => ({
-        name: `R35: limits memory for a text of 140 MiB in ${[name, ...errors].join(' ')}`,
+        name: `R35: parley limits memory for a text of 140 MiB in ${[name, ...errors].join(' ')}`,
         script: (socket) => sendHuge(socket, head, tail),
         argv: [...chat, ...flags, ...errors],
         prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
@@ -100,14 +100,14 @@ faultsOnce('R: large responses', [
     ),
   ),
   {
-    name: 'R36: limits memory for endless blanks, and exits with 8',
+    name: 'R36: parley limits memory for endless blanks, and exits with 8',
     script: (socket) => flood(socket, Buffer.alloc(2 ** 20, 32)),
     code: 8,
     reqs: 1,
     memory: 150,
   },
   {
-    name: 'R36: exits with 8 if a body exceeds 512 MiB',
+    name: 'R36: parley exits with 8 if a body exceeds 512 MiB',
     script: (socket) => {
       flood(socket, Buffer.alloc(2 ** 20, 'x'), '{"content":"')
     },
@@ -118,7 +118,7 @@ faultsOnce('R: large responses', [
     err: ['longer than 512 MiB'],
   },
   {
-    name: 'R38: prints 24 MB of known length to a slow reader although FIN follows',
+    name: 'R38: parley prints 24 MB of known length to a slow reader although FIN follows',
     shell: 'set -o pipefail; parley chat hi --raw | (sleep 1; cat)',
     script: closing(response(long)),
     code: 0,
@@ -127,7 +127,7 @@ faultsOnce('R: large responses', [
     memory: 170,
   },
   {
-    name: 'R38: streams 200 MB to a slow reader with limited memory',
+    name: 'R38: parley streams 200 MB to a slow reader with limited memory',
     shell: 'set -o pipefail; parley chat hi --stream --raw | (sleep 1; wc -c)',
     script: (socket) => {
       const line = `data: {"type":"ping","x":"${'x'.repeat(2 ** 20)}"}\n\n`
@@ -148,7 +148,7 @@ faultsOnce('R: large responses', [
   },
   {
     ...endsEarly,
-    name: 'E09: exits with 8 on an event line of 100 MB',
+    name: 'E09: parley exits with 8 on an event line of 100 MB',
     script: (socket) => {
       socket.write(`${started}data: `)
       for (let i = 0; i < 100; i++) socket.write('x'.repeat(2 ** 20))
@@ -158,7 +158,7 @@ faultsOnce('R: large responses', [
   },
   {
     ...endsEarly,
-    name: 'E09: exits with 8 on an event of 100 MB in short lines',
+    name: 'E09: parley exits with 8 on an event of 100 MB in short lines',
     script: (socket) => {
       socket.write(started)
       for (let i = 0; i < 100; i++) socket.write('data: xxxxxxxx\n'.repeat(2 ** 16))
@@ -171,7 +171,7 @@ faultsOnce('R: large responses', [
 faultsOnce('P: large input', [
   {
     ...good,
-    name: 'P06: sends 100 MB from stdin in less than six times that memory',
+    name: 'P06: parley sends 100 MB from stdin in less than six times that memory',
     argv: ['chat'],
     stdin: 'x'.repeat(100 * 2 ** 20),
     memory: 550,
@@ -181,13 +181,13 @@ faultsOnce('P: large input', [
   },
   {
     ...nothing,
-    name: 'P22: rejects stdin of more than 512 MiB',
+    name: 'P22: parley rejects stdin of more than 512 MiB',
     shell: 'head -c 600000000 /dev/zero | parley chat',
     err: ['stdin: longer than 512 MiB, the most that parley reads'],
   },
   {
     ...nothing,
-    name: 'P22: names the line of an invalid byte after 20 MB of text',
+    name: 'P22: parley names the line of an invalid byte after 20 MB of text',
     argv: ['chat'],
     stdin: Buffer.concat([Buffer.from(`${'é'.repeat(10_000_000)}\n`), Buffer.from('\xc3x', 'latin1')]),
     err: ['stdin: not UTF-8 text on line 2'],
@@ -195,7 +195,7 @@ faultsOnce('P: large input', [
   ...['parley events send -i -', 'parley events send -i - --interrupt'].map(
     (command): Row => ({
       ...received,
-      name: `P23: sends 200,000 events with limited memory: ${command}`,
+      name: `P23: parley sends 200,000 events with limited memory: ${command}`,
       shell: manyEvents(command),
       memory: 230,
       check: ({ server }) => expect(server.requests[0]?.length).toBeGreaterThan(19_000_000),
@@ -203,7 +203,7 @@ faultsOnce('P: large input', [
   ),
   {
     ...nothing,
-    name: 'P25: prints only the first problems of 130,000 invalid lines',
+    name: 'P25: parley prints only the first problems of 130,000 invalid lines',
     argv: send,
     stdin: '{"type":"constructor"}\n'.repeat(130_000),
     err: [
@@ -214,7 +214,7 @@ faultsOnce('P: large input', [
   },
   {
     ...nothing,
-    name: 'P25: prints only the first problems of 130,000 invalid turns',
+    name: 'P25: parley prints only the first problems of 130,000 invalid turns',
     argv: ['chat'],
     stdin: `{"contents":[${'{"parts":[5]},'.repeat(130_000)}{}]}`,
     err: ['contents[0].parts[0]: must be an object', 'stdin: more than 1000 problems', 'and many more'],

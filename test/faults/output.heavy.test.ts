@@ -34,7 +34,7 @@ const takeSavedResult = `grep -o '"text":"x*"' "$TMPDIR"/parley-*.ndjson | wc -c
 
 faultsOnce('O: output', [
   {
-    name: 'O01: exits with 0 if the reader leaves early',
+    name: 'O01: parley exits with 0 if the reader leaves early',
     shell: 'parley chat hi --stream | head -1; echo $PIPESTATUS',
     script: endless(() => {
       hasLeft = true
@@ -48,7 +48,7 @@ faultsOnce('O: output', [
     },
   },
   {
-    name: 'O02: exits with 0 if the reader leaves before the first output',
+    name: 'O02: parley exits with 0 if the reader leaves before the first output',
     shell: 'parley chat hi | true; echo $PIPESTATUS',
     script: answering(ok),
     code: 0,
@@ -56,7 +56,7 @@ faultsOnce('O: output', [
     reqs: 1,
   },
   {
-    name: 'O03: reports that the event was accepted if stdout is full',
+    name: 'O03: parley reports that the event was accepted if stdout is full',
     shell: 'parley events send hi > /dev/full',
     script: answering(receipt),
     code: 11,
@@ -64,7 +64,7 @@ faultsOnce('O: output', [
     err: ['stdout: no space left', 'the event was accepted, only the output failed'],
   },
   {
-    name: 'O04: saves the answer if stdout is full',
+    name: 'O04: parley saves the answer if stdout is full',
     shell: `parley chat hi > /dev/full; echo $?; ${takeSavedAnswer}`,
     script: answering(ok),
     code: 0,
@@ -73,7 +73,7 @@ faultsOnce('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: saves the answer and creates no thread if stdout is full',
+    name: 'O04: parley saves the answer and creates no thread if stdout is full',
     shell: `parley chat hi --thread t.json > /dev/full; echo $?; ls; ${takeSavedAnswer}`,
     script: answering(ok),
     code: 0,
@@ -82,7 +82,7 @@ faultsOnce('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as ', 't.json was not created'],
   },
   {
-    name: 'O04: saves the streamed text if stdout is full',
+    name: 'O04: parley saves the streamed text if stdout is full',
     shell: `parley chat hi --stream > /dev/full; echo $?; ${takeSavedAnswer}`,
     script: answering(sseHead + lines(3) + stop),
     code: 0,
@@ -91,7 +91,7 @@ faultsOnce('O: output', [
     err: ['stdout: no space left'],
   },
   {
-    name: 'O04: saves the body of --raw if stdout is full',
+    name: 'O04: parley saves the body of --raw if stdout is full',
     shell: `parley chat hi --raw > /dev/full; echo $?; ${takeSavedAnswer}`,
     script: answering(ok),
     code: 0,
@@ -100,7 +100,7 @@ faultsOnce('O: output', [
     err: ['the received data is saved as '],
   },
   {
-    name: 'O04: saves JSON that matches a schema if stdout is full',
+    name: 'O04: parley saves JSON that matches a schema if stdout is full',
     shell: `echo true > s; parley chat hi --schema s > /dev/full; echo $?; rm s; ${takeSavedAnswer}`,
     script: answering(response(message('[1]'))),
     code: 0,
@@ -109,7 +109,7 @@ faultsOnce('O: output', [
     err: ['stdout: no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: exits with 11 if stdout is full for an error with --raw',
+    name: 'O04: parley exits with 11 if stdout is full for an error with --raw',
     shell: 'parley chat hi --raw > /dev/full',
     script: answering(response('{}', '400 Bad')),
     code: 11,
@@ -118,7 +118,7 @@ faultsOnce('O: output', [
   },
   ...['', '--stream'].map(
     (flag): Row => ({
-      name: `O04: saves the whole of a long answer if stdout is full ${flag}`.trim(),
+      name: `O04: parley saves the whole of a long answer if stdout is full ${flag}`.trim(),
       shell: `parley chat hi ${flag} > /dev/full; echo $?; cat "$TMPDIR"/parley-*.txt | wc -c; rm "$TMPDIR"/parley-*`,
       script: answering(response(message('x'.repeat(5 * 2 ** 20)))),
       code: 0,
@@ -128,17 +128,17 @@ faultsOnce('O: output', [
     }),
   ),
   {
-    name: 'O04: exits with 11 if stdout is full for help',
+    name: 'O04: parley exits with 11 if stdout is full for help',
     shell: 'parley chat --help > /dev/full',
     code: 11,
   },
   {
-    name: 'O04: exits with 11 if stdout is full for --version',
+    name: 'O04: parley exits with 11 if stdout is full for --version',
     shell: 'parley --version > /dev/full',
     code: 11,
   },
   {
-    name: 'O04: saves the answer if the disk of -o is full',
+    name: 'O04: parley saves the answer if the disk of -o is full',
     shell: `${small('parley chat hi -o small/answer')}; (${takeSavedAnswer}) | wc -c`,
     script: answering(response(megabyte)),
     code: 0,
@@ -147,7 +147,7 @@ faultsOnce('O: output', [
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O04: exits with 11 and names ulimit -f if a file exceeds that limit',
+    name: 'O04: parley exits with 11 and names ulimit -f if a file exceeds that limit',
     shell: '(ulimit -f 1; parley chat hi -o answer)',
     script: answering(response(megabyte)),
     code: 11,
@@ -157,7 +157,7 @@ faultsOnce('O: output', [
     ],
   },
   {
-    name: 'O04: saves the answer if the disk of a redirected stdout is full',
+    name: 'O04: parley saves the answer if the disk of a redirected stdout is full',
     shell: `${small('parley chat hi > small/answer')}; (${takeSavedAnswer}) | wc -c`,
     script: answering(response(megabyte)),
     code: 0,
@@ -166,7 +166,7 @@ faultsOnce('O: output', [
     err: ['no space left on the disk; the received data is saved as '],
   },
   {
-    name: 'O16: saves a result of a batch if the disk of stdout accepts only a part of it',
+    name: 'O16: parley saves a result of a batch if the disk of stdout accepts only a part of it',
     shell: `echo '"hi"' > in; ${small('parley chat --batch in > small/r')}; echo $?; rm in; ${takeSavedResult}`,
     script: answering(response(message('x'.repeat(100_000)))),
     code: 0,
@@ -176,7 +176,7 @@ faultsOnce('O: output', [
   },
   ...['> /dev/full', '>&-'].map(
     (stdout): Row => ({
-      name: `O16: saves a result of a batch if its results file is full, with stdout ${stdout}`,
+      name: `O16: parley saves a result of a batch if its results file is full, with stdout ${stdout}`,
       shell: `echo '"hi"' > in; ${small(`parley chat --batch in --results small/r ${stdout}`)}; echo $?; rm in; ${takeSavedResult}`,
       script: answering(response(message('x'.repeat(100_000)))),
       code: 0,
@@ -187,7 +187,7 @@ faultsOnce('O: output', [
   ),
   ...['> small/r', '-o small/r'].map(
     (target): Row => ({
-      name: `O17: saves the rest of the body of api if the disk accepts only a part, with ${target}`,
+      name: `O17: parley saves the rest of the body of api if the disk accepts only a part, with ${target}`,
       shell: `${small(`parley api gateway /v1/m --set a=1 ${target}`)}; echo $?; ${takeSavedBody}`,
       script: answering(response('x'.repeat(100_000))),
       code: 0,
@@ -202,7 +202,7 @@ faultsOnce('O: output', [
   ),
   ...['> /dev/full', '>&-'].map(
     (target): Row => ({
-      name: `O17: saves the whole body of api with stdout ${target}`,
+      name: `O17: parley saves the whole body of api with stdout ${target}`,
       shell: `parley api gateway /v1/m --set a=1 ${target}; echo $?; ${takeSavedBody}`,
       script: answering(response('x'.repeat(100_000))),
       code: 0,
@@ -213,7 +213,7 @@ faultsOnce('O: output', [
   ),
   ...['> /dev/full', '1< /dev/null'].map(
     (stdout): Row => ({
-      name: `O16: saves a result of a batch with stdout ${stdout}`,
+      name: `O16: parley saves a result of a batch with stdout ${stdout}`,
       shell: `echo '"hi"' > in; parley chat --batch in ${stdout}; echo $?; rm in; ${takeSavedResult}`,
       script: answering(response(message('x'.repeat(100_000)))),
       code: 0,
@@ -224,7 +224,7 @@ faultsOnce('O: output', [
   ),
   ...['/dev/full', '>(true)'].flatMap((target): Row[] => [
     {
-      name: `O06: prints the answer if stderr is ${target}`,
+      name: `O06: parley prints the answer if stderr is ${target}`,
       shell: `parley chat hi -v 2> ${target}`,
       script: answering(ok),
       code: 0,
@@ -232,7 +232,7 @@ faultsOnce('O: output', [
       reqs: 1,
     },
     {
-      name: `O06: exits with 4 on a 400 if stderr is ${target}`,
+      name: `O06: parley exits with 4 on a 400 if stderr is ${target}`,
       shell: `parley chat hi -v 2> ${target}`,
       script: answering(response('{}', '400 Bad')),
       code: 4,
@@ -240,21 +240,21 @@ faultsOnce('O: output', [
     },
   ]),
   {
-    name: 'O06: exits with 4 on a 400 if stderr is closed',
+    name: 'O06: parley exits with 4 on a 400 if stderr is closed',
     shell: 'parley chat hi -v 2>&-',
     script: answering(response('{}', '400 Bad')),
     code: 4,
     reqs: 1,
   },
   {
-    name: 'O06: saves the answer if stdout is closed',
+    name: 'O06: parley saves the answer if stdout is closed',
     shell: 'parley chat hi >&-',
     script: answering(ok),
     code: 11,
     err: ['stdout: it was closed when parley started; the received data is saved as '],
     reqs: 1,
   },
-  { name: 'O06: exits with 11 if stdout is closed for help', shell: 'parley --help >&-', code: 11 },
+  { name: 'O06: parley exits with 11 if stdout is closed for help', shell: 'parley --help >&-', code: 11 },
   {
     name: 'O06: events run sends nothing if stdout is closed',
     shell: 'parley events run -s sesn_1 hi >&-',
@@ -263,7 +263,7 @@ faultsOnce('O: output', [
     reqs: 0,
   },
   {
-    name: 'O07: writes a whole megabyte into a slow pipe',
+    name: 'O07: parley writes a whole megabyte into a slow pipe',
     shell: 'set -o pipefail; parley chat hi | (sleep 1; wc -c)',
     script: answering(response(megabyte)),
     code: 0,
@@ -271,14 +271,14 @@ faultsOnce('O: output', [
     reqs: 1,
   },
   {
-    name: 'O09: ends the answer with exactly one newline',
+    name: 'O09: parley ends the answer with exactly one newline',
     script: answering(response(message('a\n\n'))),
     code: 0,
     out: 'a\n',
     reqs: 1,
   },
   {
-    name: 'O09: prints the details of -v and --usage on stderr only',
+    name: 'O09: parley prints the details of -v and --usage on stderr only',
     argv: [...stream, '-v', '--usage'],
     script: answering(sseHead + delta('a') + stop),
     code: 0,
@@ -300,7 +300,7 @@ const endsBySigint = (
 faultsOnce('G: signals', [
   {
     ...endsBySigint('out', 'the answer was cut off'),
-    name: 'G01: prints the text so far if SIGINT ends a stream',
+    name: 'G01: parley prints the text so far if SIGINT ends a stream',
     argv: stream,
     script: answering(sseHead + delta('begun')),
     out: 'begun',
@@ -308,7 +308,7 @@ faultsOnce('G: signals', [
   },
   {
     ...endsBySigint('out', 'the answer was cut off'),
-    name: 'G01: prints a JSON error if SIGINT ends a stream with --errors json',
+    name: 'G01: parley prints a JSON error if SIGINT ends a stream with --errors json',
     argv: [...stream, '--errors', 'json'],
     script: answering(sseHead + delta('begun')),
     err: [
@@ -320,7 +320,7 @@ faultsOnce('G: signals', [
   ...(['SIGTERM', 'SIGHUP'] as const).map(
     (name): Row => ({
       ...endsBySigint('out', 'the answer was cut off'),
-      name: `G04: prints the text so far if ${name} ends a stream`,
+      name: `G04: parley prints the text so far if ${name} ends a stream`,
       argv: stream,
       script: answering(sseHead + delta('begun')),
       signal: { name, at: 'out' },
@@ -331,14 +331,14 @@ faultsOnce('G: signals', [
   ),
   {
     ...endsBySigint('request', 'the request was sent; it may have been carried out'),
-    name: 'G05: ends by SIGINT if a second one follows at once',
+    name: 'G05: parley ends by SIGINT if a second one follows at once',
     signal: { name: 'SIGINT', at: 'request', again: true },
     script: () => {},
     err: [],
     reqs: 1,
   },
   {
-    name: 'G01: stops the loop of a shell by SIGINT',
+    name: 'G01: parley stops the loop of a shell by SIGINT',
     shell: 'for i in 1 2 3; do parley chat hi; echo next; done; echo over',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request', toGroup: true },
@@ -347,14 +347,14 @@ faultsOnce('G: signals', [
     err: ['interrupted'],
   },
   {
-    name: 'G01: ends by SIGINT while stdout is blocked',
+    name: 'G01: parley ends by SIGINT while stdout is blocked',
     shell: `parley chat hi --stream > >(sleep 3) & pid=$!
       until [ -e requested ]; do sleep 0.1; done; kill -INT $pid; wait $pid`,
     script: answering(sseHead + delta('x'.repeat(2 ** 22))),
-    during: async (world, server) => {
-      while (server.requests.length === 0 && world.child.exitCode === null)
+    during: async (command, server) => {
+      while (server.requests.length === 0 && command.child.exitCode === null)
         await new Promise((resolve) => setTimeout(resolve, 10))
-      writeFileSync(join(world.cwd, 'requested'), '')
+      writeFileSync(join(command.cwd, 'requested'), '')
     },
     files: ['cwd/requested'],
     code: 130,
@@ -362,7 +362,7 @@ faultsOnce('G: signals', [
     err: ['interrupted'],
   },
   {
-    name: 'G02: leaves only the .part file if SIGTERM ends a run that writes a file',
+    name: 'G02: parley leaves only the .part file if SIGTERM ends a run that writes a file',
     argv: [...stream, '-o', 'answer.txt'],
     script: answering(sseHead + delta('begun')),
     signal: { name: 'SIGTERM', at: 'file' },
@@ -372,7 +372,7 @@ faultsOnce('G: signals', [
     files: ['cwd/answer.txt.part'],
   },
   {
-    name: 'G06: reports that nothing was sent if SIGINT ends the wait for stdin (needs signals)',
+    name: 'G06: parley reports that nothing was sent if SIGINT ends the wait for stdin (needs signals)',
     argv: ['chat'],
     stdin: { open: true },
     signal: { name: 'SIGINT', at: 'err' },
@@ -380,7 +380,7 @@ faultsOnce('G: signals', [
     err: ['waiting for stdin', 'nothing was sent'],
   },
   {
-    name: 'G08: returns its exit code in a pipeline with pipefail',
+    name: 'G08: parley returns its exit code in a pipeline with pipefail',
     shell: 'set -o pipefail; parley chat hi | tee copy',
     script: answering(response('{}', '402 Pay')),
     code: 5,

@@ -36,7 +36,7 @@ faultsInside('D: redirects (needs openssl)', [
   ...[301, 302, 303, 307, 308].flatMap((status) =>
     chatAndEvents({
       ...nobodyElse,
-      name: `D01: does not follow a ${status} redirect to another server`,
+      name: `D01: parley does not follow a ${status} redirect to another server`,
       script: redirect(other.url, status),
       code: 4,
       reqs: 1,
@@ -44,14 +44,14 @@ faultsInside('D: redirects (needs openssl)', [
     }),
   ),
   ...chatAndEvents({
-    name: 'D01: does not follow a redirect to another path',
+    name: 'D01: parley does not follow a redirect to another path',
     script: redirect('/elsewhere'),
     code: 4,
     reqs: 1,
     err: ['redirect not followed, to /elsewhere'],
   }),
   {
-    name: 'D04: does not follow a redirect from https to http',
+    name: 'D04: parley does not follow a redirect from https to http',
     url: ({ port }) => `https://gateway.test:${port}`,
     argv: [...chat, '--cacert', certificate.path],
     listen: { tls: () => certificate },
@@ -63,7 +63,7 @@ faultsInside('D: redirects (needs openssl)', [
   ...locations.map(
     (location): Row => ({
       ...nobodyElse,
-      name: `D07: does not follow a redirect to ${location.slice(0, 40)}`,
+      name: `D07: parley does not follow a redirect to ${location.slice(0, 40)}`,
       script: redirect(location),
       code: 4,
       reqs: 1,
@@ -78,7 +78,7 @@ faultsInside('D: redirects (needs openssl)', [
     ] as const
   ).map(
     ([location, code, said]): Row => ({
-      name: `D07: rejects or escapes the redirect target ${JSON.stringify(location)}`,
+      name: `D07: parley rejects or escapes the redirect target ${JSON.stringify(location)}`,
       script: (socket) =>
         void socket.write(
           Buffer.from(`HTTP/1.1 302 Moved\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`, 'latin1'),
@@ -89,7 +89,7 @@ faultsInside('D: redirects (needs openssl)', [
     }),
   ),
   {
-    name: 'D08: exits with 4 on a redirect without a target',
+    name: 'D08: parley exits with 4 on a redirect without a target',
     script: answering(response('', '304 Same')),
     code: 4,
     reqs: 1,
@@ -98,20 +98,20 @@ faultsInside('D: redirects (needs openssl)', [
 
 faultsInside('S: plain http and secrets (needs openssl)', [
   ...chatAndEvents({
-    name: 'S01: refuses plain http to another machine',
+    name: 'S01: parley refuses plain http to another machine',
     ...named('gateway.test'),
     code: 3,
     err: ['would not be encrypted'],
   }),
   {
-    name: 'S01: prints no curl command for plain http to another machine',
+    name: 'S01: parley prints no curl command for plain http to another machine',
     shell: 'parley chat hi --base-url http://gateway.test --curl',
     code: 3,
     out: '',
     err: ['would not be encrypted'],
   },
   {
-    name: 'S01: allows plain http to another machine with --allow-http',
+    name: 'S01: parley allows plain http to another machine with --allow-http',
     ...named('gateway.test'),
     argv: [...chat, '--allow-http'],
     script: answering(ok),
@@ -121,7 +121,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
   },
   ...['127.0.0.1', 'localhost', '2130706433'].map(
     (name): Row => ({
-      name: `S02: allows plain http to the loopback host ${name}`,
+      name: `S02: parley allows plain http to the loopback host ${name}`,
       ...named(name),
       script: answering(ok),
       code: 0,
@@ -130,7 +130,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
     }),
   ),
   {
-    name: 'S02: allows plain http to the loopback host [::1]',
+    name: 'S02: parley allows plain http to the loopback host [::1]',
     listen: { host: '::1' },
     script: answering(ok),
     code: 0,
@@ -142,7 +142,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
   },
   ...['127.0.0.1@h.test', 'localhost.h.test', 'h.test#@127.0.0.1'].map(
     (name): Row => ({
-      name: `S03: refuses plain http to ${name}, whose parsed host is not loopback`,
+      name: `S03: parley refuses plain http to ${name}, whose parsed host is not loopback`,
       ...named(name),
       code: 3,
     }),

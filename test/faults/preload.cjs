@@ -1,5 +1,5 @@
-// Preloaded into the command under test: simulates name lookups, steadies the clock, and records the peak
-// memory.
+// Preloaded into the command under test: simulates name lookups, slows its clock down on a busy machine, and
+// records the peak memory.
 const dns = require('node:dns')
 const { readFileSync, writeFileSync } = require('node:fs')
 const { isIP } = require('node:net')

@@ -107,27 +107,32 @@ let isRequested = false
 
 const rows = await Promise.all([
   ...['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
-    makeProxyRow({ ...toSecure, ...fine, name: `X01: uses the proxy of ${variable} for https`, variable }),
+    makeProxyRow({
+      ...toSecure,
+      ...fine,
+      name: `X01: parley uses the proxy of ${variable} for https`,
+      variable,
+    }),
   ),
   ...['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     makeProxyRow({
       ...toPlain,
       ...fine,
-      name: `X01, X09: uses the proxy of ${variable} for http through CONNECT`,
+      name: `X01, X09: parley uses the proxy of ${variable} for http through CONNECT`,
       variable,
     }),
   ),
   makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X01: does not use HTTP_PROXY for https',
+    name: 'X01: parley does not use HTTP_PROXY for https',
     variable: 'HTTP_PROXY',
     isUnused: true,
   }),
   makeProxyRow({
     ...toPlain,
     ...fine,
-    name: 'X01: does not use HTTPS_PROXY for http',
+    name: 'X01: parley does not use HTTPS_PROXY for http',
     variable: 'HTTPS_PROXY',
     isUnused: true,
   }),
@@ -136,7 +141,7 @@ const rows = await Promise.all([
       makeProxyRow({
         ...toSecure,
         ...fine,
-        name: `X01: bypasses the proxy with ${name}=${list}`,
+        name: `X01: parley bypasses the proxy with ${name}=${list}`,
         env: { [name]: list },
         isUnused: true,
       }),
@@ -145,19 +150,19 @@ const rows = await Promise.all([
   makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X01: uses the proxy if NO_PROXY lists other hosts',
+    name: 'X01: parley uses the proxy if NO_PROXY lists other hosts',
     env: { NO_PROXY: 'other.test,way.test,10.0.0.0/8' },
   }),
-  makeProxyRow({ ...fine, name: 'X01: bypasses the proxy for loopback', isUnused: true }),
+  makeProxyRow({ ...fine, name: 'X01: parley bypasses the proxy for loopback', isUnused: true }),
   makeProxyRow(
-    { ...toSecure, ...fine, name: 'X01: uses a TLS proxy for https', variable: 'HTTPS_PROXY' },
+    { ...toSecure, ...fine, name: 'X01: parley uses a TLS proxy for https', variable: 'HTTPS_PROXY' },
     { tls: certificate, host: 'localhost' },
   ),
   makeProxyRow(
     {
       ...toPlain,
       ...fine,
-      name: 'X01: uses a TLS proxy for http',
+      name: 'X01: parley uses a TLS proxy for http',
       argv: [...toPlain.argv, '--cacert', certificate.path],
       variable: 'HTTP_PROXY',
     },
@@ -167,7 +172,7 @@ const rows = await Promise.all([
     makeProxyRow({
       ...toSecure,
       ...fine,
-      name: `X20: accepts a proxy address without a scheme: ${credentials}HOST:PORT`,
+      name: `X20: parley accepts a proxy address without a scheme: ${credentials}HOST:PORT`,
       credentials,
       isBare: true,
     }),
@@ -175,22 +180,22 @@ const rows = await Promise.all([
   makeProxyRow({
     ...toPlain,
     ...fine,
-    name: 'X20: accepts a proxy address without a scheme for http',
+    name: 'X20: parley accepts a proxy address without a scheme for http',
     variable: 'http_proxy',
     isBare: true,
   }),
   makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X02: sends proxy credentials to the proxy only',
+    name: 'X02: parley sends proxy credentials to the proxy only',
     credentials: 'user:p%40ss@',
   }),
   ...['', 'user:p%40ss@'].map((credentials) =>
     failing(
-      'X03: exits with 3 on a 407',
+      'X03: parley exits with 3 on a 407',
       closing('HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n'),
       {
-        name: `X03: exits with 3 and names the proxy on a 407${credentials && ' despite credentials'}`,
+        name: `X03: parley exits with 3 and names the proxy on a 407${credentials && ' despite credentials'}`,
         code: 3,
         err: ['the proxy 127.0.0.1:', 'from ALL_PROXY', '407', 'nothing was sent', /^(?!.*(p@ss|p%40))/s],
         ...({ credentials } as object),
@@ -199,7 +204,7 @@ const rows = await Promise.all([
   ),
   ...[502, 503, 403, 404].map((status) =>
     failing(
-      `X07: exits with 9 on a ${status} to CONNECT`,
+      `X07: parley exits with 9 on a ${status} to CONNECT`,
       closing(`HTTP/1.1 ${status} No\r\ncontent-length: 3\r\n\r\nno\n`),
       {
         err: ['the proxy 127.0.0.1:', `: ${status}`, 'nothing was sent'],
@@ -207,35 +212,39 @@ const rows = await Promise.all([
     ),
   ),
   failing(
-    'X07: exits with 9 on a 302 to CONNECT',
+    'X07: parley exits with 9 on a 302 to CONNECT',
     closing('HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n'),
   ),
-  failing('X07: exits with 9 if FIN answers CONNECT', (socket) => void socket.end()),
-  failing('X07: exits with 9 if RST answers CONNECT', (socket) => void socket.resetAndDestroy()),
-  failing('X07: exits with 9 if the proxy does not answer in HTTP', closing('SSH-2.0-x\x1b[2J\r\n\r\n'), {
-    err: ['did not answer in HTTP'],
-  }),
+  failing('X07: parley exits with 9 if FIN answers CONNECT', (socket) => void socket.end()),
+  failing('X07: parley exits with 9 if RST answers CONNECT', (socket) => void socket.resetAndDestroy()),
   failing(
-    'X07: exits with 9 if FIN cuts the head of the answer to CONNECT',
+    'X07: parley exits with 9 if the proxy does not answer in HTTP',
+    closing('SSH-2.0-x\x1b[2J\r\n\r\n'),
+    {
+      err: ['did not answer in HTTP'],
+    },
+  ),
+  failing(
+    'X07: parley exits with 9 if FIN cuts the head of the answer to CONNECT',
     closing('HTTP/1.1 200 OK\r\nvia:'),
   ),
-  failing('X07: exits with 9 if the head of the answer to CONNECT never ends', (socket) => {
+  failing('X07: parley exits with 9 if the head of the answer to CONNECT never ends', (socket) => {
     const timer = setInterval(() => socket.write(`x: ${'x'.repeat(4000)}\r\n`), 1)
     socket.on('close', () => clearInterval(timer))
   }),
-  failing('X07: exits with 9 after --connect-timeout if the proxy does not answer', () => {}, {
+  failing('X07: parley exits with 9 after --connect-timeout if the proxy does not answer', () => {}, {
     argv: [...toSecure.argv, ...noRetry, '--connect-timeout', '3'],
     err: ['through the proxy 127.0.0.1:', 'no connection within 3 s'],
     atLeast: 3,
   }),
-  failing('X07: exits with 9 if the deadline passes before the proxy answers', () => {}, {
+  failing('X07: parley exits with 9 if the deadline passes before the proxy answers', () => {}, {
     argv: [...toSecure.argv, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed'],
     atLeast: 3,
   }),
   makeProxyRow({
     ...toSecure,
-    name: 'X07: retries after a 502 of the proxy',
+    name: 'X07: parley retries after a 502 of the proxy',
     proxy: (socket, request, count, requests) =>
       count === 1 ? socket.end('HTTP/1.1 502 No\r\n\r\n') : tunnel(socket, request, count, requests),
     ...fine,
@@ -243,25 +252,25 @@ const rows = await Promise.all([
   }),
   makeProxyRow({
     ...toSecure,
-    name: 'X07: reports that nothing was sent if SIGINT ends the wait for the proxy',
+    name: 'X07: parley reports that nothing was sent if SIGINT ends the wait for the proxy',
     proxy: () => {
       isRequested = true
     },
-    during: async (world) => {
-      while (!isRequested && world.child.exitCode === null)
+    during: async (command) => {
+      while (!isRequested && command.child.exitCode === null)
         await new Promise((resolve) => setTimeout(resolve, 10))
-      world.child.kill('SIGINT')
+      command.child.kill('SIGINT')
     },
     code: 'SIGINT',
     err: ['interrupted: nothing was sent'],
   }),
   failing(
-    'X08: exits with 9 if FIN closes the tunnel before the request',
+    'X08: parley exits with 9 if FIN closes the tunnel before the request',
     closing('HTTP/1.1 200 OK\r\n\r\n'),
     { err: ['nothing was sent'] },
   ),
   failing(
-    'X08: exits with 9 if RST closes the tunnel before the request',
+    'X08: parley exits with 9 if RST closes the tunnel before the request',
     (socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n')
       void resetWhenRead(socket)
@@ -270,7 +279,7 @@ const rows = await Promise.all([
   ),
   makeProxyRow({
     ...toSecure,
-    name: 'X08: reports that the request may have arrived if the tunnel breaks after the request',
+    name: 'X08: parley reports that the request may have arrived if the tunnel breaks after the request',
     argv: [...events, '--cacert', certificate.path],
     script: (socket) => void socket.destroy(),
     code: 10,
@@ -280,7 +289,7 @@ const rows = await Promise.all([
   makeProxyRow({
     ...toSecure,
     ...fine,
-    name: 'X08: reads the response that follows the answer to CONNECT',
+    name: 'X08: parley reads the response that follows the answer to CONNECT',
     ...toPlain,
     script: undefined as never,
     proxy: (socket) => {
@@ -292,7 +301,7 @@ const rows = await Promise.all([
   }),
   makeProxyRow({
     ...toSecure,
-    name: 'X12: reports the self-signed certificate of a target behind a proxy',
+    name: 'X12: parley reports the self-signed certificate of a target behind a proxy',
     argv: chat,
     listen: { tls: () => stranger },
     code: 9,
@@ -304,7 +313,7 @@ const beginning = 'must begin with https:// or http://'
 
 const refusedUrl = (value: string, message: string, variable = 'HTTPS_PROXY'): Row => ({
   ...toSecure,
-  name: `X11: rejects ${variable}=${value}`,
+  name: `X11: parley rejects ${variable}=${value}`,
   env: { [variable]: value },
   code: 3,
   err: [`parley: ${variable} `, message, 'nothing was sent', /^(?!.*secretword)/s],
@@ -314,7 +323,7 @@ faultsInside('X: proxies (needs openssl)', [
   ...rows,
   {
     ...toSecure,
-    name: 'X04: exits with 9 and names the proxy if it refuses connections',
+    name: 'X04: parley exits with 9 and names the proxy if it refuses connections',
     env: { HTTPS_PROXY: 'http://user:secretword@127.0.0.1:1' },
     code: 9,
     err: [
@@ -325,7 +334,7 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X21: prints no password if a proxy without a scheme refuses connections',
+    name: 'X21: parley prints no password if a proxy without a scheme refuses connections',
     argv: [...toSecure.argv, ...noRetry],
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,
@@ -333,7 +342,7 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X22: names both addresses of a proxy if both refuse',
+    name: 'X22: parley names both addresses of a proxy if both refuse',
     argv: [...toSecure.argv, ...noRetry],
     env: { https_proxy: 'http://two.test:2' },
     code: 9,
@@ -341,14 +350,14 @@ faultsInside('X: proxies (needs openssl)', [
   },
   {
     ...toSecure,
-    name: 'X23: exits with 9 and names the proxy if its host name is unknown',
+    name: 'X23: parley exits with 9 and names the proxy if its host name is unknown',
     env: { HTTPS_PROXY: 'down.test:3128' },
     code: 9,
     err: ['the proxy in HTTPS_PROXY, down.test:3128: no such host\n'],
   },
   {
     ...toSecure,
-    name: 'X24: exits with 9 and names the proxy if its certificate is not trusted',
+    name: 'X24: parley exits with 9 and names the proxy if its certificate is not trusted',
     argv: [...chat, ...noRetry],
     envOf: ({ port }) => ({ HTTPS_PROXY: `https://localhost:${port}` }),
     code: 9,

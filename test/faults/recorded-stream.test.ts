@@ -24,7 +24,7 @@ const odd = '{"constructor":{"__proto__":1},"__proto__":{"toString":2}}'
 faultsInside('E: recorded streams', [
   {
     ...whole,
-    name: 'E30: prints the text that follows a function call with a finishReason and a pause',
+    name: 'E30: parley prints the text that follows a function call with a finishReason and a pause',
     script: (socket) => {
       socket.write(sseHead + finished(call))
       setTimeout(() => socket.end(event(part('so ')) + finished('far')), 1500)
@@ -33,7 +33,7 @@ faultsInside('E: recorded streams', [
   },
   {
     ...whole,
-    name: 'E30: prints the chunks that follow a function call with a finishReason and a pause with --raw',
+    name: 'E30: parley prints the chunks that follow a function call with a finishReason and a pause with --raw',
     argv: [...stream, '--raw'],
     script: (socket) => {
       socket.write(sseHead + finished(call))
@@ -43,32 +43,32 @@ faultsInside('E: recorded streams', [
   },
   {
     ...whole,
-    name: 'E30: prints all text if every chunk has a finishReason',
+    name: 'E30: parley prints all text if every chunk has a finishReason',
     script: closing(sseHead + finished('so ') + finished('f') + finished('ar')),
   },
   ...[closing, resetting].map(
     (end): Row => ({
       ...endsEarly,
-      name: `E31: exits with 8 if ${end === closing ? 'FIN' : 'RST'} follows the text after an early finishReason`,
+      name: `E31: parley exits with 8 if ${end === closing ? 'FIN' : 'RST'} follows the text after an early finishReason`,
       script: end(sseHead + finished('') + event(part('so far'))),
       err: [/the (stream ended early|answer broke off)/],
     }),
   ),
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if RST cuts a chunked stream after a finishReason',
+    name: 'E31: parley exits with 8 if RST cuts a chunked stream after a finishReason',
     script: resetting(chunkedHead + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if RST cuts a stream without a length after a finishReason',
+    name: 'E31: parley exits with 8 if RST cuts a stream without a length after a finishReason',
     script: resetting(sseHead + finished()),
     err: ['the answer broke off: the connection was reset'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if RST arrives together with a finishReason in a stream without a length',
+    name: 'E31: parley exits with 8 if RST arrives together with a finishReason in a stream without a length',
     script: (socket) => {
       socket.write(sseHead + finished())
       socket.resetAndDestroy()
@@ -77,41 +77,41 @@ faultsInside('E: recorded streams', [
   },
   {
     ...whole,
-    name: 'E31: exits with 0 if FIN follows a finishReason and RST follows FIN (needs resets)',
+    name: 'E31: parley exits with 0 if FIN follows a finishReason and RST follows FIN (needs resets)',
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after a finishReason if RST precedes the last chunk of a connection that closes',
+    name: 'E31: parley exits with 8 after a finishReason if RST precedes the last chunk of a connection that closes',
     script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after a finishReason if FIN precedes the last chunk',
+    name: 'E31: parley exits with 8 after a finishReason if FIN precedes the last chunk',
     script: closing(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
     err: ['the answer broke off'],
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after a finishReason if FIN cuts the next event',
+    name: 'E31: parley exits with 8 after a finishReason if FIN cuts the next event',
     script: closing(`${sseHead}${finished()}data: {"candi`),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after a finishReason if the next event lacks its blank line',
+    name: 'E31: parley exits with 8 after a finishReason if the next event lacks its blank line',
     script: closing(sseHead + finished() + event(part(' lost')).trimEnd()),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 if one candidate has a finishReason and another is unfinished',
+    name: 'E31: parley exits with 8 if one candidate has a finishReason and another is unfinished',
     script: closing(
       sseHead + finished() + event({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] }),
     ),
   },
   {
     ...endsEarly,
-    name: 'E31: exits with 8 after --timeout of silence although two chunks have a finishReason',
+    name: 'E31: parley exits with 8 after --timeout of silence although two chunks have a finishReason',
     argv: [...stream, '--timeout', '3'],
     script: answering(sseHead + finished('so ') + finished('far')),
     err: ['no byte arrived for 3 s'],
@@ -128,18 +128,18 @@ faultsInside('E: recorded streams', [
   ].map(
     (failure, index): Row => ({
       ...failed({ err: expectedErr }),
-      name: `E32: exits with 8 and prints the message of an error after a finishReason, shape ${index}`,
+      name: `E32: parley exits with 8 and prints the message of an error after a finishReason, shape ${index}`,
       script: closing(sseHead + finished() + failure),
     }),
   ),
   {
     ...failed({ err: ['the stream ended with an error'] }),
-    name: 'E32: exits with 8 on an error event without data',
+    name: 'E32: parley exits with 8 on an error event without data',
     script: closing(`${sseHead}${finished()}event: error\ndata:\n\n`),
   },
   {
     ...failed({ err: expectedErr }),
-    name: 'E32: exits with 8 and prints the message of an error in an array after a finishReason',
+    name: 'E32: parley exits with 8 and prints the message of an error in an array after a finishReason',
     script: closing(`${jsonHead}[${JSON.stringify(part('so far', STOP))},\n${JSON.stringify(cancelled)}]`),
   },
   ...[
@@ -158,7 +158,7 @@ faultsInside('E: recorded streams', [
   ].map(
     (text, index): Row => ({
       ...whole,
-      name: `E33: prints text in an unusual place of an event, shape ${index}`,
+      name: `E33: parley prints text in an unusual place of an event, shape ${index}`,
       script: closing(sseHead + text + stop),
     }),
   ),
@@ -175,14 +175,14 @@ faultsInside('E: recorded streams', [
   ].flatMap((text, index): Row[] =>
     [stop, finished(''), 'data: [DONE]\n\n'].map((end) => ({
       ...failed({ out: '', err: ['the answer has no text'] }),
-      name: `E34: exits with 8 if no text can be read, shape ${index}, end ${end.trim().slice(0, 20)}`,
+      name: `E34: parley exits with 8 if no text can be read, shape ${index}, end ${end.trim().slice(0, 20)}`,
       script: closing(sseHead + text + end),
     })),
   ),
   ...['application/x-ndjson', 'application/json', 'text/event-stream'].flatMap((type): Row[] => [
     {
       ...whole,
-      name: `E35: reads one chunk per line as ${type}`,
+      name: `E35: parley reads one chunk per line as ${type}`,
       script: closing(
         head(type) +
           lines(part('so '), null, part('far', STOP)).replace(
@@ -193,57 +193,57 @@ faultsInside('E: recorded streams', [
     },
     {
       ...endsEarly,
-      name: `E35: exits with 8 if one chunk per line ends without a finishReason, as ${type}`,
+      name: `E35: parley exits with 8 if one chunk per line ends without a finishReason, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far'))),
     },
     {
       ...endsEarly,
-      name: `E35: exits with 8 if FIN cuts the chunk of a line, as ${type}`,
+      name: `E35: parley exits with 8 if FIN cuts the chunk of a line, as ${type}`,
       script: closing(`${head(type)}${lines(part('so '), part('far', STOP))}{"candidates"`),
     },
     {
       ...failed({ err: expectedErr }),
-      name: `E35: exits with 8 and prints the message if one of the lines is an error, as ${type}`,
+      name: `E35: parley exits with 8 and prints the message if one of the lines is an error, as ${type}`,
       script: closing(head(type) + lines(part('so '), part('far', STOP), cancelled)),
     },
   ]),
   ...['ping', '"ping"', 'null', '17', 'true', 'keep-alive', '{}', ' '.repeat(500)].map(
     (data): Row => ({
       ...whole,
-      name: `E36: skips the keep-alive data '${data.trim()}'`,
+      name: `E36: parley skips the keep-alive data '${data.trim()}'`,
       script: closing(`${sseHead}data: ${data}\n\n${delta('so far')}data: ${data}\n\n${stop}`),
     }),
   ),
   ...['event: heartbeat\ndata: 1763734608\n\n', 'event: ping\ndata: 2026-11-21 15:33:27\n\n'].map(
     (beat): Row => ({
       ...whole,
-      name: `E36: skips the data after '${beat.split('\n')[0]}'`,
+      name: `E36: parley skips the data after '${beat.split('\n')[0]}'`,
       script: closing(sseHead + beat + delta('so far') + beat + stop),
     }),
   ),
   ...['data: [DONE]\n', 'data: [DONE]', 'data: "[DONE]"\n\n', 'data: [done]\n\n', 'data:  [Done] \n\n'].map(
     (end): Row => ({
       ...whole,
-      name: `E37: accepts ${JSON.stringify(end)} as the end of a stream`,
+      name: `E37: parley accepts ${JSON.stringify(end)} as the end of a stream`,
       script: closing(sseHead + delta('so far') + end),
     }),
   ),
   {
     ...whole,
-    name: 'E37: does not wait after [DONE] in quotes and lower case',
+    name: 'E37: parley does not wait after [DONE] in quotes and lower case',
     script: answering(`${sseHead}${delta('so far')}data: "[done]"\n\n`),
   },
   ...['iso-8859-1', 'gbk', 'klingon', 'utf-8'].map(
     (charset): Row => ({
       ...whole,
-      name: `E38: reads UTF-8 that is labeled ${charset}`,
+      name: `E38: parley reads UTF-8 that is labeled ${charset}`,
       script: closing(head(`text/event-stream; charset=${charset}`) + delta('schön 狐') + stop),
       out: 'schön 狐\n',
     }),
   ),
   {
     ...whole,
-    name: 'E38: decodes Latin-1 that is labeled Latin-1',
+    name: 'E38: parley decodes Latin-1 that is labeled Latin-1',
     script: closing(
       Buffer.from(
         head('text/event-stream;charset="ISO-8859-1"') + delta('plain, ') + delta('schön') + stop,
@@ -254,7 +254,7 @@ faultsInside('E: recorded streams', [
   },
   {
     ...endsEarly,
-    name: 'E38: exits with 8 if bytes are not UTF-8 and their character set is unknown',
+    name: 'E38: parley exits with 8 if bytes are not UTF-8 and their character set is unknown',
     script: closing(
       Buffer.from(head('text/event-stream; charset=klingon') + delta('schön') + stop, 'latin1'),
     ),
@@ -272,7 +272,7 @@ faultsInside('E: recorded streams', [
   ].map(
     ([finishReason, message]): Row => ({
       ...whole,
-      name: `E39: interprets the finishReason ${finishReason}`,
+      name: `E39: parley interprets the finishReason ${finishReason}`,
       script: closing(
         sseHead +
           event(
@@ -288,7 +288,7 @@ faultsInside('E: recorded streams', [
   ...['FINISH_REASON_UNSPECIFIED', 0, '', null].map(
     (finishReason): Row => ({
       ...endsEarly,
-      name: `E39: exits with 8 if the only finishReason is ${JSON.stringify(finishReason)}`,
+      name: `E39: parley exits with 8 if the only finishReason is ${JSON.stringify(finishReason)}`,
       script: closing(sseHead + event(part('so far', { finishReason }))),
     }),
   ),
@@ -300,7 +300,7 @@ faultsInside('E: recorded streams', [
   ].map(
     ([usageMetadata, message]): Row => ({
       ...whole,
-      name: `E40: completes the token counts of the last chunk: ${JSON.stringify(usageMetadata)}`,
+      name: `E40: parley completes the token counts of the last chunk: ${JSON.stringify(usageMetadata)}`,
       argv: [...stream, '--usage'],
       script: closing(
         sseHead +
@@ -315,7 +315,7 @@ faultsInside('E: recorded streams', [
   ),
   {
     ...whole,
-    name: 'E41: prints an element of an array before the next comma arrives',
+    name: 'E41: parley prints an element of an array before the next comma arrives',
     script: (socket) => {
       socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}`)
       void resetWhenRead(socket)
@@ -326,7 +326,7 @@ faultsInside('E: recorded streams', [
   ...['\n', ' \r\n\n', '', ' x'].map(
     (rest): Row => ({
       ...whole,
-      name: `E42: prints the text after the bracket of an array with --raw: ${JSON.stringify(rest)}`,
+      name: `E42: parley prints the text after the bracket of an array with --raw: ${JSON.stringify(rest)}`,
       argv: [...stream, '--raw'],
       script: (socket) => {
         socket.write(`${jsonHead}[${JSON.stringify(part('so far'))}]`)
@@ -337,21 +337,21 @@ faultsInside('E: recorded streams', [
   ),
   {
     ...whole,
-    name: 'E42: exits after the bracket of an array with --raw although the connection stays open',
+    name: 'E42: parley exits after the bracket of an array with --raw although the connection stays open',
     argv: [...stream, '--raw'],
     script: answering(`${jsonHead}[${JSON.stringify(part('so far'))}]`),
     out: `[${JSON.stringify(part('so far'))}]`,
   },
   {
     ...failed({ out: '' }),
-    name: 'E42: exits with 8 if a brace closes an array',
+    name: 'E42: parley exits with 8 if a brace closes an array',
     script: closing(`${jsonHead}[}`),
   },
   ...['{"type":"error","error":', '{"candidates":', ''].flatMap((start): Row[] =>
     [5000, 200_000].flatMap((depth) =>
       [sseHead, jsonHead].map((kind) => ({
         ...failed({ out: '', err: ['nested more than 1000 deep'] }),
-        name: `E43: exits with 8 on ${depth} nested lists after ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
+        name: `E43: parley exits with 8 on ${depth} nested lists after ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
         script: closing(
           `${kind}${kind === sseHead ? 'data: ' : start ? '' : '['}${start}${'['.repeat(depth)}${']'.repeat(depth)}${start ? '}' : kind === sseHead ? '' : ']'}\n\n`,
         ),
@@ -361,7 +361,7 @@ faultsInside('E: recorded streams', [
   ...['constructor', '__proto__', 'toString', 'hasOwnProperty'].map(
     (word): Row => ({
       ...whole,
-      name: `E44: reads ${word} as an ordinary type, name and key`,
+      name: `E44: parley reads ${word} as an ordinary type, name and key`,
       script: closing(
         `${sseHead}${event({ type: word, [word]: word }, word)}data: ${odd}\n\n${event({ type: 'content_block_start', content_block: { type: word } })}${delta('so far')}${event({ type: 'message_delta', delta: { stop_reason: word } })}${stop}`,
       ),
@@ -370,7 +370,7 @@ faultsInside('E: recorded streams', [
   ),
   {
     ...failed({ err: ['Bad gateway'], out: '' }),
-    name: 'E45: exits with 8 and prints the title of an HTML page that is labeled as an event stream',
+    name: 'E45: parley exits with 8 and prints the title of an HTML page that is labeled as an event stream',
     script: closing(`${sseHead}<html><title>Bad gateway</title></html>`),
   },
 ])
@@ -388,7 +388,7 @@ faultsInside('R: recorded bodies', [
     (body): Row => ({
       ...whole,
       argv: chat,
-      name: `R50: prints text in an unusual place of a body: ${body.slice(0, 40)}`,
+      name: `R50: parley prints text in an unusual place of a body: ${body.slice(0, 40)}`,
       script: answering(response(body)),
     }),
   ),
@@ -400,7 +400,7 @@ faultsInside('R: recorded bodies', [
     '{"response":null}',
   ].map(
     (body): Row => ({
-      name: `R51: exits with 8 if no text can be read in a body: ${body}`,
+      name: `R51: parley exits with 8 if no text can be read in a body: ${body}`,
       script: answering(response(body)),
       code: 8,
       reqs: 1,
@@ -409,14 +409,14 @@ faultsInside('R: recorded bodies', [
   ...['SAFETY', 'refusal', 'max_tokens'].flatMap((stop_reason): Row[] => [
     {
       ...whole,
-      name: `R52: prints a warning for ${stop_reason} even with -q`,
+      name: `R52: parley prints a warning for ${stop_reason} even with -q`,
       argv: [...chat, '-q'],
       script: answering(response(message('so far', { stop_reason }))),
       err: [/^parley: the answer was (cut|stopped).*\n$/],
     },
     {
       ...whole,
-      name: `R52: exits with 8 for ${stop_reason} with --fail-on-cut`,
+      name: `R52: parley exits with 8 for ${stop_reason} with --fail-on-cut`,
       argv: [...chat, '--fail-on-cut'],
       script: answering(response(message('so far', { stop_reason }))),
       code: 8,
@@ -425,14 +425,14 @@ faultsInside('R: recorded bodies', [
   ]),
   {
     ...whole,
-    name: 'R52: prints the warning as a line of JSON with --errors json',
+    name: 'R52: parley prints the warning as a line of JSON with --errors json',
     argv: [...chat, '--errors', 'json'],
     script: answering(response(cutBody)),
     err: [/^\{"warning":"the answer was cut at the output limit [^\n]*"\}\n$/],
   },
   {
     ...whole,
-    name: 'R52: exits with 8 and a JSON error with the setting failOnCut',
+    name: 'R52: parley exits with 8 and a JSON error with the setting failOnCut',
     argv: [...chat, '--errors', 'json'],
     script: answering(response(cutBody)),
     env: { PARLEY_FAIL_ON_CUT: 'true' },
@@ -441,7 +441,7 @@ faultsInside('R: recorded bodies', [
   },
   {
     ...whole,
-    name: 'R53: exits with 8 if the answer has no text',
+    name: 'R53: parley exits with 8 if the answer has no text',
     script: answering(response(message(''))),
     argv: chat,
     code: 8,
@@ -450,7 +450,7 @@ faultsInside('R: recorded bodies', [
   },
   {
     ...whole,
-    name: 'R53: exits with 8 and a message if the answer has no text, even with -q',
+    name: 'R53: parley exits with 8 and a message if the answer has no text, even with -q',
     script: answering(response(message(''))),
     argv: [...chat, '-q'],
     code: 8,
@@ -459,7 +459,7 @@ faultsInside('R: recorded bodies', [
   },
   {
     ...whole,
-    name: 'R53: exits with 8 if the answer has no text, with --fail-on-cut',
+    name: 'R53: parley exits with 8 if the answer has no text, with --fail-on-cut',
     script: answering(response(message(''))),
     argv: [...chat, '--fail-on-cut'],
     code: 8,
@@ -468,7 +468,7 @@ faultsInside('R: recorded bodies', [
   },
   {
     ...whole,
-    name: 'R54: reads UTF-8 that is labeled Latin-1',
+    name: 'R54: parley reads UTF-8 that is labeled Latin-1',
     script: answering(
       response(message('schön'), '200 OK', ['content-type: application/json; charset=iso-8859-1']),
     ),
@@ -477,7 +477,7 @@ faultsInside('R: recorded bodies', [
   },
   {
     ...whole,
-    name: 'R55: exits with 8 and prints the reason of a blocked prompt',
+    name: 'R55: parley exits with 8 and prints the reason of a blocked prompt',
     argv: chat,
     script: answering(response('{"promptFeedback":{"blockReason":"SAFETY","blockReasonMessage":"No."}}')),
     code: 8,

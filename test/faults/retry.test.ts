@@ -31,7 +31,7 @@ const final = (status: string, code: number, ...headers: string[]) => ({
 faultsInside('T: retry rules', [
   ...chatAndEvents({
     ...retried,
-    name: 'T01: waits for the time of Retry-After after a 429',
+    name: 'T01: parley waits for the time of Retry-After after a 429',
     script: once(slow('retry-after: 1')),
     flags: ['-v'],
     err: ['trying again in 1.0 s'],
@@ -40,7 +40,7 @@ faultsInside('T: retry rules', [
   ...Object.entries(dates).map(
     ([form, write]): Row => ({
       ...retried,
-      name: `T02: waits until a Retry-After date in the form ${form}`,
+      name: `T02: parley waits until a Retry-After date in the form ${form}`,
       argv: events,
       script: (socket, _, count) => {
         const date = write(new Date(Date.now() + 2500))
@@ -63,7 +63,7 @@ faultsInside('T: retry rules', [
   ].map(
     (value): Row => ({
       ...retried,
-      name: `T03: waits the default time if Retry-After is '${value}'`,
+      name: `T03: parley waits the default time if Retry-After is '${value}'`,
       script: once(slow(`retry-after: ${value}`)),
       out: 'ok\n',
       err: [/trying again in 0\.[345] s/],
@@ -73,7 +73,7 @@ faultsInside('T: retry rules', [
   ...['retry-after:  1 \t', 'retry-after-ms:\t1000  '].map(
     (header): Row => ({
       ...retried,
-      name: `T03: ignores blanks around the value of '${header}'`,
+      name: `T03: parley ignores blanks around the value of '${header}'`,
       script: once(slow(header)),
       out: 'ok\n',
       err: ['trying again in 1.0 s'],
@@ -82,7 +82,7 @@ faultsInside('T: retry rules', [
   ),
   {
     ...retried,
-    name: 'T02: compares a Retry-After date with the Date header of the service',
+    name: 'T02: parley compares a Retry-After date with the Date header of the service',
     script: once(slow('date: Sun, 06 Nov 1994 08:49:37 GMT', 'retry-after: Sun, 06 Nov 1994 08:49:39 GMT')),
     out: 'ok\n',
     err: ['trying again in 2.0 s'],
@@ -90,36 +90,36 @@ faultsInside('T: retry rules', [
   },
   {
     ...retried,
-    name: 'T03: prefers Retry-After-Ms to Retry-After',
+    name: 'T03: parley prefers Retry-After-Ms to Retry-After',
     script: once(slow('retry-after-ms: 1200', 'retry-after: 50')),
     out: 'ok\n',
     err: ['trying again in 1.2 s'],
     atLeast: 1.2,
   },
   ...chatAndEvents({
-    name: 'T05: exits with 6 at once if Retry-After exceeds what a timer can wait',
+    name: 'T05: parley exits with 6 at once if Retry-After exceeds what a timer can wait',
     ...final('429 No', 6, 'retry-after: 99999999999'),
     err: ['99999999999 s'],
   }),
   ...chatAndEvents({
-    name: 'T05: exits with 6 at once if Retry-After has 400 digits',
+    name: 'T05: parley exits with 6 at once if Retry-After has 400 digits',
     ...final('429 No', 6, `retry-after: ${'9'.repeat(400)}`),
     err: ['more than 60 s'],
   }),
   ...chatAndEvents({
-    name: 'T06: exits with 6 at once and reports retryAfter if Retry-After exceeds the maximum wait',
+    name: 'T06: parley exits with 6 at once and reports retryAfter if Retry-After exceeds the maximum wait',
     ...final('429 No', 6, 'retry-after: 3600'),
     flags: ['--errors', 'json'],
     err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
   }),
   ...chatAndEvents({
     ...retried,
-    name: 'T07: waits the default time after a 429 without Retry-After',
+    name: 'T07: parley waits the default time after a 429 without Retry-After',
     script: once(slow()),
     atLeast: 0.25,
   }),
   ...chatAndEvents({
-    name: 'T08: exits with 6 after the last retry if every response is a 429',
+    name: 'T08: parley exits with 6 after the last retry if every response is a 429',
     script: answering(slow()),
     flags: ['--retries', '1'],
     code: 6,
@@ -128,87 +128,87 @@ faultsInside('T: retry rules', [
   }),
   ...chatAndEvents({
     ...retried,
-    name: 'T09: retries a 503 with Retry-After',
+    name: 'T09: parley retries a 503 with Retry-After',
     script: once(refusal('503 Busy', 'retry-after: 1')),
     atLeast: 1,
   }),
   {
     ...retried,
-    name: 'T10: retries a 503 without Retry-After (chat)',
+    name: 'T10: parley retries a 503 without Retry-After (chat)',
     script: once(refusal('503 Busy')),
     out: 'ok\n',
   },
   {
-    name: 'T10: does not retry a 503 without Retry-After (events)',
+    name: 'T10: parley does not retry a 503 without Retry-After (events)',
     argv: events,
     ...final('503 Busy', 7),
     err: ['may have been accepted'],
   },
   {
-    name: 'T10: does not retry a 503 with an invalid Retry-After (events)',
+    name: 'T10: parley does not retry a 503 with an invalid Retry-After (events)',
     argv: events,
     ...final('503 Busy', 7, 'retry-after: soon'),
   },
   ...[500, 502, 504, 529].flatMap((status): Row[] => [
     {
       ...retried,
-      name: `T11: retries a ${status} (chat)`,
+      name: `T11: parley retries a ${status} (chat)`,
       script: once(refusal(`${status} Oh`)),
       out: 'ok\n',
     },
     {
-      name: `T11: does not retry a ${status} (events)`,
+      name: `T11: parley does not retry a ${status} (events)`,
       argv: events,
       ...final(`${status} Oh`, 7),
       err: ['may have been accepted'],
     },
   ]),
   ...[501, 505, 599].map(
-    (status): Row => ({ name: `T11: does not retry a ${status} (chat)`, ...final(`${status} Oh`, 7) }),
+    (status): Row => ({ name: `T11: parley does not retry a ${status} (chat)`, ...final(`${status} Oh`, 7) }),
   ),
   ...[408, 425].flatMap((status): Row[] => [
     {
       ...retried,
-      name: `T12: retries a ${status} (chat)`,
+      name: `T12: parley retries a ${status} (chat)`,
       script: once(refusal(`${status} Slow`)),
       out: 'ok\n',
     },
     {
-      name: `T12: does not retry a ${status} (events)`,
+      name: `T12: parley does not retry a ${status} (events)`,
       argv: events,
       ...final(`${status} No`, 7),
       err: ['may have been accepted'],
     },
   ]),
-  { name: 'T12: exits with 4 on a 409 (events)', argv: events, ...final('409 No', 4) },
+  { name: 'T12: parley exits with 4 on a 409 (events)', argv: events, ...final('409 No', 4) },
   ...[401, 403].flatMap((status) =>
     chatAndEvents({
-      name: `T13: exits with 3 on a ${status} and names the source of the secret`,
+      name: `T13: parley exits with 3 on a ${status} and names the source of the secret`,
       ...final(`${status} No`, 3),
       err: [/PARLEY_(ACCESS_TOKEN|API_KEY)/],
     }),
   ),
-  { name: 'T13: exits with 5 on a 402', ...final('402 Pay', 5) },
+  { name: 'T13: parley exits with 5 on a 402', ...final('402 Pay', 5) },
   {
-    name: 'T14: does not retry a 500 with x-should-retry: true (events)',
+    name: 'T14: parley does not retry a 500 with x-should-retry: true (events)',
     argv: events,
     ...final('500 Oh', 7, 'x-should-retry: true'),
   },
   ...chatAndEvents({
-    name: 'T14: does not retry a 429 with x-should-retry: false',
+    name: 'T14: parley does not retry a 429 with x-should-retry: false',
     ...final('429 No', 6, 'x-should-retry: false'),
   }),
   {
-    name: 'T14: ignores blanks around the value of x-should-retry: false',
+    name: 'T14: parley ignores blanks around the value of x-should-retry: false',
     ...final('429 No', 6, 'x-should-retry: \tfalse '),
   },
   {
-    name: 'T14: does not retry a 500 with x-should-retry: false (chat)',
+    name: 'T14: parley does not retry a 500 with x-should-retry: false (chat)',
     ...final('500 Oh', 7, 'x-should-retry: false'),
   },
   ...chatAndEvents({
     ...retried,
-    name: 'T16: sends the same bytes in every attempt',
+    name: 'T16: parley sends the same bytes in every attempt',
     script: once(slow()),
     check: ({ server }) => {
       const [first, second] = server.requests
@@ -217,7 +217,7 @@ faultsInside('T: retry rules', [
   }),
   {
     ...retried,
-    name: 'T17: sends an event from stdin again after a 429',
+    name: 'T17: parley sends an event from stdin again after a 429',
     argv: ['events', 'send'],
     stdin: '{"type":"user.message","content":[{"type":"text","text":"once"}]}\n',
     script: answering(slow(), receipt),
@@ -232,7 +232,7 @@ faultsInside('T: retry rules', [
     },
   },
   ...chatAndEvents({
-    name: 'T18: exits with 6 before a wait that would pass the deadline',
+    name: 'T18: parley exits with 6 before a wait that would pass the deadline',
     script: answering(slow('retry-after: 1')),
     flags: ['--deadline', '2', '--retries', '9'],
     code: 6,
@@ -240,7 +240,7 @@ faultsInside('T: retry rules', [
     err: ['past the deadline'],
   }),
   ...chatAndEvents({
-    name: 'T19: reports that nothing was accepted if SIGINT ends the wait after a 429',
+    name: 'T19: parley reports that nothing was accepted if SIGINT ends the wait after a 429',
     script: answering(slow('retry-after: 30')),
     signal: { name: 'SIGINT', at: 'err' },
     code: 'SIGINT',
@@ -248,14 +248,14 @@ faultsInside('T: retry rules', [
     err: ['parley: interrupted: nothing was accepted'],
   }),
   ...chatAndEvents({
-    name: 'T20: sends one request with --retries 0',
+    name: 'T20: parley sends one request with --retries 0',
     script: answering(slow()),
     flags: ['--retries', '0'],
     code: 6,
     reqs: 1,
   }),
   {
-    name: 'T21: does not restart a stream that breaks after its first text',
+    name: 'T21: parley does not restart a stream that breaks after its first text',
     argv: stream,
     script: (socket) => void socket.end(sseHead + delta('begun')),
     code: 8,
@@ -264,7 +264,7 @@ faultsInside('T: retry rules', [
     err: ['the stream ended early'],
   },
   {
-    name: 'T23: retries a list after a 500 and after RST',
+    name: 'T23: parley retries a list after a 500 and after RST',
     argv: ['events', 'list'],
     script: (socket, _, count) => {
       if (count === 1) socket.write(refusal('500 Oh'))
@@ -277,7 +277,7 @@ faultsInside('T: retry rules', [
     err: [/^(parley: .*trying again.*\n){2}$/],
   },
   {
-    name: 'T25: exits with 4 and prints the reason if a tool use is confirmed a second time',
+    name: 'T25: parley exits with 4 and prints the reason if a tool use is confirmed a second time',
     argv: ['events', 'confirm', 'toolu_1', '--allow'],
     script: answering(response('{"error":{"message":"it was answered already"}}', '409 Conflict')),
     code: 4,
@@ -286,7 +286,7 @@ faultsInside('T: retry rules', [
   },
   {
     ...retried,
-    name: 'T26: prints no notices of retries with --quiet',
+    name: 'T26: parley prints no notices of retries with --quiet',
     argv: [...chat, '--quiet'],
     script: answering(slow(), ok),
     out: okText,

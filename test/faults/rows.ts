@@ -6,8 +6,16 @@ import { type Script, type ScriptedServer, type ServeOptions, serve } from '../h
 import { isInShare } from '../harness/share.ts'
 import type { Certificate } from './certificates.ts'
 import { runInside, unmapNames } from './inside.ts'
+import {
+  canaries,
+  type Ending,
+  type Launch,
+  launch,
+  makeFolders,
+  type RunningCommand,
+  removeFolder,
+} from './launch.ts'
 import { type Fault, listFaults, removeFault } from './proof.ts'
-import { canaries, type Ending, type Launch, launch, makeFolders, removeFolder, type World } from './world.ts'
 import { checkRetries, runWithRetries } from './wrapper.ts'
 
 /** One row of the fault matrix: a command, its fault, and the expected result. */
@@ -56,7 +64,7 @@ export interface Row extends Partial<Launch> {
   /** True if the row needs a separate process and no other field implies it. */
   isProcess?: boolean
   /** Runs at the same time as the command. */
-  during?(world: World, server: ScriptedServer): Promise<void>
+  during?(command: RunningCommand, server: ScriptedServer): Promise<void>
   /** Reason why the row also passes without its fault (`npm run proof:faults`). */
   either?: string
   check?(seen: { ending: Ending; server: ScriptedServer }): void
@@ -266,40 +274,40 @@ async function run(row: Row): Promise<void> {
 
 async function runProcess(row: Row): Promise<void> {
   const { server, folder, argv, env } = await setUp(row)
-  const world = launch({ ...row, argv, env }, folder)
+  const command = launch({ ...row, argv, env }, folder)
   try {
-    if (row.signal) await interrupt(world, server, row.signal)
-    const [ending] = await Promise.all([world.ended, row.during?.(world, server)])
+    if (row.signal) await interrupt(command, server, row.signal)
+    const [ending] = await Promise.all([command.ended, row.during?.(command, server)])
     // The requests have arrived, but this process may not have read them yet.
     await pause(0)
     check(row, ending, server)
     row.check?.({ ending, server })
   } finally {
-    world.child.kill('SIGKILL')
-    await world.ended
+    command.child.kill('SIGKILL')
+    await command.ended
     await server.close()
   }
 }
 
 async function interrupt(
-  world: World,
+  command: RunningCommand,
   server: ScriptedServer,
   { name, at, again, toGroup }: NonNullable<Row['signal']>,
 ): Promise<void> {
   const isReached = {
     connection: () => server.connections > 0,
     request: () => server.requests.length > 0,
-    out: () => world.out().length > 0,
-    err: () => world.err() !== '',
-    file: () => readdirSync(world.cwd).some((name) => statSync(join(world.cwd, name)).size > 0),
+    out: () => command.out().length > 0,
+    err: () => command.err() !== '',
+    file: () => readdirSync(command.cwd).some((name) => statSync(join(command.cwd, name)).size > 0),
   }[at]
-  while (!isReached() && world.child.exitCode === null) await pause(10)
+  while (!isReached() && command.child.exitCode === null) await pause(10)
   // The signal must arrive during the phase, not at its start.
   await pause(100)
-  if (toGroup) process.kill(-(world.child.pid as number), name)
-  else world.child.kill(name)
-  if (again) world.child.kill(name)
-  await world.ended
+  if (toGroup) process.kill(-(command.child.pid as number), name)
+  else command.child.kill(name)
+  if (again) command.child.kill(name)
+  await command.ended
 }
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))

@@ -25,21 +25,21 @@ const drip = (socket: Socket, bytes: string) => {
 
 faultsInside('U: the request is sent and not answered', [
   ...chatAndEvents({
-    name: 'U01: exits with 10, without a retry, if FIN follows the request',
+    name: 'U01: parley exits with 10, without a retry, if FIN follows the request',
     script: closing(),
     code: 10,
     reqs: 1,
     err: ['was closed'],
   }),
   ...chatAndEvents({
-    name: 'U02: exits with 10, without a retry, if RST follows the request',
+    name: 'U02: parley exits with 10, without a retry, if RST follows the request',
     script: resetting(),
     code: 10,
     reqs: 1,
     err: ['was reset'],
   }),
   ...chatAndEvents({
-    name: 'U03: exits with 10 if the server closes the connection without reading',
+    name: 'U03: parley exits with 10 if the server closes the connection without reading',
     listen: { onConnection: (socket) => void socket.end() },
     flags: ['--retries', '0'],
     code: 10,
@@ -47,7 +47,7 @@ faultsInside('U: the request is sent and not answered', [
     err: ['the connection was closed without an answer'],
   }),
   ...chatAndEvents({
-    name: 'U05: exits with 10 after --timeout if no response head arrives',
+    name: 'U05: parley exits with 10 after --timeout if no response head arrives',
     script: () => {},
     flags: ['--timeout', '3'],
     code: 10,
@@ -56,7 +56,7 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   }),
   ...chatAndEvents({
-    name: 'U05: exits with 10 after --timeout if a response head arrives byte by byte',
+    name: 'U05: parley exits with 10 after --timeout if a response head arrives byte by byte',
     script: (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
       drip(socket, 'x')
@@ -67,7 +67,7 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   }),
   ...chatAndEvents({
-    name: 'U05: exits with 10 after --timeout if interim responses never end',
+    name: 'U05: parley exits with 10 after --timeout if interim responses never end',
     script: (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
     code: 10,
@@ -75,7 +75,7 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   }),
   ...chatAndEvents({
-    name: 'U09: exits with 8 at the deadline if a body arrives byte by byte',
+    name: 'U09: parley exits with 8 at the deadline if a body arrives byte by byte',
     script: (socket) => {
       socket.write(makeHead('200 OK', 'content-length: 1000'))
       drip(socket, ' ')
@@ -87,7 +87,7 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   }),
   {
-    name: 'U09: exits with 10 if the deadline passes before the response',
+    name: 'U09: parley exits with 10 if the deadline passes before the response',
     argv: [...chat, '--deadline', '3'],
     script: () => {},
     code: 10,
@@ -96,7 +96,7 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   },
   ...chatAndEvents({
-    name: 'U12: opens a new connection for each attempt',
+    name: 'U12: parley opens a new connection for each attempt',
     script: (socket, _, count) => {
       if (count > 1) return void socket.write(response('{"content":"ok","data":[]}'))
       socket.write(response('{}', '429 Slow down'))
@@ -108,20 +108,20 @@ faultsInside('U: the request is sent and not answered', [
     err: ['trying again'],
   }),
   ...chatAndEvents({
-    name: 'U14: exits with 8, without a retry, on an unrequested 101',
+    name: 'U14: parley exits with 8, without a retry, on an unrequested 101',
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     code: 8,
     reqs: 1,
     err: ['not proper HTTP'],
   }),
   ...chatAndEvents({
-    name: 'U14: skips an unrequested 100',
+    name: 'U14: parley skips an unrequested 100',
     script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
     reqs: 1,
   }),
   ...chatAndEvents({
-    name: 'U15: reports that the request may have arrived if SIGINT ends the run before the response',
+    name: 'U15: parley reports that the request may have arrived if SIGINT ends the run before the response',
     script: () => {},
     signal: { name: 'SIGINT', at: 'request' },
     code: 'SIGINT',
@@ -131,7 +131,7 @@ faultsInside('U: the request is sent and not answered', [
     ],
   }),
   {
-    name: 'U16: exits with 10 at --timeout if the answer arrives later',
+    name: 'U16: parley exits with 10 at --timeout if the answer arrives later',
     argv: [...chat, '--timeout', '3'],
     script: (socket) => void setTimeout(() => socket.write(ok), 60_000).unref(),
     code: 10,
@@ -139,7 +139,7 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   },
   {
-    name: 'U17: retries with --retry-unknown after a connection without an answer',
+    name: 'U17: parley retries with --retry-unknown after a connection without an answer',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) => void (count < 3 ? socket.destroy() : socket.write(ok)),
     code: 0,
@@ -148,7 +148,7 @@ faultsInside('U: the request is sent and not answered', [
     err: [/^(parley: .*; trying again in .*\n){2}$/],
   },
   {
-    name: 'U18: exits with 10 if the retry is refused but the first request was sent',
+    name: 'U18: parley exits with 10 if the retry is refused but the first request was sent',
     argv: [...chat, '--retry-unknown', '--retries', '1'],
     script: () => {},
     during: async (_, server) => {
@@ -160,21 +160,21 @@ faultsInside('U: the request is sent and not answered', [
     err: ['connection refused; before that, ', 'the request was sent'],
   },
   {
-    name: 'U01: exits with 10, without a retry, if FIN follows the request (image)',
+    name: 'U01: parley exits with 10, without a retry, if FIN follows the request (image)',
     argv: image,
     script: closing(),
     code: 10,
     reqs: 1,
   },
   {
-    name: 'U02: exits with 10, without a retry, if RST follows the request (image)',
+    name: 'U02: parley exits with 10, without a retry, if RST follows the request (image)',
     argv: image,
     script: resetting(),
     code: 10,
     reqs: 1,
   },
   {
-    name: 'R01: saves the received half of a body if FIN cuts it (image)',
+    name: 'R01: parley saves the received half of a body if FIN cuts it (image)',
     argv: image,
     script: closing(`${makeHead('200 OK', 'content-length: 900')}{"candidates":[`),
     code: 8,
@@ -187,7 +187,7 @@ faultsInside('U: the request is sent and not answered', [
 faultsInside('U: the request is sent in part and not answered', [
   {
     ...upload,
-    name: 'U04: exits with 10, without a retry, if RST interrupts an upload of 20 MB',
+    name: 'U04: parley exits with 10, without a retry, if RST interrupts an upload of 20 MB',
     listen: { onConnection: onMegabyte((socket) => socket.resetAndDestroy()) },
     code: 10,
     conns: 1,
@@ -195,7 +195,7 @@ faultsInside('U: the request is sent in part and not answered', [
   },
   {
     ...upload,
-    name: 'U04: exits with 10, without a retry, if FIN interrupts an upload of 20 MB',
+    name: 'U04: parley exits with 10, without a retry, if FIN interrupts an upload of 20 MB',
     listen: { onConnection: onMegabyte((socket) => socket.end()) },
     code: 10,
     conns: 1,
@@ -203,7 +203,7 @@ faultsInside('U: the request is sent in part and not answered', [
   },
   {
     ...upload,
-    name: 'U08: exits with 10 after --timeout if the server reads nothing of 20 MB',
+    name: 'U08: parley exits with 10 after --timeout if the server reads nothing of 20 MB',
     argv: ['chat', '--timeout', '3'],
     listen: { onConnection: (socket) => void socket.pause() },
     code: 10,
@@ -212,7 +212,7 @@ faultsInside('U: the request is sent in part and not answered', [
   },
   {
     ...upload,
-    name: 'U11: exits with 3 if a 401 and FIN interrupt the upload',
+    name: 'U11: parley exits with 3 if a 401 and FIN interrupt the upload',
     listen: { onConnection: onMegabyte((socket) => socket.end(response('{"error":"who?"}', '401 No'))) },
     code: 3,
     conns: 1,

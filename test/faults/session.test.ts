@@ -78,7 +78,7 @@ faultsInside('Y: responses that are not a session', [
     ['plain JSON', response('{"data":[]}'), ['is not a stream of events: it is application/json']],
   ].map(
     ([name, answer, err]): Row => ({
-      name: `Y01: exits with 8, without a retry, if the stream is ${name}`,
+      name: `Y01: parley exits with 8, without a retry, if the stream is ${name}`,
       argv: follow,
       script: session({ lists: [list()], stream: (socket) => void socket.write(answer as Buffer) }),
       code: 8,
@@ -91,7 +91,7 @@ faultsInside('Y: responses that are not a session', [
     ['text/plain', event(say('e1', 'new'))],
   ].map(
     ([type, begin]): Row => ({
-      name: `Y01: exits with 8 at once if the stream is ${type} and never ends`,
+      name: `Y01: parley exits with 8 at once if the stream is ${type} and never ends`,
       argv: follow,
       script: session({
         lists: [list()],
@@ -107,7 +107,7 @@ faultsInside('Y: responses that are not a session', [
     }),
   ),
   follows(
-    'Y02: exits with 4 if a not_found_error answers the request for a stream',
+    'Y02: parley exits with 4 if a not_found_error answers the request for a stream',
     {
       lists: [list()],
       stream: (socket) =>
@@ -121,7 +121,7 @@ faultsInside('Y: responses that are not a session', [
     ['null', 'null', "the list of events has no field 'data'"],
   ].map(
     ([name, body = '', message = '']): Row => ({
-      name: `Y03: does not take ${name} for an empty list`,
+      name: `Y03: parley does not take ${name} for an empty list`,
       argv: ['events', 'list'],
       script: session({ lists: [response(body)] }),
       code: 8,
@@ -136,24 +136,24 @@ const b = page({ next_page: 'p2' }, { id: 'b', type: 't' })
 
 faultsInside('Y: lists', [
   lists(
-    'Y10: exits with 8 if the pages of a list repeat',
+    'Y10: parley exits with 8 if the pages of a list repeat',
     { lists: [a, b, a, b, a] },
     { code: 8, out: 'a\nb\n', reqs: 3, err: ['does not end: its pages repeat'] },
   ),
   row(
-    'Y10: exits with 8 if the pages of a list repeat (confirm --pending)',
+    'Y10: parley exits with 8 if the pages of a list repeat (confirm --pending)',
     ['events', 'confirm', '--pending', '--allow'],
     { lists: [a, b, a, b, a] },
     { code: 8, reqs: 3, err: ['does not end: its pages repeat'] },
   ),
   row(
-    'Y11: exits with 8 if empty pages never end',
+    'Y11: parley exits with 8 if empty pages never end',
     ['events', 'list'],
     (socket, _, count) => void socket.write(page({ next_page: `p${count}` })),
     { code: 8, reqs: 21, err: ['does not end: 21 pages in a row are empty'] },
   ),
   lists(
-    'Y12: continues a list with has_more after its last id',
+    'Y12: parley continues a list with has_more after its last id',
     {
       lists: [
         page({ has_more: true, last_id: 'a' }, { id: 'a', type: 't' }),
@@ -169,12 +169,12 @@ faultsInside('Y: lists', [
     },
   ),
   lists(
-    'Y12: exits with 8 if a list has more but names no next page',
+    'Y12: parley exits with 8 if a list has more but names no next page',
     { lists: [page({ has_more: true }, { type: 't' })] },
     { code: 8, out: '\n', reqs: 1, err: ['has more items, but no cursor for the next page'] },
   ),
   row(
-    'Y13: applies type, order and limit if the service ignores them',
+    'Y13: parley applies type, order and limit if the service ignores them',
     ['events', 'list', '--type', 'agent.message', '--order', 'desc', '--limit', '2', '--ids'],
     {
       lists: [
@@ -187,7 +187,7 @@ faultsInside('Y: lists', [
     { out: 'm3\nm2\n', reqs: 1 },
   ),
   row(
-    'Y14: prints a bare array of events with --raw, one event per line',
+    'Y14: parley prints a bare array of events with --raw, one event per line',
     ['events', 'list', '--raw'],
     {
       lists: [response('[\n{"id":"a",\n"type":"t","content":"x\\n","n":1.10},{"id":"b","type":"t"}]\n')],
@@ -204,21 +204,21 @@ const ended = 'i1\tsession.status_idle\t\tend_turn\n'
 const postsOnce: Row['check'] = ({ server }) => expect(server.requests.filter(isPost)).toHaveLength(1)
 
 faultsInside('Y: following', [
-  sends('Y20: prints only new events if the stream starts with the whole history', {
+  sends('Y20: parley prints only new events if the stream starts with the whole history', {
     stream: streaming(...old, sent, say('new', 'new'), done('i1')),
   }),
   sends(
-    'Y21: finds the sent message by its text if the response is empty',
+    'Y21: parley finds the sent message by its text if the response is empty',
     {
       stream: streaming(...old, sent, say('new', 'new'), done('i1')),
       receipt: response('', '202 Accepted'),
     },
     { err: ['the events were accepted, but the response does not list them'] },
   ),
-  sends('Y22: ignores the end of another turn before the sent message', {
+  sends('Y22: parley ignores the end of another turn before the sent message', {
     stream: streaming(say('other', 'another turn'), done('i9'), sent, say('new', 'new'), done('i1')),
   }),
-  sends('Y23: ignores partial events before the whole event', {
+  sends('Y23: parley ignores partial events before the whole event', {
     stream: streaming(
       sent,
       { type: 'event_start', event: { id: 'new', type: 'agent.message' } },
@@ -227,12 +227,12 @@ faultsInside('Y: following', [
       done('i1'),
     ),
   }),
-  sends('Y24: follows a session that continues after it was terminated', {
+  sends('Y24: parley follows a session that continues after it was terminated', {
     lists: [list(...old, { id: 'x', type: 'session.status_terminated' })],
     stream: streaming(sent, say('new', 'new'), done('i1')),
   }),
   row(
-    'Y25: exits if an interrupt of an idle session has no consequence',
+    'Y25: parley exits if an interrupt of an idle session has no consequence',
     ['events', 'send', '--interrupt', '--follow'],
     {
       lists: [list(...old), list(...old, { id: 'sent_1', type: 'user.interrupt' })],
@@ -241,7 +241,7 @@ faultsInside('Y: following', [
     { reqs: 3 },
   ),
   follows(
-    'Y26: exits from an idle session although its stream sends comments',
+    'Y26: parley exits from an idle session although its stream sends comments',
     {
       lists: [list(...old)],
       stream: (socket) => {
@@ -252,18 +252,18 @@ faultsInside('Y: following', [
     },
     { reqs: 4 },
   ),
-  sends('Y27: finds the sent message in the list if the stream never shows it', {
+  sends('Y27: parley finds the sent message in the list if the stream never shows it', {
     lists: [list(...old), list(...old, say('late', 'late'), sent, say('new', 'new'))],
     stream: streaming(say('new', 'new'), done('i1')),
   }),
-  sends('Y28: skips keep-alive data in a stream', {
+  sends('Y28: parley skips keep-alive data in a stream', {
     stream: (socket) =>
       void socket.write(
         `${sseHead}${event('ping')}${event('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => event(value)).join('')}`,
       ),
   }),
   row(
-    'Y29: treats all unanswered tool uses as waiting if the idle event lists no ids',
+    'Y29: parley treats all unanswered tool uses as waiting if the idle event lists no ids',
     [...follow, '--ids'],
     {
       lists: [
@@ -294,7 +294,7 @@ const running = { id: 'r', type: 'session.status_running' }
 
 faultsInside('Y: idle events before the end', [
   row(
-    'Y40: follows until the second of two messages is answered',
+    'Y40: parley follows until the second of two messages is answered',
     ['events', 'send', '--message', 'A', '--message', 'B', '--follow'],
     {
       lists: [list(...old)],
@@ -309,7 +309,7 @@ faultsInside('Y: idle events before the end', [
     { reqs: expect.any(Number), check: postsOnce, out: (out) => /to A[\s\S]*to B/.test(out.toString()) },
   ),
   row(
-    'Y41: follows a new task that is sent with an interrupt',
+    'Y41: parley follows a new task that is sent with an interrupt',
     ['events', 'send', '--interrupt', 'B', '--follow'],
     {
       lists: [list(...old, running)],
@@ -320,7 +320,7 @@ faultsInside('Y: idle events before the end', [
     { reqs: expect.any(Number), check: postsOnce, out: (out) => out.includes('to B') },
   ),
   row(
-    'Y42: follows a queued message until its own turn ends',
+    'Y42: parley follows a queued message until its own turn ends',
     sendAndFollow,
     {
       lists: [list(...old, running), list(...old, running, { ...sent, processed_at: null }, done('i1'))],
@@ -343,7 +343,7 @@ faultsInside('Y: idle events before the end', [
     },
   ),
   follows(
-    'Y43: reads a list that is sorted newest first',
+    'Y43: parley reads a list that is sorted newest first',
     {
       lists: [
         list(
@@ -359,7 +359,7 @@ faultsInside('Y: idle events before the end', [
     { reqs: 3 },
   ),
   follows(
-    'Y45: keeps the order of a list with a single time out of order',
+    'Y45: parley keeps the order of a list with a single time out of order',
     {
       lists: [
         list(
@@ -372,7 +372,7 @@ faultsInside('Y: idle events before the end', [
     { reqs: 4 },
   ),
   row(
-    'Y44: replies once to a tool use that event_ids contains twice',
+    'Y44: parley replies once to a tool use that event_ids contains twice',
     ['events', 'confirm', '--allow'],
     { lists: [] },
     {
@@ -399,13 +399,13 @@ const allowAll = (folder: string) =>
 
 faultsInside('Y: tool uses of an idle event', [
   row(
-    'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (follow)',
+    'Y80: parley treats the tool uses in event_ids as waiting if the stop reason has no type (follow)',
     [...follow, '--ids'],
     typeless,
     { code: 12, out: 't1\n', reqs: 4 },
   ),
   row(
-    'Y80: treats the tool uses in event_ids as waiting if the stop reason has no type (confirm --pending)',
+    'Y80: parley treats the tool uses in event_ids as waiting if the stop reason has no type (confirm --pending)',
     ['events', 'confirm', '--pending', '--allow'],
     typeless,
     {
@@ -416,18 +416,18 @@ faultsInside('Y: tool uses of an idle event', [
     },
   ),
   row(
-    'Y80: treats the tool uses in event_ids as waiting if the stop reason has another type (follow)',
+    'Y80: parley treats the tool uses in event_ids as waiting if the stop reason has another type (follow)',
     [...follow, '--ids'],
     { lists: [list(use('t1'), waits({ type: 'end_turn', event_ids: ['t1'] }))] },
     { code: 12, out: 't1\n', reqs: 4 },
   ),
   follows(
-    'Y80: treats no tool use as waiting if event_ids is empty and the stop reason has no type',
+    'Y80: parley treats no tool use as waiting if event_ids is empty and the stop reason has no type',
     { lists: [list(use('t1'), waits({ event_ids: [] }))] },
     { reqs: 4 },
   ),
   row(
-    'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (confirm --pending)',
+    'Y81: parley sends no reply and names the unanswered tool uses if event_ids is missing (confirm --pending)',
     ['events', 'confirm', '--pending', '--allow'],
     unlisted,
     {
@@ -437,18 +437,18 @@ faultsInside('Y: tool uses of an idle event', [
     },
   ),
   row(
-    'Y81: sends no reply and names the unanswered tool uses if event_ids is missing (run)',
+    'Y81: parley sends no reply and names the unanswered tool uses if event_ids is missing (run)',
     ['events', 'run', '--policy', 'allow.json'],
     unlisted,
     { prepare: allowAll, files: ['cwd/allow.json'], code: 12, reqs: 4, err: ['t1: bash {}', 't2: bash {}'] },
   ),
-  follows('Y81: names the unanswered tool uses if event_ids is missing (follow)', unlisted, {
+  follows('Y81: parley names the unanswered tool uses if event_ids is missing (follow)', unlisted, {
     code: 12,
     reqs: 4,
     err: ['t1: bash {}', 't2: bash {}', 'to answer one: parley events confirm -s'],
   }),
   follows(
-    'Y111: names --custom-tool-result for a custom tool use that waits',
+    'Y111: parley names --custom-tool-result for a custom tool use that waits',
     {
       lists: [
         list({ ...use('t1'), type: 'agent.custom_tool_use' }, use('t2'), waits({ event_ids: ['t1', 't2'] })),
@@ -464,7 +464,7 @@ faultsInside('Y: tool uses of an idle event', [
     },
   ),
   follows(
-    "Y82: prints the session's error if the session was terminated",
+    "Y82: parley prints the session's error if the session was terminated",
     {
       lists: [
         list(
@@ -505,48 +505,48 @@ const many = Array.from({ length: 40 }, (_, i) =>
 
 faultsInside('Y: order, limit and errors of lists', [
   row(
-    'Y83: lists the newest events if the service ignores the order but not the limit',
+    'Y83: parley lists the newest events if the service ignores the order but not the limit',
     ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     paging(...messages(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
     { out: 'm12\nm11\n', reqs: 2 },
   ),
   row(
-    'Y83: lists the newest events despite a single time out of order',
+    'Y83: parley lists the newest events despite a single time out of order',
     ['events', 'list', '--order', 'desc', '--limit', '2', '--ids'],
     { lists: [list(...messages(1, 2, 3.005, 3, 5))] },
     { out: 'm5\nm3\n', reqs: 1 },
   ),
   row(
-    'Y84: stops at --limit although the list names no next page',
+    'Y84: parley stops at --limit although the list names no next page',
     ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     { lists: [page({ has_more: true }, { id: 'a', type: 't' }, { type: 't' })] },
     { out: 'a\n', reqs: 1 },
   ),
   row(
-    'Y84: stops at --limit before an invalid event',
+    'Y84: parley stops at --limit before an invalid event',
     ['events', 'list', '--order', 'asc', '--limit', '1', '--ids'],
     { lists: [list({ id: 'a', type: 't' }, { id: 'b' })] },
     { out: 'a\n', reqs: 1 },
   ),
   row(
-    'Y85: prints the first page of a list if the second page fails',
+    'Y85: parley prints the first page of a list if the second page fails',
     ['events', 'list', '--ids', '--retries', '0'],
     { lists: [a, refused] },
     { code: 7, out: 'a\n', reqs: 2 },
   ),
   row(
-    'Y85: prints the first page in the requested order if the second page fails',
+    'Y85: parley prints the first page in the requested order if the second page fails',
     ['events', 'list', '--order', 'desc', '--ids', '--retries', '0'],
     { lists: [page({ next_page: 'p1' }, ...messages(1, 2, 3)), refused] },
     { code: 7, out: 'm3\nm2\nm1\n', reqs: 2 },
   ),
   lists(
-    'Y85: prints the events before an invalid event and exits with 8',
+    'Y85: parley prints the events before an invalid event and exits with 8',
     { lists: [list({ id: 'a', type: 't' }, { id: 'b' })] },
     { code: 8, out: 'a\n', reqs: 1, err: ['the list of events: [1]: type'] },
   ),
   row(
-    'Y85: prints nothing of a page that is cut off and exits with 8',
+    'Y85: parley prints nothing of a page that is cut off and exits with 8',
     ['events', 'list', '--ids', '--retries', '0'],
     closing(
       makeHead('200 OK', 'transfer-encoding: chunked') + chunked('{"data":[{"id":"a","type":"t"},{"id":"b",'),
@@ -554,7 +554,7 @@ faultsInside('Y: order, limit and errors of lists', [
     { code: 8, out: '', reqs: 1, err: ['the answer broke off'] },
   ),
   row(
-    'Y85: prints the first page with --raw if RST cuts the second one',
+    'Y85: parley prints the first page with --raw if RST cuts the second one',
     ['events', 'list', '--raw', '--retries', '0'],
     (socket, request, count, requests) => {
       const start = '{"data":[{"id":"b",\n"type":"t","n":1.0},{"id":"c"'
@@ -564,19 +564,19 @@ faultsInside('Y: order, limit and errors of lists', [
     { code: 8, out: '{"id":"a","type":"t"}\n', reqs: 2 },
   ),
   lists(
-    'Y85: prints nothing and exits with 8 if the JSON of a list has no end',
+    'Y85: parley prints nothing and exits with 8 if the JSON of a list has no end',
     { lists: [response('{"data":[{"id":"a","type":"t"},{"id":')] },
     { code: 8, out: '', reqs: 1, err: ['the list of events is not JSON'] },
   ),
   row(
-    'Y85: prints no error body among the events of a list with --raw',
+    'Y85: parley prints no error body among the events of a list with --raw',
     ['events', 'list', '--raw', '--retries', '0'],
     { lists: [a, response('{"error":{"message":"boom"}}', '500 Oh')] },
     { code: 7, out: '{"id":"a","type":"t"}\n', reqs: 2, err: ['boom'] },
   ),
   ...[[], ['--history']].map(
     (more): Row => ({
-      name: `Y85: prints no error body among the events of a stream with --raw${more.length > 0 ? ' and --history' : ''}`,
+      name: `Y85: parley prints no error body among the events of a stream with --raw${more.length > 0 ? ' and --history' : ''}`,
       argv: [...follow, '--raw', ...more],
       script: session({
         lists: [list({ id: 'a', type: 't' }), list({ id: 'a', type: 't' }, { id: 'b', type: 't' })],
@@ -593,18 +593,18 @@ faultsInside('Y: order, limit and errors of lists', [
     }),
   ),
   row(
-    'Y85: prints the error body of the first page with --raw',
+    'Y85: parley prints the error body of the first page with --raw',
     ['events', 'list', '--raw', '--retries', '0'],
     { lists: [response('{"error":{"message":"boom"}}', '500 Oh')] },
     { code: 7, out: '{"error":{"message":"boom"}}', reqs: 1 },
   ),
   follows(
-    'Y86: reads a history that is sorted newest first with a time 5 ms out of order',
+    'Y86: parley reads a history that is sorted newest first with a time 5 ms out of order',
     { lists: [list(...newestFirst.map((value, i) => at([4, 3.995, 4, 1][i] ?? 0, value)))] },
     { reqs: 3 },
   ),
   row(
-    'Y87: requests pages of 100 if parley, not the service, filters by type',
+    'Y87: parley requests pages of 100 if parley, not the service, filters by type',
     ['events', 'list', '--type', 'agent.message', '--order', 'asc', '--limit', '3', '--ids'],
     paging(...many),
     {
@@ -637,7 +637,7 @@ faultsInside('Y: errors in a stream', [
     ['as bare JSON on several lines', `${JSON.stringify(JSON.parse(gone), null, 2)}\n`],
   ].map(
     ([name, text = '']): Row => ({
-      name: `Y88: exits with 4 on a not_found_error in a stream, ${name}`,
+      name: `Y88: parley exits with 4 on a not_found_error in a stream, ${name}`,
       argv: follow,
       script: session({ lists: [list(message0)], stream: streams(text) }),
       code: 4,
@@ -656,7 +656,7 @@ faultsInside('Y: errors in a stream', [
   ).flatMap(([type, code]) =>
     [sendAndFollow, ['events', 'run', 'go on', '--no-stdin']].map(
       (argv): Row => ({
-        name: `Y88: exits with ${code} on ${type} in the stream and reports the event as sent (${argv[1]})`,
+        name: `Y88: parley exits with ${code} on ${type} in the stream and reports the event as sent (${argv[1]})`,
         argv: [...argv, '--errors', 'json'],
         script: session({
           lists: [list(message0)],
@@ -673,7 +673,7 @@ faultsInside('Y: errors in a stream', [
     ),
   ),
   follows(
-    'Y89: prints a temporary error of a stream and retries',
+    'Y89: parley prints a temporary error of a stream and retries',
     {
       lists: [list(message0), list(message0), list(message0, done('i1'))],
       stream: streams(event(busy, 'error'), event('out of order', 'error'), ''),
@@ -684,17 +684,17 @@ faultsInside('Y: errors in a stream', [
 
 faultsInside('Y: empty sessions', [
   follows(
-    'Y102: follows an empty session until its first event',
+    'Y102: parley follows an empty session until its first event',
     { lists: [list(), list(done('i1'))] },
     { out: ended, reqs: 3 },
   ),
   follows(
-    'Y102: announces that it waits for the first event of an empty session',
+    'Y102: parley announces that it waits for the first event of an empty session',
     { lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) },
     { out: ended, reqs: 4, err: ['nothing has happened in sesn_1 yet: waiting for its first event'] },
   ),
   row(
-    'Y103: exits with 2 if a session without events is to be resumed (run)',
+    'Y103: parley exits with 2 if a session without events is to be resumed (run)',
     ['events', 'run'],
     { lists: [list()] },
     {
@@ -705,7 +705,7 @@ faultsInside('Y: empty sessions', [
     },
   ),
   row(
-    'Y103: polls a list that shows its events late (run)',
+    'Y103: parley polls a list that shows its events late (run)',
     ['events', 'run'],
     { lists: [list(), list(done('i1'))] },
     { reqs: 5 },
@@ -723,7 +723,7 @@ const listsAtMost =
 
 faultsInside('Y: receipts with other ids', [
   sends(
-    'Y104: finds the sent message by its content if the response has another id (in the stream)',
+    'Y104: parley finds the sent message by its content if the response has another id (in the stream)',
     {
       lists: [
         list(...old),
@@ -736,7 +736,7 @@ faultsInside('Y: receipts with other ids', [
     { check: listsAtMost(13) },
   ),
   sends(
-    'Y104: finds the sent message by its content if the response has another id (only in the list)',
+    'Y104: parley finds the sent message by its content if the response has another id (only in the list)',
     {
       lists: [
         list(...old),
@@ -748,7 +748,7 @@ faultsInside('Y: receipts with other ids', [
     { check: listsAtMost(13) },
   ),
   row(
-    'Y105: matches each of two equal messages once by its content',
+    'Y105: parley matches each of two equal messages once by its content',
     ['events', 'send', '--message', 'go on', '--message', 'go on', '--follow'],
     {
       lists: [list(...old)],
@@ -769,7 +769,7 @@ faultsInside('Y: receipts with other ids', [
       check: listsAtMost(20),
     },
   ),
-  sends('Y106: prefers the id in the response to an equal message of another client', {
+  sends('Y106: parley prefers the id in the response to an equal message of another client', {
     lists: [list(...old), list(...old, stored), list(...old, stored, say('x', 'not mine'), done('i9'), sent)],
     stream: streaming(stored, say('x', 'not mine'), done('i9'), sent, say('new', 'new'), done('i1')),
   }),
@@ -780,7 +780,7 @@ const turn1 = [{ type: 'user.message', content: 'go on' }, { ...running }, say('
 
 faultsInside('Y: reconnecting, and events without ids', [
   follows(
-    'Y107: polls the list until it shows events that no stream has sent',
+    'Y107: parley polls the list until it shows events that no stream has sent',
     {
       lists: [
         ...Array.from({ length: 8 }, () => list(message0)),
@@ -792,7 +792,7 @@ faultsInside('Y: reconnecting, and events without ids', [
     { out: `one\ntwo\n${ended}`, reqs: expect.any(Number) },
   ),
   follows(
-    'Y108: prints events without ids once if a second stream repeats them',
+    'Y108: parley prints events without ids once if a second stream repeats them',
     {
       lists: [list(...withoutIds(message0)), list(...withoutIds(message0, say('', 'one')))],
       stream: streams(
@@ -805,7 +805,7 @@ faultsInside('Y: reconnecting, and events without ids', [
     { out: 'one\ntwo\n\tsession.status_idle\t\tend_turn\n', reqs: expect.any(Number) },
   ),
   row(
-    'Y108: prints new events without ids even if they equal earlier ones',
+    'Y108: parley prints new events without ids even if they equal earlier ones',
     [...sendAndFollow, '--raw'],
     {
       lists: [
@@ -839,17 +839,17 @@ const withoutNextPage =
 
 faultsInside('Y: lists that may be incomplete', [
   follows(
-    'Y109: requests more events if a list does not say whether it is complete, and then follows',
+    'Y109: parley requests more events if a list does not say whether it is complete, and then follows',
     withoutNextPage(...numbered),
     { reqs: 7 },
   ),
   lists(
-    'Y109: requests more events from a list that does not say whether it is complete, and prints each once',
+    'Y109: parley requests more events from a list that does not say whether it is complete, and prints each once',
     withoutNextPage(...numbered),
     { out: numbered.map(({ id }) => `${id}\n`).join(''), reqs: 2 },
   ),
   row(
-    'Y110: sends nothing if a list ends after 1,000 events without a sign of completeness',
+    'Y110: parley sends nothing if a list ends after 1,000 events without a sign of completeness',
     [...sendAndFollow, '--errors', 'json'],
     withoutNextPage(
       ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
@@ -861,13 +861,13 @@ faultsInside('Y: lists that may be incomplete', [
     },
   ),
   row(
-    'Y110: sends nothing if a list has more but names no usable next page',
+    'Y110: parley sends nothing if a list has more but names no usable next page',
     [...sendAndFollow, '--errors', 'json'],
     { lists: [page({ has_more: true, last_seq: 1 }, { seq: 1, type: 't' })] },
     { code: 8, reqs: 1, err: ['has more items, but no cursor for the next page', '"sent":"no"'] },
   ),
   row(
-    'Y109: continues a list after a last_id that is a number',
+    'Y109: parley continues a list after a last_id that is a number',
     ['events', 'list', '--raw'],
     {
       lists: [
@@ -885,7 +885,7 @@ faultsInside('Y: lists that may be incomplete', [
 
 faultsInside('Y: an unavailable service', [
   row(
-    'Y34: waits for the time of Retry-After while it follows a session',
+    'Y34: parley waits for the time of Retry-After while it follows a session',
     [...follow, '--retries', '0'],
     {
       lists: [
@@ -899,7 +899,7 @@ faultsInside('Y: an unavailable service', [
     { out: ended, reqs: 7, atLeast: 2, err: ['429 Slow; trying again'] },
   ),
   row(
-    'Y35: exits with 6 if Retry-After exceeds the maximum wait while it follows a session',
+    'Y35: parley exits with 6 if Retry-After exceeds the maximum wait while it follows a session',
     [...follow, '--retries', '0'],
     {
       lists: [list(), list(), 'HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n'],
@@ -908,7 +908,7 @@ faultsInside('Y: an unavailable service', [
     { code: 6, reqs: 5 },
   ),
   row(
-    'Y36: reports that the event was accepted if its credentials are rejected afterwards',
+    'Y36: parley reports that the event was accepted if its credentials are rejected afterwards',
     [...sendAndFollow, '--retries', '0', '--errors', 'json'],
     {
       lists: [list(...old), 'HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n'],
@@ -917,14 +917,14 @@ faultsInside('Y: an unavailable service', [
     { code: 8, reqs: 5, err: ['"safeToRetry":false', '"sent":"yes"'] },
   ),
   row(
-    'Y30: sends nothing if the session cannot be followed',
+    'Y30: parley sends nothing if the session cannot be followed',
     [...sendAndFollow, '--errors', 'json', '--retries', '0'],
     (socket, request) =>
       isStream(request) ? void socket.resetAndDestroy() : void socket.write(list(...old)),
     { code: 9, reqs: 2, err: ['the session cannot be followed', '"sent":"no"'] },
   ),
   row(
-    'Y31: reconnects if the service fails after it has answered once',
+    'Y31: parley reconnects if the service fails after it has answered once',
     [...follow, '--retries', '0'],
     {
       lists: [
@@ -939,7 +939,7 @@ faultsInside('Y: an unavailable service', [
     { listen: {}, out: ended, reqs: 9, err: ['502 Bad Gateway; trying again', 'connecting again'] },
   ),
   row(
-    'Y32: runs the command of a secret again once after a 401 (needs sh)',
+    'Y32: parley runs the command of a secret again once after a 401 (needs sh)',
     [...follow, '--retries', '0'],
     {
       lists: [
@@ -961,7 +961,7 @@ faultsInside('Y: an unavailable service', [
     },
   ),
   row(
-    'Y33: exits with 15 if the deadline passes while the session works',
+    'Y33: parley exits with 15 if the deadline passes while the session works',
     [...sendAndFollow, '--deadline', '3', '--errors', 'json'],
     { lists: [list(...old)], stream: streaming(sent, say('new', 'new')) },
     {

@@ -25,50 +25,50 @@ faultsInside('E: streams', [
   ...[closing, resetting].flatMap((end): Row[] => [
     {
       ...broken,
-      name: `E01: prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked stream`,
+      name: `E01: parley prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a chunked stream`,
       script: end(chunkedHead + chunked(delta('so far'), 'data: {"ty')),
     },
     {
       ...endsEarly,
-      name: `E01: prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a stream without a length`,
+      name: `E01: parley prints the text so far and exits with 8 if ${end === closing ? 'FIN' : 'RST'} cuts a stream without a length`,
       script: end(`${started}data: {"ty`),
       ...(end === resetting ? { err: ['the answer broke off: the connection was reset'] } : {}),
     },
   ]),
   {
     ...endsEarly,
-    name: 'E02: exits with 8 if message events end without message_stop',
+    name: 'E02: parley exits with 8 if message events end without message_stop',
     script: closing(started),
   },
   {
     ...endsEarly,
-    name: 'E02: exits with 8 if native chunks end without a finishReason',
+    name: 'E02: parley exits with 8 if native chunks end without a finishReason',
     script: closing(sseHead + event(part('so far'))),
   },
   {
     ...endsEarly,
-    name: 'E02: exits with 8 if an array ends without its bracket',
+    name: 'E02: parley exits with 8 if an array ends without its bracket',
     script: closing(`${array}[${JSON.stringify(part('so far'))},`),
   },
   {
     ...endsEarly,
-    name: 'E02: exits with 8 if an array with a finishReason ends without its bracket',
+    name: 'E02: parley exits with 8 if an array with a finishReason ends without its bracket',
     script: closing(`${array}[${JSON.stringify(part('so far', 'STOP'))}`),
   },
   {
     ...whole,
-    name: 'E02: ends a stream at message_stop',
+    name: 'E02: parley ends a stream at message_stop',
     script: answering(started + stop + delta('after the end')),
   },
-  { ...whole, name: 'E02: ends a stream at [DONE]', script: answering(`${started}data: [DONE]\n\n`) },
+  { ...whole, name: 'E02: parley ends a stream at [DONE]', script: answering(`${started}data: [DONE]\n\n`) },
   {
     ...whole,
-    name: 'E02: accepts the end of the connection after a finishReason',
+    name: 'E02: parley accepts the end of the connection after a finishReason',
     script: closing(sseHead + event(part('so far', 'STOP'))),
   },
   {
     ...whole,
-    name: 'E02: ends an array at its closing bracket',
+    name: 'E02: parley ends an array at its closing bracket',
     script: answering(`${array}[${JSON.stringify(part('so far'))}]`),
   },
   ...[
@@ -81,13 +81,13 @@ faultsInside('E: streams', [
   ].flatMap((failure, index): Row[] => [
     {
       ...endsEarly,
-      name: `E03: exits with 8 and prints the message of an error event after text, shape ${index}`,
+      name: `E03: parley exits with 8 and prints the message of an error event after text, shape ${index}`,
       script: answering(started + failure),
       err: ['the stream ended with an error', 'the service says: too^[[2J busy ::error::x'],
     },
     {
       ...endsEarly,
-      name: `E04: exits with 8 and prints no text if the first event is an error, shape ${index}`,
+      name: `E04: parley exits with 8 and prints no text if the first event is an error, shape ${index}`,
       script: answering(sseHead + failure),
       out: '',
       err: ['the service says: too^[[2J busy'],
@@ -95,12 +95,12 @@ faultsInside('E: streams', [
   ]),
   {
     ...whole,
-    name: 'E05: prints a single JSON body that answers a stream request',
+    name: 'E05: parley prints a single JSON body that answers a stream request',
     script: answering(response(message('so far'))),
   },
   {
     ...whole,
-    name: 'E07: reads comments, missing blanks, several data lines, id, retry, unknown events and fields',
+    name: 'E07: parley reads comments, missing blanks, several data lines, id, retry, unknown events and fields',
     script: answering(
       `${sseHead}: hello\n\nid: 7\nretry: 1\nfoo: bar\ndata:{"type":\ndata:"content_block_delta",\ndata: "delta":{"type":"text_delta","text":"so far"}}\n\n${event({ type: 'strange' }, 'strange')}data\n:x\n\n${stop}`.replace(
         'data\n:x\n\n',
@@ -110,28 +110,28 @@ faultsInside('E: streams', [
   },
   {
     ...whole,
-    name: 'E07: accepts CR as the end of a line',
+    name: 'E07: parley accepts CR as the end of a line',
     script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r')),
   },
   {
     ...whole,
-    name: 'E07: accepts CRLF as the end of a line',
+    name: 'E07: parley accepts CRLF as the end of a line',
     script: answering(sseHead + (delta('so far') + stop).replaceAll('\n', '\r\n')),
   },
   {
     ...endsEarly,
-    name: 'E08: drops a last event without its blank line and exits with 8',
+    name: 'E08: parley drops a last event without its blank line and exits with 8',
     script: closing(started + stop.trimEnd()),
   },
   {
     ...endsEarly,
-    name: 'E10: exits with 8 on bad JSON in an event and does not quote it',
+    name: 'E10: parley exits with 8 on bad JSON in an event and does not quote it',
     script: answering(`${started}data: {"type": canary-token-5f3a9c\n\n`),
     err: ['an event of the stream is not JSON', /^(?!.*5f3a)/s],
   },
   {
     ...whole,
-    name: 'E11: drops a byte order mark and replaces bytes that are not UTF-8',
+    name: 'E11: parley drops a byte order mark and replaces bytes that are not UTF-8',
     script: answering(
       Buffer.concat([
         Buffer.from(`${sseHead}\ufeff`),
@@ -146,7 +146,7 @@ faultsInside('E: streams', [
   },
   {
     ...whole,
-    name: 'E13: exits with 8 if a stream ends without text',
+    name: 'E13: parley exits with 8 if a stream ends without text',
     script: answering(sseHead + stop),
     code: 8,
     out: '',
@@ -154,7 +154,7 @@ faultsInside('E: streams', [
   },
   {
     ...endsEarly,
-    name: 'E14: exits with 8 at the deadline if only comments arrive',
+    name: 'E14: parley exits with 8 at the deadline if only comments arrive',
     argv: [...stream, '--timeout', '3', '--deadline', '5'],
     script: repeating(started, ': ping\n\n', 200),
     err: ['the deadline passed'],
@@ -162,7 +162,7 @@ faultsInside('E: streams', [
   },
   {
     ...endsEarly,
-    name: 'E15: exits with 8 after --timeout of silence between two events',
+    name: 'E15: parley exits with 8 after --timeout of silence between two events',
     argv: [...stream, '--timeout', '3'],
     script: answering(started),
     err: ['no byte arrived for 3 s'],
@@ -170,14 +170,14 @@ faultsInside('E: streams', [
   },
   {
     ...endsEarly,
-    name: 'E16: prints only whole lines with --raw if the stream is cut',
+    name: 'E16: parley prints only whole lines with --raw if the stream is cut',
     argv: [...stream, '--raw'],
     script: closing(`${sseHead}data: {"type":"ping",\ndata: "n": 1.10}\n\ndata: {"type":`),
     out: '{"type":"ping","n": 1.10}\n',
   },
   {
     ...whole,
-    name: 'E18: prints only the text of the first candidate',
+    name: 'E18: parley prints only the text of the first candidate',
     script: answering(
       sseHead +
         event({ type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'hm' } }) +
@@ -189,7 +189,7 @@ faultsInside('E: streams', [
   },
   {
     ...whole,
-    name: 'R22: prints whole characters if a stream arrives byte by byte',
+    name: 'R22: parley prints whole characters if a stream arrives byte by byte',
     script: async (socket) => {
       socket.setNoDelay(true)
       for (const byte of Buffer.from(sseHead + delta('hé🦜') + stop)) {
@@ -200,7 +200,7 @@ faultsInside('E: streams', [
     out: 'hé🦜\n',
   },
   {
-    name: 'E20: reopens a session stream that breaks off',
+    name: 'E20: parley reopens a session stream that breaks off',
     argv: ['events', 'follow'],
     script: (socket, request, count) => {
       const idle = { id: 'sevt_2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }

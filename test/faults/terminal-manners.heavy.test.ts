@@ -33,7 +33,7 @@ faultsOnce('V: output for a person', [
     ['', '', true],
   ].map(
     ([env, flag, isColored]): Row => ({
-      name: `V41: obeys the color settings in the spinner: ${env || flag || 'no setting'}`,
+      name: `V41: parley obeys the color settings in the spinner: ${env || flag || 'no setting'}`,
       shell: onTerminal(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi ${flag}`),
       ...answerAfterSpinner(),
       code: 0,
@@ -48,7 +48,7 @@ faultsOnce('V: output for a person', [
   ...['', 'TERM_PROGRAM=iTerm.app', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
       (flag): Row => ({
-        name: `V42: prints no picture on a terminal that shows only text: ${env || 'no variable'} ${flag}`,
+        name: `V42: parley prints no picture on a terminal that shows only text: ${env || 'no variable'} ${flag}`,
         shell: onTerminal(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
         code: 0,
         out: 'fox.png\r\n',
@@ -62,7 +62,7 @@ faultsOnce('V: output for a person', [
   ),
   ...['--allow', '--deny'].map(
     (verdict): Row => ({
-      name: `V43: rejects confirm ${verdict} without ids on a terminal`,
+      name: `V43: parley rejects confirm ${verdict} without ids on a terminal`,
       shell: onTerminal(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
       code: 2,
       out: `${noToolUses}\r\n`,
@@ -71,7 +71,7 @@ faultsOnce('V: output for a person', [
   ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
     ...['</dev/null', '<&-', '--no-stdin'].map(
       (stdin): Row => ({
-        name: `V43: rejects confirm without ids: ${verdict} ${stdin}`,
+        name: `V43: parley rejects confirm without ids: ${verdict} ${stdin}`,
         shell: `parley events confirm ${verdict} ${stdin}`,
         code: 2,
         err: [`${noToolUses}\n`],
@@ -90,7 +90,7 @@ faultsOnce('V: output for a person', [
     ] as const
   ).map(
     ([command, variables, token]): Row => ({
-      name: `V44: names the variables that the command of --curl needs: ${command}${token && ' with a token'}`,
+      name: `V44: parley names the variables that the command of --curl needs: ${command}${token && ' with a token'}`,
       argv: [...command.replaceAll(':', ': ').split(/ (?!x)/), '--curl', '--no-stdin'],
       env: { PARLEY_ACCESS_TOKEN: token, PARLEY_API_KEY: '' },
       code: 0,
@@ -105,7 +105,7 @@ faultsOnce('V: output for a person', [
       ['config', 'list', '--profile', 'demo'],
     ].map(
       (argv): Row => ({
-        name: `V45: runs the demo profile although the profile file contains ${JSON.stringify(content)} (${argv[0]})`,
+        name: `V45: parley runs the demo profile although the profile file contains ${JSON.stringify(content)} (${argv[0]})`,
         argv: [...argv, '-q'],
         prepare: (folder) => {
           mkdirSync(join(folder, 'home', configFolder), { recursive: true, mode: 0o700 })
@@ -121,7 +121,7 @@ faultsOnce('V: output for a person', [
     ),
   ),
   {
-    name: 'V45: runs PARLEY_PROFILE=demo although the profile file is a folder',
+    name: 'V45: parley runs PARLEY_PROFILE=demo although the profile file is a folder',
     env: { PARLEY_PROFILE: 'demo' },
     prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 0,
@@ -129,7 +129,7 @@ faultsOnce('V: output for a person', [
     err: ['the demo profile'],
   },
   {
-    name: 'V45: exits with 3 for another profile if the profile file is a folder',
+    name: 'V45: parley exits with 3 for another profile if the profile file is a folder',
     argv: [...chat, '--profile', 'work'],
     prepare: (folder) => mkdirSync(join(folder, profileFile), { recursive: true }),
     code: 3,

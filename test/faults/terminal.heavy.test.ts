@@ -18,7 +18,7 @@ const hostile: [id: string, what: string, raw: string, shown: string][] = [
 faultsOnce('V: terminal safety', [
   ...hostile.flatMap(([id, what, raw, shown]): Row[] => [
     {
-      name: `${id}: prints ${what} safely on a terminal`,
+      name: `${id}: parley prints ${what} safely on a terminal`,
       shell: onTerminal('parley chat hi --no-markdown 2>err'),
       script: answering(response(message(raw))),
       code: 0,
@@ -27,7 +27,7 @@ faultsOnce('V: terminal safety', [
       files: ['cwd/err'],
     },
     {
-      name: `${id}: prints ${what} safely on a terminal if a stream splits it into characters`,
+      name: `${id}: parley prints ${what} safely on a terminal if a stream splits it into characters`,
       shell: onTerminal('parley chat hi --stream --no-markdown 2>err'),
       script: answering(sseHead + [...raw].map(delta).join('') + stop),
       code: 0,
@@ -36,7 +36,7 @@ faultsOnce('V: terminal safety', [
       files: ['cwd/err'],
     },
     {
-      name: `${id}: prints ${what} safely on a terminal as Markdown`,
+      name: `${id}: parley prints ${what} safely on a terminal as Markdown`,
       shell: onTerminal('parley chat hi --markdown --color never 2>err'),
       script: answering(response(message(`\`${raw.replace(/\r?\n/g, ' ')}\``))),
       code: 0,
@@ -45,7 +45,7 @@ faultsOnce('V: terminal safety', [
       files: ['cwd/err'],
     },
     {
-      name: `V10: prints ${what} unchanged into a pipe`,
+      name: `V10: parley prints ${what} unchanged into a pipe`,
       script: answering(response(message(raw))),
       code: 0,
       out: `${raw}\n`,
@@ -53,7 +53,7 @@ faultsOnce('V: terminal safety', [
     },
   ]),
   ...chatAndEvents({
-    name: 'V06: escapes a hostile message of the service',
+    name: 'V06: parley escapes a hostile message of the service',
     script: answering(
       response(JSON.stringify({ message: '\x1b[2J\n::add-mask::x\r\n##vso[x]\u009b' }), '400 Bad'),
     ),
@@ -62,7 +62,7 @@ faultsOnce('V: terminal safety', [
     err: ['  the service says: ^[[2J ::add-mask::x ##vso[x]\\u009b\n'],
   }),
   ...chatAndEvents({
-    name: 'V07: escapes hostile header values',
+    name: 'V07: parley escapes hostile header values',
     script: (socket) =>
       void socket.write(
         Buffer.from(
@@ -75,7 +75,7 @@ faultsOnce('V: terminal safety', [
     err: ['answered 401 No', 'request id: a\\u009bb\n'],
   }),
   ...chatAndEvents({
-    name: 'V07: escapes and redacts hostile header values with -v',
+    name: 'V07: parley escapes and redacts hostile header values with -v',
     flags: ['-v', '--retries', '0'],
     script: (socket) =>
       void socket.write(
@@ -89,7 +89,7 @@ faultsOnce('V: terminal safety', [
     err: [/^(?!.*secretword)/s, /^< x-a: /m],
   }),
   {
-    name: 'V09: escapes control characters of --raw on a terminal',
+    name: 'V09: parley escapes control characters of --raw on a terminal',
     shell: onTerminal('parley chat hi --raw 2>err'),
     script: answering(response('{"content":[],"x":"\u009b\u007f\u202e"}')),
     code: 0,
@@ -98,19 +98,19 @@ faultsOnce('V: terminal safety', [
     files: ['cwd/err'],
   },
   {
-    name: 'V11: escapes a profile name in a message',
+    name: 'V11: parley escapes a profile name in a message',
     argv: [...chat, '--profile', 'a\x1b[2J\n::x'],
     code: 3,
     err: ['^[[2J ::x'],
   },
   {
-    name: 'V11: escapes a path in a message',
+    name: 'V11: parley escapes a path in a message',
     argv: ['chat', '-i', 'no\x1b]0;x\x07\n::y'],
     code: 11,
     err: ['no^[]0;x^G ::y'],
   },
   {
-    name: 'V11: escapes an unknown flag in a message',
+    name: 'V11: parley escapes an unknown flag in a message',
     argv: [...chat, '--no-such-flag\x1b[2J'],
     code: 2,
     err: ['^[[2J'],
@@ -122,7 +122,7 @@ faultsOnce('V: terminal safety', [
     ['NO_COLOR=1 FORCE_COLOR=1 parley chat hi --usage', false],
   ].map(
     ([shell, isColored]): Row => ({
-      name: `V12: obeys the color settings in a pipe: ${shell}`,
+      name: `V12: parley obeys the color settings in a pipe: ${shell}`,
       shell: `${shell} 2>err`,
       script: answering(response(message('ok'))),
       code: 0,
@@ -141,7 +141,7 @@ faultsOnce('V: terminal safety', [
     ['CLICOLOR=0', false],
   ].map(
     ([env, isColored]): Row => ({
-      name: `V12: obeys the color settings on a terminal: ${env || 'no variable'}`,
+      name: `V12: parley obeys the color settings on a terminal: ${env || 'no variable'}`,
       shell: onTerminal(`TERM=xterm ${env} parley chat hi >out`),
       script: answering(response(message('ok'))),
       code: 0,
@@ -151,7 +151,7 @@ faultsOnce('V: terminal safety', [
     }),
   ),
   {
-    name: 'V14: ends a partial line before it prints the message of SIGINT',
+    name: 'V14: parley ends a partial line before it prints the message of SIGINT',
     shell: onTerminal(
       'parley chat hi --stream --no-markdown --color never & until grep -q half seen; do sleep 0.1; done; kill -INT $!; wait $!',
       'seen',
@@ -163,7 +163,7 @@ faultsOnce('V: terminal safety', [
     reqs: 1,
   },
   {
-    name: 'V16: redacts secrets in the output of -v',
+    name: 'V16: parley redacts secrets in the output of -v',
     argv: [...chat, '-v', '-H', 'Cookie: secretword', '-H', 'X-Api-Key: secretword'],
     script: answering(
       response(message('ok'), '200 OK', [
@@ -178,14 +178,14 @@ faultsOnce('V: terminal safety', [
     err: [/^(?!.*secretword)/s, '> Authorization: Bearer [redacted]', 'x-token-echo: [redacted]', 'a=1'],
   },
   {
-    name: 'V17: redacts the token in an error message of the service',
+    name: 'V17: parley redacts the token in an error message of the service',
     script: answering(response('{"message":"bad canary-token-5f3a9c"}', '401 No')),
     code: 3,
     reqs: 1,
     err: ['bad [redacted]'],
   },
   {
-    name: 'V17: redacts the token in JSON on stderr',
+    name: 'V17: parley redacts the token in JSON on stderr',
     argv: [...chat, '--errors', 'json'],
     script: answering(response('{"message":"bad canary-token-5f3a9c"}', '401 No')),
     code: 3,
@@ -198,7 +198,7 @@ faultsOnce('V: terminal safety', [
     ['UTC', '2026-01-01 (UTC)', '19:34:56'],
   ].map(
     ([zone, day, time]): Row => ({
-      name: `V61: prints times of the local time zone ${zone}`,
+      name: `V61: parley prints times of the local time zone ${zone}`,
       shell: onTerminal(`stty cols 80; TZ=${zone} parley events list --color never 2>err`),
       script: answering(
         response('{"data":[{"id":"e","type":"t","processed_at":"2026-01-01T19:34:56.789Z","content":"x"}]}'),

@@ -16,7 +16,7 @@ const row = (
   signal: string,
   more: Partial<Row> & { words: string },
 ): Row => ({
-  name: `${id}: ends by ${signal} on a ${how} terminal that nobody reads: ${more.words}`,
+  name: `${id}: parley ends by ${signal} on a ${how} terminal that nobody reads: ${more.words}`,
   shell: `python3 ${quote(unread)} ${how} ${signal} parley ${more.words}`,
   code: 0,
   out: `ran, ${signal} in time\n`,
@@ -52,13 +52,13 @@ const lateCodes = [8, 9, 10, 11]
 
 faultsOnce('O: a pipe that nobody reads', [
   {
-    name: 'O11: exits at the deadline if stdout is a full pipe',
+    name: 'O11: parley exits at the deadline if stdout is a full pipe',
     shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 >&3; ${removeSavedAnswer}`,
     code: lateCodes,
     err: ['the deadline passed'],
   },
   {
-    name: 'O14: exits at the deadline if stdout and stderr are a full pipe',
+    name: 'O14: parley exits at the deadline if stdout and stderr are a full pipe',
     shell: `${fullPipe}; parley chat hi --profile demo --deadline 3 -v >&3 2>&3; ${removeSavedAnswer}`,
     code: lateCodes,
   },

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-import { inTurn, piece, whole } from './parts.ts'
+import { answerInOrder, piece, whole } from './parts.ts'
 
 const warning = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
@@ -44,7 +44,7 @@ describe('answer with bytes that are not UTF-8', () => {
 
   test('a byte that is not UTF-8 in the first part of a continued answer prints a warning', async () => {
     const first = damage(piece('a#', { finishReason: 'CONTINUATION', continuationToken: 't' }))
-    const exchange = inTurn(answering(first), piece('b', whole))
+    const exchange = answerInOrder(answering(first), piece('b', whole))
     const ended = await run(['chat', 'x', '-q'], { exchange })
     expect(ended).toMatchObject({ code: 0, out: 'a\ufffdb\n', err: `parley: ${warning}\n` })
   })
@@ -74,7 +74,7 @@ describe('warnings in the result of a batch line', () => {
   async function runBatch(argv: string[], ...bodies: (string | Uint8Array)[]) {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), bodies.map((_, at) => `"${at}"\n`).join(''))
-    const exchange = inTurn(...bodies.map((body) => answering(body)))
+    const exchange = answerInOrder(...bodies.map((body) => answering(body)))
     const ended = await run([...argv, '--batch', 'in', '--concurrency', '1', '-q'], { cwd, exchange })
     const results = ended.out
       .split('\n')

@@ -25,7 +25,7 @@ export const events = (...chunks: string[]) =>
   )
 
 /** Answers the requests in order, each with a JSON body or by an exchange. */
-export function inTurn(...answers: (string | Exchange)[]): Exchange {
+export function answerInOrder(...answers: (string | Exchange)[]): Exchange {
   let count = 0
   return (request, onSent) => {
     const next = answers[count++]

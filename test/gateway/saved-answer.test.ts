@@ -6,9 +6,9 @@ import type { StdStream } from '../../src/io/output.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-import { failingStdout } from '../harness/stdout.ts'
+import { createFailingStdout } from '../harness/stdout.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
-import { continued, inTurn, piece, whole } from './parts.ts'
+import { answerInOrder, continued, piece, whole } from './parts.ts'
 
 /** Answers with these pieces, and then throws an error while the body is read. */
 const breaking =
@@ -30,7 +30,7 @@ const sse = 'text/event-stream'
 
 /** Creates a stdout that throws an unexpected error at its first use. */
 const stdoutWithBug: StdStream = {
-  ...failingStdout(0),
+  ...createFailingStdout(0),
   open() {
     throw bug
   },
@@ -85,7 +85,7 @@ describe('unexpected error after an answer arrived', () => {
   })
 
   test('after an unexpected error, chat saves the parts of a continued answer', async () => {
-    const exchange = inTurn(piece('Half', continued('t1')), breaking([''], bug))
+    const exchange = answerInOrder(piece('Half', continued('t1')), breaking([''], bug))
     const ended = await runSaving(['chat', 'x'], exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', ['Half']])
   })
@@ -136,7 +136,11 @@ describe('stdout that fails while an answer arrives', () => {
     const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]
     const exchange = answering(pieces, { headers: { 'content-type': sse } })
     for (const accepted of [0, 1]) {
-      const ended = await runSaving(['chat', 'x', '--stream'], exchange, failingStdout(accepted, 'ENOSPC'))
+      const ended = await runSaving(
+        ['chat', 'x', '--stream'],
+        exchange,
+        createFailingStdout(accepted, 'ENOSPC'),
+      )
       expect([ended.code, ended.saved]).toEqual([11, ['one two three']])
     }
   })
@@ -144,16 +148,16 @@ describe('stdout that fails while an answer arrives', () => {
   test('if stdout fails, chat --raw saves the body from the first byte that was not printed', async () => {
     const body = message('paid')
     const exchange = answering([body.slice(0, 20), body.slice(20)])
-    const none = await runSaving(['chat', 'x', '--raw'], exchange, failingStdout(0, 'ENOSPC'))
+    const none = await runSaving(['chat', 'x', '--raw'], exchange, createFailingStdout(0, 'ENOSPC'))
     expect([none.code, none.saved]).toEqual([11, [body]])
-    const some = await runSaving(['chat', 'x', '--raw'], exchange, failingStdout(1, 'ENOSPC'))
+    const some = await runSaving(['chat', 'x', '--raw'], exchange, createFailingStdout(1, 'ENOSPC'))
     expect([some.code, some.saved]).toEqual([11, [body.slice(20)]])
     expect(some.err).toContain('; the received data from byte 20 on is saved as ')
   })
 
   test('if stdout fails, chat reports that the saved answer is cut off', async () => {
     const exchange = breaking([event('paid')], cut, sse)
-    const ended = await runSaving(['chat', 'x', '--stream'], exchange, failingStdout(0, 'ENOSPC'))
+    const ended = await runSaving(['chat', 'x', '--stream'], exchange, createFailingStdout(0, 'ENOSPC'))
     expect([ended.code, ended.saved]).toEqual([11, ['paid']])
     expect(ended.err).toMatch(
       /^parley: stdout: no space left on the disk; the answer broke off; the received data/,
@@ -163,7 +167,7 @@ describe('stdout that fails while an answer arrives', () => {
   test('if stdout fails, image --raw saves the whole body', async () => {
     const body = imageAnswer(inline(png()))
     const exchange = answering([body.slice(0, 20), body.slice(20)])
-    const ended = await runSaving(['image', 'x', '--raw'], exchange, failingStdout(0, 'ENOSPC'))
+    const ended = await runSaving(['image', 'x', '--raw'], exchange, createFailingStdout(0, 'ENOSPC'))
     expect([ended.code, ended.saved]).toEqual([11, [body]])
   })
 })
@@ -211,7 +215,7 @@ test('image -o names and keeps the FILE.part of an earlier run after a success',
 })
 
 test('-o saves the text of a schema before a cut body as FILE.part', async () => {
-  const exchange = inTurn(piece('[1', continued('t1')), breaking(['{"content":"paid'], cut))
+  const exchange = answerInOrder(piece('[1', continued('t1')), breaking(['{"content":"paid'], cut))
   const ended = await runSaving(['chat', 'x', '-o', 'a', '--schema', 's', '--report', 'r'], exchange)
   expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, ['{"content":"paid'], '[1'])
   expect(JSON.parse(ended.read('r')).files).toEqual([expect.stringMatching(/\.json$/), 'a.part'])

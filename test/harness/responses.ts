@@ -2,7 +2,11 @@ import { CliError } from '../../src/errors.ts'
 import type { HttpResponse } from '../../src/wire/exchange.ts'
 
 /** Returns a response with a JSON body, unless the headers name another type. */
-export function respond(status: number, text: string, headers: Record<string, string> = {}): HttpResponse {
+export function createResponse(
+  status: number,
+  text: string,
+  headers: Record<string, string> = {},
+): HttpResponse {
   async function* body(): AsyncGenerator<Uint8Array> {
     if (text !== '') yield Buffer.from(text)
   }

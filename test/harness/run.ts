@@ -77,7 +77,7 @@ const emptyFolders: string[] = []
  * Mode of a file that only its owner can use. Windows has no modes for other users, so Node reports 0666
  * there.
  */
-export const ownerOnly = process.platform === 'win32' ? 0o666 : 0o600
+export const ownerOnlyMode = process.platform === 'win32' ? 0o666 : 0o600
 
 /** Path of the folder of the profile file in a home folder. */
 export const configFolder = process.platform === 'darwin' ? 'Library/Preferences/parley' : '.config/parley'

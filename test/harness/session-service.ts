@@ -5,7 +5,7 @@ import { CliError } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
-import { breakOff, respond } from './responses.ts'
+import { breakOff, createResponse } from './responses.ts'
 import { run, temporaryFolder } from './run.ts'
 
 /** An event of a session. The service adds an id and a time, unless they are given. */
@@ -13,16 +13,16 @@ export type Event = { type: string } & Record<string, unknown>
 
 /** Creates a signal that a test triggers by hand. */
 export function createSignal() {
-  let trigger = () => {}
-  const given = new Promise<void>((resolve) => {
-    trigger = resolve
+  let resolve = () => {}
+  const triggered = new Promise<void>((done) => {
+    resolve = done
   })
   const signal = {
     isTriggered: false,
-    given,
-    give() {
+    triggered,
+    trigger() {
       signal.isTriggered = true
-      trigger()
+      resolve()
     },
   }
   return signal
@@ -225,7 +225,7 @@ export function createSessionService(script: SessionScript) {
   async function play(steps: Steps): Promise<void> {
     for (const step of steps) {
       const { after = 1 } = toShown(step) as ShownEvent
-      await (typeof after === 'number' ? timers.wait(after) : after.given)
+      await (typeof after === 'number' ? timers.wait(after) : after.triggered)
       add([step])
     }
   }
@@ -262,9 +262,9 @@ export function createSessionService(script: SessionScript) {
     if (fault) return fail(fault)
     const named = accepted.map((event, index) => ({ ...event, id: `receipt_${nth}_${index}` }))
     const text = JSON.stringify({ data: response === 'other ids' ? named : accepted })
-    if (response === 'cut') return { ...respond(200, ''), body: breakOff(text.slice(0, 30)) }
-    if (response === 'empty') return respond(202, '')
-    return respond(200, response === 'no data' ? '{"data":[]}' : text)
+    if (response === 'cut') return { ...createResponse(200, ''), body: breakOff(text.slice(0, 30)) }
+    if (response === 'empty') return createResponse(202, '')
+    return createResponse(200, response === 'no data' ? '{"data":[]}' : text)
   }
 
   function takeList(query: URLSearchParams): HttpResponse | Promise<HttpResponse> {
@@ -283,7 +283,7 @@ export function createSessionService(script: SessionScript) {
       if (types.length > 0) events = events.filter(({ type }) => types.includes(type))
       if (!ignores.includes('order') && query.get('order') === 'desc') events.reverse()
     }
-    if (form === 'array') return respond(200, JSON.stringify(events))
+    if (form === 'array') return createResponse(200, JSON.stringify(events))
     const limit = ignores.includes('limit') ? pageSize : Number(query.get('limit') ?? pageSize)
     const end = asked.from + Math.min(pageSize, limit)
     const data = events.slice(asked.from, end)
@@ -292,7 +292,7 @@ export function createSessionService(script: SessionScript) {
     if (isMore) pages.set(following, { events, from: end - overlap, number: asked.number + 1 })
     const none = form === 'has_more' ? { has_more: false } : { next_page: null }
     const more = form === 'has_more' ? { has_more: true, last_id: following } : { next_page: following }
-    return respond(200, JSON.stringify({ data, ...(isMore ? more : none) }))
+    return createResponse(200, JSON.stringify({ data, ...(isMore ? more : none) }))
   }
 
   function takeStream(): HttpResponse | Promise<HttpResponse> {
@@ -313,7 +313,9 @@ export function createSessionService(script: SessionScript) {
       if (streamed === 'never') return
       if (streamed === 0) push(entry)
       else
-        void (typeof streamed === 'number' ? timers.wait(streamed) : streamed.given).then(() => push(entry))
+        void (typeof streamed === 'number' ? timers.wait(streamed) : streamed.triggered).then(() =>
+          push(entry),
+        )
     }
     streams.add(offer)
     const close = () => {
@@ -345,7 +347,7 @@ export function createSessionService(script: SessionScript) {
           })
       }
     }
-    return { ...respond(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
+    return { ...createResponse(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
   }
 
   function takeSession(id: string): HttpResponse | Promise<HttpResponse> {
@@ -356,7 +358,7 @@ export function createSessionService(script: SessionScript) {
       type: 'session',
       status: status === 'idle' || status === 'terminated' ? status : 'running',
     }
-    return isFault(session) ? fail(session) : respond(200, JSON.stringify(session))
+    return isFault(session) ? fail(session) : createResponse(200, JSON.stringify(session))
   }
 
   const exchange: Exchange = async (request, onSent) => {
@@ -436,9 +438,9 @@ function fail(fault: Fault): HttpResponse | Promise<HttpResponse> {
   if (fault === 'unreachable') throw new CliError('not-sent', 'the connection was refused', { sent: 'no' })
   if (fault === 'reset') throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
   if (fault === 'stall') return new Promise(() => {})
-  if (fault === 'cut') return { ...respond(200, ''), body: breakOff('{"data":[') }
+  if (fault === 'cut') return { ...createResponse(200, ''), body: breakOff('{"data":[') }
   const { status, error = 'api_error', headers, body } = fault
-  return respond(
+  return createResponse(
     status,
     body ?? JSON.stringify({ type: 'error', error: { type: error, message: 'no' } }),
     headers,
@@ -457,7 +459,7 @@ export const says = (text: string, more: object = {}): Event => ({
   content: [{ type: 'text', text }],
   ...more,
 })
-export const asks = (text: string, more: object = {}): Event => ({
+export const userSays = (text: string, more: object = {}): Event => ({
   type: 'user.message',
   content: [{ type: 'text', text }],
   ...more,

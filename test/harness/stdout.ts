@@ -5,7 +5,7 @@ import type { StdStream } from '../../src/io/output.ts'
  * Creates a stdout that accepts this number of writes. Later writes fail with the error code. Without a code,
  * they never end.
  */
-export function failingStdout(accepted: number, code?: string): StdStream {
+export function createFailingStdout(accepted: number, code?: string): StdStream {
   let left = accepted
   const stream = new Writable({
     write(_chunk, _encoding, done) {

@@ -58,7 +58,7 @@ describe('audit file that changes while a command runs (needs sh)', () => {
   })
 })
 
-/** Lock of each kind of run, in a folder with a batch of three lines. */
+/** Command line and lock file of each kind of run, in a folder with a batch of three lines. */
 const locking: Record<string, { argv: string[]; lock: string }> = {
   'a thread': { argv: ['chat', 'hi', '--thread', 'notes'], lock: 'notes.parley-lock' },
   results: { argv: ['chat', '--batch', 'in', '--results', 'notes'], lock: 'notes.parley-lock' },

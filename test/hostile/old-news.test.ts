@@ -111,7 +111,7 @@ async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
 describe.each(actions)('another client that %s', (_, ids, act) => {
   describe.each([true, false])('session whose streams show events of clients: %s', (echoes) => {
     test('events run neither answers nor runs a tool use that another client has ended at any point (needs sh)', async () => {
-      // Together, the two kinds of streams try each point.
+      // One kind of stream tries the odd points, the other kind the even points.
       for (let when = echoes ? 1 : 2, answers = when; when <= answers; when += 2) {
         const ended = await runBeside({ ids, act, when, echoes })
         expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })

@@ -10,7 +10,7 @@ type World = NonNullable<Parameters<typeof run>[1]>
  * Input that reaches a parser: the command that reads it, and the files, environment and responses that contain
  * the text.
  */
-export type Place = (text: Buffer) => { argv: string[]; world: World }
+export type ParserInput = (text: Buffer) => { argv: string[]; world: World }
 
 const send = ['events', 'send', '-s', 'sesn_1']
 const list = ['events', 'list', '-s', 'sesn_1']
@@ -28,21 +28,21 @@ const answered =
     argv: string[],
     body: (text: Buffer) => string | Buffer,
     options?: Parameters<typeof answering>[1],
-  ): Place =>
+  ): ParserInput =>
   (text) => ({
     argv,
     world: { exchange: answering(body(text), options), cwd: argv === image ? temporaryFolder() : cwd },
   })
 
 const piped =
-  (argv: string[]): Place =>
+  (argv: string[]): ParserInput =>
   (text) => ({
     argv,
     world: { stdin: text, exchange: anything, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
   })
 
 const inFile =
-  (argv: string[], path: string, folder = '.'): Place =>
+  (argv: string[], path: string, folder = '.'): ParserInput =>
   (text) => {
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, folder), { recursive: true, mode: 0o700 })
@@ -56,7 +56,7 @@ const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const html = { status: 500, headers: { 'content-type': 'text/html' } }
 
 /** Inputs that consist of the whole text. */
-export const wholes: Record<string, Place> = {
+export const wholeInputs: Record<string, ParserInput> = {
   'a chat answer': answered(['chat', 'hi'], asIs),
   'a stream': answered(['chat', 'hi'], asIs, eventStream),
   'the data of a stream': answered(['chat', 'hi'], (text) => `data: ${text}\n\n`, eventStream),
@@ -87,7 +87,7 @@ export const wholes: Record<string, Place> = {
 }
 
 /** Inputs that contain the text inside another text. */
-export const parts: Record<string, Place> = {
+export const partialInputs: Record<string, ParserInput> = {
   "an answer's text": answered(['chat', 'hi'], (text) => message(text.toString())),
   "an answer's reason": answered(['chat', 'hi'], (text) => message('a', { stop_reason: text.toString() })),
   "an image's text": answered(image, (text) => imageAnswer({ text: text.toString() })),
@@ -124,7 +124,7 @@ export const parts: Record<string, Place> = {
 }
 
 /** Runs the command, which must end without a bug and with a short stderr. */
-export async function runWithText(place: Place, text: string | Buffer): Promise<void> {
+export async function runWithText(place: ParserInput, text: string | Buffer): Promise<void> {
   const { argv, world } = place(Buffer.from(text as string))
   const { code, err } = await run(argv, world)
   expect(code, err.slice(0, 500)).not.toBe(1)
@@ -140,7 +140,7 @@ export const units = [
 ]
 export const loneSurrogate = Buffer.from([0xed, 0xa0, 0x80])
 
-export const uglyWords = [
+export const prototypeNames = [
   'constructor',
   '__proto__',
   'toString',
@@ -151,7 +151,7 @@ export const uglyWords = [
 ]
 
 const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth)
-export const odd = [
+export const oddTexts = [
   ...[5000, 200_000].flatMap((depth) => [nested(depth), nested(depth, '{"a":[', ']}')]),
   ...['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) => [
     `{"${name}":${nested(5000)}}`,
@@ -167,6 +167,6 @@ export const odd = [
 ]
 
 /** Arrays of 130,000 elements. */
-export const long = ['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) =>
+export const longTexts = ['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) =>
   ['5', '{}'].map((element) => `{"${name}":[${`${element},`.repeat(130_000)}${element}]}`),
 )

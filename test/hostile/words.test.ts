@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { answering, message, run } from '../harness/run.ts'
-import { parts, runWithText, uglyWords, wholes } from './places.ts'
+import { partialInputs, prototypeNames, runWithText, wholeInputs } from './places.ts'
 
-describe.each(Object.entries(wholes))('P40: %s', (name, place) => {
-  test.each(uglyWords)(`P40: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
+describe.each(Object.entries(wholeInputs))('P40: %s', (name, place) => {
+  test.each(prototypeNames)(`P40: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
 })
 
-describe.each(Object.entries(parts))('P41: %s', (name, place) => {
-  test.each(uglyWords)(`P41: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
+describe.each(Object.entries(partialInputs))('P41: %s', (name, place) => {
+  test.each(prototypeNames)(`P41: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
 })
 
 test.each([
@@ -15,7 +15,7 @@ test.each([
   ['content-type', 'chat'],
   ['retry-after', 'chat'],
 ])('P42: parley handles any word in the header %s', async (name, command) => {
-  for (const word of uglyWords) {
+  for (const word of prototypeNames) {
     for (const status of [200, 400]) {
       const exchange = answering(message('a'), { status, headers: { [name]: word } })
       await runWithText(() => ({ argv: [command, 'hi'], world: { exchange } }), '')
@@ -23,7 +23,7 @@ test.each([
   }
 })
 
-test.each(uglyWords.slice(0, -1))(
+test.each(prototypeNames.slice(0, -1))(
   'P42: the command-line argument %s is an unknown name, not a bug',
   async (word) => {
     const cases = [

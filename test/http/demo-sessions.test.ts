@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 
 let home: string
 let file: string
@@ -34,7 +34,7 @@ test('a later process continues a demo session with the printed confirm command'
   const confirm = () => parley(['events', 'confirm', '-s', 'sesn_1', '--pending', '--allow', '--follow'])
   expect(await confirm()).toMatchObject({ code: 12, out: expect.stringContaining('deploy {}') })
   expect(await confirm()).toMatchObject({ code: 0, out: expect.stringContaining('is done') })
-  expect(statSync(file).mode & 0o777).toBe(ownerOnly)
+  expect(statSync(file).mode & 0o777).toBe(ownerOnlyMode)
   const events = await list()
   expect(new Set(events.map(({ id }) => id)).size).toBe(events.length)
   expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { inTurn } from '../gateway/parts.ts'
+import { answerInOrder } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { start } from '../harness/process.ts'
 import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
@@ -346,7 +346,7 @@ describe('--errors json', () => {
   ])('safeToRetry is true only if nothing may be billed twice: %s', async (_, argv, answers, known) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 's'), '{"required":["n"]}')
-    const exchange = inTurn(...answers)
+    const exchange = answerInOrder(...answers)
     expect(await failure(argv, { cwd, exchange, timers: createIdleClock() })).toMatchObject(known)
   })
 

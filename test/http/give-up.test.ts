@@ -49,7 +49,7 @@ test('a signal closes the connection of the request in progress', async () => {
   const onSignal = (act: typeof clean) => {
     clean = act
   }
-  // In a process, the signal ends the run. Here the run stays open.
+  // The signal would end a process. In this test, the run stays open.
   void run(['chat', 'x'], { exchange: 'network', env: envFor(mute), onSignal })
   await closed
 })

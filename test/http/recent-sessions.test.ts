@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { execute } from '../harness/process.ts'
-import { homeVariables, ownerOnly, run, temporaryFolder } from '../harness/run.ts'
+import { homeVariables, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 
 /** Creates a home folder, and a service that has every session except those whose id begins with `gone`. */
@@ -31,7 +31,7 @@ test('TAB completion has the 20 most recently used sessions, newest first', asyn
   await list('sesn_7')
   const others = Array.from({ length: 20 }, (_, i) => `sesn_${22 - i}`).filter((id) => id !== 'sesn_7')
   expect(ids()).toEqual(['sesn_7', ...others])
-  expect(statSync(file).mode & 0o777).toBe(ownerOnly)
+  expect(statSync(file).mode & 0o777).toBe(ownerOnlyMode)
   expect(readdirSync(folder)).toEqual(['sessions'])
 })
 

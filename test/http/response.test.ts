@@ -163,10 +163,13 @@ test.each([
   ['False', 1],
   ['true', 2],
   ['no', 2],
-])('parley requests a 429 with x-should-retry: %s as often as this number: %i', async (value, count) => {
-  const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
-  expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
-})
+])(
+  'if each response is a 429 with x-should-retry: %s, parley with --retries 1 sends requests: %i',
+  async (value, count) => {
+    const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
+    expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
+  },
+)
 
 test.each<[body: string | Uint8Array, shown: unknown]>([
   ['{"a":1}', { a: 1 }],

@@ -175,7 +175,7 @@ describe('failure of a piece of work', () => {
     expect(bug).toMatchObject({ kind: 'unexpected', details: { resume: ['again'], sent: 'unknown' } })
   })
 
-  test("a failure of work that can resume has that work's answer to whether a repetition may duplicate something", async () => {
+  test('a failure of work that can be resumed has the `mayDuplicate` of that work', async () => {
     const tracker = new WorkTracker()
     const call = tracker.beginCall(event)
     call.confirm()
@@ -254,7 +254,7 @@ describe('`retry` of an interrupted run', () => {
     },
   )
 
-  test('`retry` after an accepted or unknown event stays while later events are refused, unless the run resumes', () => {
+  test('refused events do not change `retry` after an event that was or may have been accepted, unless the run can resume', () => {
     for (const [first, retry] of [
       ['done', 'never'],
       ['sent', 'look-first'],
@@ -309,7 +309,7 @@ describe('repetition that may send or bill something twice', () => {
     ['an event was accepted', event, 'done', 'refused', true],
     ['lists were read', listRules, 'done', 'sent', false],
   ])(
-    'a repeated run may send or bill something twice if a request was accepted or may be: %s',
+    'a repeated run may send or bill something twice if a request was or may have been accepted: %s',
     (_, rules, first, then, mayDuplicate) => {
       const { tracker, begin, end } = startRun(rules)
       if (rules !== listRules) open(tracker, { isChange: true })
@@ -330,7 +330,7 @@ describe('repetition that may send or bill something twice', () => {
     expect(tracker.mayDuplicate).toBe(true)
   })
 
-  test('a resumed run may send or bill twice only what its command repeats', () => {
+  test('a resumed run may send or bill something twice only if its command repeats it', () => {
     const { tracker, begin, end } = startRun()
     begin('a')
     end('a', 'done')

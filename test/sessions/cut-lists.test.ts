@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { asks, createSessionService, endTurn, running, says } from '../harness/session-service.ts'
+import { createSessionService, endTurn, running, says, userSays } from '../harness/session-service.ts'
 
-const history = [asks('x'), running, says('one'), says('two'), endTurn]
+const history = [userSays('x'), running, says('one'), says('two'), endTurn]
 
 test.each<[string, string[], string]>([
   ['events list', ['events', 'list', '--ids'], 'e1\ne2\ne3\ne4\ne5\n'],

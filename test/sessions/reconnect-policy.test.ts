@@ -122,7 +122,7 @@ test.each<[string, unknown]>([
   ['a permanent refusal', failure('refused', { status: 404 })],
   ['a 401 without new secrets', failure('credentials', { status: 401 })],
   ['a failure near the deadline', failure('refused', { deadline: true })],
-])('parley stops to reconnect after %s', async (_, error) => {
+])('parley does not reconnect after %s', async (_, error) => {
   const { attempt, notes, attempted } = createPolicy(start + 1)
   await expect(attempt(error)).rejects.toBe(error)
   expect([notes, attempted]).toEqual([[], [0]])
@@ -142,7 +142,7 @@ test.each([
   expect(notes).toHaveLength(0)
 })
 
-test('a passed deadline stays passed even if the clock is then a millisecond behind', async () => {
+test('a deadline that has passed stays passed even if its timer fired a millisecond before the clock reached it', async () => {
   const { deadline } = createPolicy(Infinity)
   const fired = new Promise<Deadline>((resolve) => void deadline.onPass(resolve))
   deadline.moveTo(start + 2)
@@ -166,7 +166,7 @@ test.each([
   [9.999, true],
   [10, false],
   [10.001, false],
-])('a wait of %f s in the last 10 s is in time: %j', async (seconds, isInTime) => {
+])('a wait of %f s that starts 10 s before the deadline is allowed: %j', async (seconds, isInTime) => {
   const { attempt } = createPolicy(start + 10_000)
   const attempts = expect(attempt(busy(seconds)))
   if (isInTime) await attempts.resolves.toBe('done')

@@ -261,7 +261,7 @@ test('a session is idle if the session resource is idle, until the next event or
   expectIdle()
   state.addReduced({ type: 'user.message' }, true)
   expectIdle()
-  // If an event showed that the session is idle, only work ends this state.
+  // After an idle event, a message of the agent alone does not end the idle state.
   state.add(toEvent('done1'))
   state.add(toEvent('say3'))
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -333,13 +333,13 @@ const use = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {} }
 const answer = { id: 'a1', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' }
 const done = { id: 'i2', type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
 
-test('a repeated reply starts no work after its effects', () => {
+test('a reply that is listed again after the turn ended does not make the session work', () => {
   const state = new SessionState()
   for (const event of [use, answer, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
 })
 
-test('a reply starts work only if the session waits for it', () => {
+test('a reply makes the session work only if the session waits for it', () => {
   const state = new SessionState()
   for (const event of [use, done, answer]) state.add(event)
   expect(state.stop).toEqual({ kind: 'done', reason: 'end_turn' })
@@ -409,7 +409,7 @@ test('an allowed tool use that a later idle event lists waits for its result', (
   expect(state.answerable).toEqual([])
 })
 
-test('a session does not stop at an idle event whose tool uses get replies now', () => {
+test('a session has not stopped at an idle event while a run replies to its tool uses', () => {
   const state = new SessionState()
   for (const event of [use, waits('i1', 't1')]) state.add(event)
   state.setReplying(true)

@@ -7,7 +7,7 @@ import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
-import { failingStdout } from '../harness/stdout.ts'
+import { createFailingStdout } from '../harness/stdout.ts'
 
 const first = {
   id: 'sesn_1',
@@ -19,12 +19,12 @@ const first = {
 const second = { id: 'sesn_2', status: 'running', title: null, created_at: '2026-11-03T00:00:00Z' }
 
 /** Creates an exchange that returns the bodies in order, and repeats the last one. */
-function inTurn(...bodies: unknown[]) {
+function answerInOrder(...bodies: unknown[]) {
   let calls = 0
   return (...request: Parameters<ReturnType<typeof answering>>) =>
     answering(JSON.stringify(bodies[Math.min(calls++, bodies.length - 1)]))(...request)
 }
-const pages = () => inTurn({ data: [first], next_page: 'p 2' }, { data: [second], next_page: null })
+const pages = () => answerInOrder({ data: [first], next_page: 'p 2' }, { data: [second], next_page: null })
 
 test('sessions list prints id, status, title and time of the last change of all pages', async () => {
   const { code, out, requests } = await run(['sessions', 'list'], { exchange: pages() })
@@ -53,19 +53,19 @@ test.each([
   ['pages that repeat', { data: [first], next_page: 'p' }, 'its pages repeat'],
   ['no data', {}, "has no field 'data'"],
 ])('sessions list exits with 8 for %s', async (_, body, said) => {
-  const { code, err } = await run(['sessions', 'list'], { exchange: inTurn(body) })
+  const { code, err } = await run(['sessions', 'list'], { exchange: answerInOrder(body) })
   expect(code).toBe(8)
   expect(err).toContain(said)
 })
 
 test('sessions list prints a note if there are no sessions', async () => {
-  const { code, out, err } = await run(['sessions', 'list'], { exchange: inTurn({ data: [] }) })
+  const { code, out, err } = await run(['sessions', 'list'], { exchange: answerInOrder({ data: [] }) })
   expect({ code, out, err }).toEqual({ code: 0, out: '', err: 'parley: no sessions\n' })
 })
 
 test('sessions create sends the fields of its flags and prints the id', async () => {
   const argv = ['sessions', 'create', '--agent', 'agent_1', '--environment', 'env_1', '--title', 'T']
-  const { code, out, requests } = await run(argv, { exchange: inTurn(first) })
+  const { code, out, requests } = await run(argv, { exchange: answerInOrder(first) })
   expect({ code, out }).toEqual({ code: 0, out: 'sesn_1\n' })
   expect(requests[0]).toMatchObject({
     method: 'POST',
@@ -78,7 +78,7 @@ test('sessions create sends the body of -i unchanged except for the fields of it
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'body.json'), '{ "agent": "a", "x": 1.10, "environment_id":"e" }')
   const argv = ['sessions', 'create', '-i', 'body.json', '--agent', 'b']
-  const { requests } = await run(argv, { cwd, exchange: inTurn(first) })
+  const { requests } = await run(argv, { cwd, exchange: answerInOrder(first) })
   expect(requests[0]?.text).toBe('{ "agent": "b", "x": 1.10, "environment_id":"e" }')
 })
 
@@ -121,18 +121,23 @@ test.each([
 
 describe('sessions create if stdout fails', () => {
   const argv = ['sessions', 'create', '--agent', 'a', '--environment', 'e']
-  const closed = { ...failingStdout(0), isClosed: true }
+  const closed = { ...createFailingStdout(0), isClosed: true }
 
   test.each([
-    ['a full disk', failingStdout(0, 'ENOSPC'), [], 'no space left on the disk'],
-    ['a full disk, with --raw', failingStdout(0, 'ENOSPC'), ['--raw'], 'no space left on the disk'],
+    ['a full disk', createFailingStdout(0, 'ENOSPC'), [], 'no space left on the disk'],
+    ['a full disk, with --raw', createFailingStdout(0, 'ENOSPC'), ['--raw'], 'no space left on the disk'],
     ['it was closed', closed, [], 'it was closed when parley started'],
-    ['it is unread until the deadline', failingStdout(0), ['--deadline', '5'], 'the deadline passed before'],
+    [
+      'it is unread until the deadline',
+      createFailingStdout(0),
+      ['--deadline', '5'],
+      'the deadline passed before',
+    ],
   ])('sessions create exits with 11 and prints the id on stderr: %s', async (_, stdout, flags, why) => {
     const cwd = temporaryFolder()
     const ended = await run([...argv, ...flags, '--report', 'r'], {
       cwd,
-      exchange: inTurn(first),
+      exchange: answerInOrder(first),
       stdout,
       timers: createIdleClock(),
     })
@@ -144,7 +149,7 @@ describe('sessions create if stdout fails', () => {
   })
 
   test('sessions create --errors json has the id if stdout fails', async () => {
-    const world = { exchange: inTurn(first), stdout: failingStdout(0, 'ENOSPC') }
+    const world = { exchange: answerInOrder(first), stdout: createFailingStdout(0, 'ENOSPC') }
     const { code, err } = await run([...argv, '--errors', 'json'], world)
     expect(code).toBe(11)
     expect(JSON.parse(err).error).toMatchObject({ session: 'sesn_1', sent: 'yes', retry: 'never' })
@@ -152,15 +157,15 @@ describe('sessions create if stdout fails', () => {
 
   test('sessions create quotes an id that looks like a message of parley', async () => {
     const world = {
-      exchange: inTurn({ ...first, id: 'a was not\n\u001b[2J' }),
-      stdout: failingStdout(0, 'ENOSPC'),
+      exchange: answerInOrder({ ...first, id: 'a was not\n\u001b[2J' }),
+      stdout: createFailingStdout(0, 'ENOSPC'),
     }
     const { err } = await run(argv, world)
     expect(err).toContain('  the session "a was not\\n\\u001b[2J" was created')
   })
 
   test('sessions create exits with 0 if the reader of stdout has closed the pipe', async () => {
-    const ended = await run(argv, { exchange: inTurn(first), stdout: failingStdout(0, 'EPIPE') })
+    const ended = await run(argv, { exchange: answerInOrder(first), stdout: createFailingStdout(0, 'EPIPE') })
     expect([ended.code, ended.err]).toEqual([0, ''])
   })
 
@@ -169,7 +174,7 @@ describe('sessions create if stdout fails', () => {
     const said = await new Promise<string>((resolve) => {
       const stream = new Writable({ write: () => resolve(clean(143)) })
       void run(argv, {
-        exchange: inTurn(first),
+        exchange: answerInOrder(first),
         stdout: { isTerminal: false, open: () => stream, writeSync: () => 0 },
         onSignal(act) {
           clean = act
@@ -289,7 +294,7 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
     { id: 't1', type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
     { id: 'i1', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ['t1'] } },
   ]
-  const exchange = () => inTurn({ ...first, title: null, usage }, { data: events, next_page: null })
+  const exchange = () => answerInOrder({ ...first, title: null, usage }, { data: events, next_page: null })
   const { code, out, err, requests } = await run(['sessions', 'show', 'sesn_1'], { exchange: exchange() })
   expect(code).toBe(0)
   expect(err).toContain('parley: answer with: parley events confirm -s sesn_1 t1 --allow\n')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
-import { asks, createSessionService, endTurn, running } from '../harness/session-service.ts'
+import { createSessionService, endTurn, running, userSays } from '../harness/session-service.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 
 const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
@@ -188,7 +188,7 @@ test.each([
   [['-v'], ['session.status_running', 'agent.thinking', 'session.usage', 'session.status_idle']],
 ])('events follow with the flags %j prints on a terminal only these events: %j', async (flags, types) => {
   const history = [
-    asks('x'),
+    userSays('x'),
     running,
     { type: 'agent.thinking' },
     { type: 'session.usage', usage: { input_tokens: 1 } },

@@ -19,7 +19,7 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary, createHome, execute, nobodyId } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
-import { bare, content, settled, token } from './settled.ts'
+import { content, createProfileHome, noSettings, token } from './profile-home.ts'
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
 
@@ -55,7 +55,7 @@ describe('mode of the profile file', () => {
   test.each(readers)(
     'C02: parley warns about a profile file of mode 0644 and keeps its mode: %s %s (needs POSIX files)',
     async (...argv) => {
-      const { path, world } = settled(content, 0o644)
+      const { path, world } = createProfileHome(content, 0o644)
       const ended = await run(argv, world)
       expect(ended.code).toBe(0)
       expect(ended.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
@@ -64,13 +64,13 @@ describe('mode of the profile file', () => {
   )
 
   test('C02: config set changes the mode of a profile file from 0644 to 0600 (needs POSIX files)', async () => {
-    const { path, world } = settled(content, 0o644)
+    const { path, world } = createProfileHome(content, 0o644)
     expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     expect(modeOf(path)).toBe('600')
   })
 
   test('C02: config set restricts the mode of the default folder, but not of PARLEY_CONFIG_DIR (needs POSIX files)', async () => {
-    const { folder, path, world } = settled()
+    const { folder, path, world } = createProfileHome()
     const set = ['config', 'set', 'timeout', '5']
     for (const [more, mode] of [
       [{ PARLEY_CONFIG_DIR: folder }, '755'],
@@ -84,7 +84,7 @@ describe('mode of the profile file', () => {
   })
 
   test('C03: config set keeps the mode 0600 of the profile file (needs POSIX files)', async () => {
-    const { path, world } = settled()
+    const { path, world } = createProfileHome()
     expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
     expect(modeOf(path)).toBe('600')
   })
@@ -94,7 +94,7 @@ describe('mode of the profile file', () => {
     for (const argv of [...readers, ['config', 'path']]) await run(argv, { cwd })
     expect(readdirSync(cwd)).toEqual([])
 
-    const { folder, path, world } = settled()
+    const { folder, path, world } = createProfileHome()
     const before = lstatSync(path, { bigint: true })
     for (const argv of [...readers, ['config', 'path'], ['config', 'unset', 'retries']]) {
       expect((await run(argv, world)).code).toBe(0)
@@ -126,7 +126,7 @@ describe('content of the profile file', () => {
   ])(
     'C04: parley exits with 3 and names the position, not the content, if the profile file is %s',
     async (_, text, expectedText) => {
-      const { cwd, path, world } = settled()
+      const { cwd, path, world } = createProfileHome()
       writeFileSync(path, Buffer.from(text, 'latin1'))
       for (const argv of [
         ...readers,
@@ -152,7 +152,7 @@ describe('content of the profile file', () => {
       current: 'work',
       profiles: { work: { newSetting: { b: 1 }, timeout: 3 }, 'with.dot': { retries: 1 } },
     }
-    const { text, world } = settled(`\ufeff${JSON.stringify(odd)}`)
+    const { text, world } = createProfileHome(`\ufeff${JSON.stringify(odd)}`)
     expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
     expect(JSON.parse(text())).toEqual({
       ...odd,
@@ -162,7 +162,7 @@ describe('content of the profile file', () => {
   })
 
   test('C15: parley reads the profile file of a newer version, but never writes it', async () => {
-    const { text, world } = settled({ ...content, version: 2 })
+    const { text, world } = createProfileHome({ ...content, version: 2 })
     expect((await run(['config', 'get', 'baseUrl'], world)).out).toBe('https://a.test\n')
     const before = text()
     for (const argv of [
@@ -185,7 +185,7 @@ describe('content of the profile file', () => {
     ['  spaces around \n'.replace(' around', ''), 'spaces'],
     ['crlf\r\n', 'crlf'],
   ])('C19: config set saves a secret exactly, without surrounding blanks: %j', async (given, kept) => {
-    const { text, world } = settled({})
+    const { text, world } = createProfileHome({})
     expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(0)
     expect(JSON.parse(text()).profiles.default.accessToken).toBe(kept)
     expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${kept}\n`)
@@ -194,7 +194,7 @@ describe('content of the profile file', () => {
   test.each(['', ' \n', 'two words', 'two\nlines', 'é', '\0'])(
     'C19: config set exits with 2 for a secret that cannot be a header value: %j',
     async (given) => {
-      const { text, world } = settled({})
+      const { text, world } = createProfileHome({})
       expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
       expect(text()).toBe('{}')
     },
@@ -255,7 +255,7 @@ describe('location of the profile file', () => {
   })
 
   test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
-    const { cwd, path, text, world } = settled(content, 0o640)
+    const { cwd, path, text, world } = createProfileHome(content, 0o640)
     const target = join(cwd, 'target.json')
     renameSync(path, target)
     symlinkSync(target, path)
@@ -272,7 +272,7 @@ describe('location of the profile file', () => {
   })
 
   test('C12: parley reads the profile file in a linked folder, but exits with 3 for a link to nothing (needs POSIX files)', async () => {
-    const { cwd, folder, text, world } = settled()
+    const { cwd, folder, text, world } = createProfileHome()
     renameSync(folder, join(cwd, 'target'))
     symlinkSync(join(cwd, 'target'), folder)
     const before = text()
@@ -281,7 +281,7 @@ describe('location of the profile file', () => {
     expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(3)
     expect(text()).toBe(before)
 
-    const dangling = settled()
+    const dangling = createProfileHome()
     renameSync(dangling.path, join(dangling.cwd, 'away.json'))
     symlinkSync('/nonexistent', dangling.path)
     expect((await run(['config', 'list'], dangling.world)).code).toBe(3)
@@ -309,7 +309,7 @@ describe('location of the profile file', () => {
     const path = join(cwd, configFolder, 'config.json')
     make(path)
     for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
-      const ended = await run(argv, { cwd, env: bare })
+      const ended = await run(argv, { cwd, env: noSettings })
       expect(ended).toMatchObject({ code: 3, out: '' })
       expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
       if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
@@ -329,7 +329,7 @@ describe('location of the profile file', () => {
   })
 
   test('C17: commands that need the profile file of another user exit with 3 (needs root)', async () => {
-    const { path, text, world } = settled()
+    const { path, text, world } = createProfileHome()
     chownSync(path, 12345, 12345)
     const before = text()
     for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named]) {
@@ -381,7 +381,7 @@ describe('location of the profile file', () => {
 
   test('C17: parley reads a profile file of root, but does not write it (needs root and another user)', async () => {
     const cwd = createHome()
-    const world = { cwd, isNobody: true, env: bare }
+    const world = { cwd, isNobody: true, env: noSettings }
     await execute(['config', 'set', 'timeout', '5'], world)
     const path = join(cwd, configFolder, 'config.json')
     chownSync(path, 0, 0)
@@ -399,7 +399,7 @@ describe('concurrent writers of the profile file', () => {
   const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
   test('C07: config set clears the lock of a killed writer, also if the lock has a time in the future', async () => {
-    const { folder, path, world } = settled({})
+    const { folder, path, world } = createProfileHome({})
     writeFileSync(`${path}.parley-lock`, '')
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     writeFileSync(`${path}.parley-lock`, '')
@@ -410,7 +410,7 @@ describe('concurrent writers of the profile file', () => {
   })
 
   test('C07: config set clears the lock of a killed writer within 5 s of its own clock', async () => {
-    const { cwd, path } = settled()
+    const { cwd, path } = createProfileHome()
     writeFileSync(`${path}.parley-lock`, '')
     const preload = join(cwd, 'preload.cjs')
     const countingLocks = `
@@ -425,9 +425,11 @@ describe('concurrent writers of the profile file', () => {
       process.on('exit', () => fs.writeFileSync('time.txt', String(time)))`
     writeFileSync(preload, countingLocks)
     const program = [process.execPath, '--require', preload, binary]
-    expect(await execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })).toMatchObject({
-      code: 0,
-    })
+    expect(await execute(['config', 'set', 'timeout', '5'], { cwd, env: noSettings, program })).toMatchObject(
+      {
+        code: 0,
+      },
+    )
     expect(Number(readFileSync(join(cwd, 'time.txt'), 'utf8'))).toBeLessThan(5000)
   })
 
@@ -450,11 +452,11 @@ describe('concurrent writers of the profile file', () => {
     const preload = join(cwd, 'preload.cjs')
     writeFileSync(preload, signalAt(attempt))
     const program = [process.execPath, '--require', preload, binary]
-    return execute(['config', 'set', 'timeout', '5'], { cwd, env: bare, program })
+    return execute(['config', 'set', 'timeout', '5'], { cwd, env: noSettings, program })
   }
 
   test('a signal to config set that waits for the lock leaves no extra file (needs signals)', async () => {
-    const { cwd, folder, path, text } = settled()
+    const { cwd, folder, path, text } = createProfileHome()
     const before = text()
     writeFileSync(`${path}.parley-lock`, '')
     expect(await set(cwd, 3)).toMatchObject({ signal: 'SIGTERM', out: '' })
@@ -463,7 +465,7 @@ describe('concurrent writers of the profile file', () => {
   })
 
   test('a signal to config set that holds the lock leaves no extra file (needs signals)', async () => {
-    const { cwd, folder, text } = settled()
+    const { cwd, folder, text } = createProfileHome()
     const { code, signal } = await set(cwd, 1)
     // parley handles the signal after it has released the lock, so it may already have finished.
     expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
@@ -472,7 +474,7 @@ describe('concurrent writers of the profile file', () => {
   })
 
   test('C09: config set on a full disk leaves the profile file unchanged (needs unshare)', () => {
-    const { folder, text, world } = settled()
+    const { folder, text, world } = createProfileHome()
     const script = `
       cp config.json ../kept.json && mount -t tmpfs -o size=64k,mode=700 tmpfs "$PWD" && cd "$PWD" &&
       cat ../kept.json > config.json && chmod 600 config.json && (cat /dev/zero > filler; true) 2>/dev/null

@@ -8,7 +8,7 @@ import { answering, configFolder, credentials, message, run, temporaryFolder } f
 import { envFor, response, serve } from '../harness/server.ts'
 
 const token = 'canary-token-aaaa1111'
-const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
+const noSettings = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
 
 /** Creates a folder whose current profile has these values, and an empty environment. */
 function profile(values: object, others: object = {}) {
@@ -16,7 +16,7 @@ function profile(values: object, others: object = {}) {
   mkdirSync(join(cwd, configFolder), { recursive: true, mode: 0o700 })
   const path = join(cwd, configFolder, 'config.json')
   writeFileSync(path, JSON.stringify({ profiles: { default: values, ...others } }), { mode: 0o600 })
-  return { cwd, env: bare }
+  return { cwd, env: noSettings }
 }
 
 const sentToken = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.headers.Authorization
@@ -173,7 +173,7 @@ describe('places where a secret must not be', () => {
       status: 400,
       headers: { 'x-echo': text },
     })
-    const env = { ...bare, PARLEY_BASE_URL: 'https://gateway.test', PARLEY_ACCESS_TOKEN: secret }
+    const env = { ...noSettings, PARLEY_BASE_URL: 'https://gateway.test', PARLEY_ACCESS_TOKEN: secret }
     const runs = [['-v'], ['--errors', 'json']].map(async (flags) => {
       const ended = await run(['chat', 'x', ...argv, ...flags], { env, exchange })
       expect(ended.code).toBe(4)
@@ -217,7 +217,7 @@ describe('places where a secret must not be', () => {
       model: `${'y'.repeat(92)}${token}`,
       stop_reason: `${'z'.repeat(195)}${token}`,
     })
-    const env = { ...bare, PARLEY_BASE_URL: 'https://gateway.test', PARLEY_ACCESS_TOKEN: token }
+    const env = { ...noSettings, PARLEY_BASE_URL: 'https://gateway.test', PARLEY_ACCESS_TOKEN: token }
     const argv = ['chat', 'x', '--usage', '-v', '--report', 'r.json']
     const ended = await run(argv, { cwd, env, exchange: answering(answer) })
     expect(ended.code).toBe(0)
@@ -259,7 +259,7 @@ describe('places where a secret must not be', () => {
     const values = { baseUrl: server.url, accessTokenCommand: `echo ${token.slice(0, 6)}-from-command` }
     const world = profile(values)
     const NODE_DEBUG = 'http,https,net,tls,stream,undici,fetch,websocket,fs,child_process,module,timer'
-    const ended = await execute(['chat', 'x'], { ...world, env: { ...bare, NODE_DEBUG } })
+    const ended = await execute(['chat', 'x'], { ...world, env: { ...noSettings, NODE_DEBUG } })
     expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
     const env = { NODE_DEBUG, PARLEY_ACCESS_TOKEN: token, ...envFor(server) }
     const plain = await execute(['chat', 'x'], { env })
@@ -286,7 +286,7 @@ describe('places where a secret must not be', () => {
 
   test('K11: no file but config.json contains a secret', async () => {
     const cwd = temporaryFolder()
-    const env = { ...bare, TMPDIR: cwd }
+    const env = { ...noSettings, TMPDIR: cwd }
     await execute(['config', 'set', 'baseUrl', 'http://127.0.0.1:8'], { cwd, env })
     await execute(['config', 'set', 'accessToken'], { cwd, env, stdin: token })
     await execute(['chat', 'x', '--retries', '0'], { cwd, env })
@@ -345,7 +345,7 @@ describe('destination of each secret', () => {
 
   test("K12: a profile's secret is not sent to the address of the environment", async () => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token })
-    const env = { ...bare, PARLEY_BASE_URL: 'https://evil.test' }
+    const env = { ...noSettings, PARLEY_BASE_URL: 'https://evil.test' }
     const ended = await run(['chat', 'x'], { ...world, env })
     expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
     expect(ended.err).toContain(
@@ -372,24 +372,24 @@ describe('destination of each secret', () => {
     const lines = 'PARLEY_BASE_URL=https://evil.test\nHTTPS_PROXY=http://evil.test\nPARLEY_CACERT=evil.pem\n'
     for (const name of ['.env', '.parleyrc', 'config.json', 'parley.json'])
       writeFileSync(join(cwd, name), lines)
-    const ended = await execute(['chat', 'x'], { cwd, env: bare })
+    const ended = await execute(['chat', 'x'], { cwd, env: noSettings })
     expect(ended).toMatchObject({ code: 3, out: '' })
     expect(ended.err).toContain('no address and no access token for the gateway')
   })
 
   test('K17: parley exits with 3 and names all ways to set a missing address or secret', async () => {
     const server = await serve(() => {})
-    const noSecret = await execute(['chat', 'x'], { env: { ...bare, ...envFor(server) } })
+    const noSecret = await execute(['chat', 'x'], { env: { ...noSettings, ...envFor(server) } })
     expect(noSecret).toMatchObject({ code: 3, out: '' })
     expect(noSecret.err).toContain(
       "no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_ACCESS_TOKEN, or try",
     )
-    const noAddress = await run(['chat', 'x'], { env: bare })
+    const noAddress = await run(['chat', 'x'], { env: noSettings })
     expect(noAddress).toMatchObject({ code: 3, out: '', requests: [] })
     expect(noAddress.err).toBe(
       "parley: no address and no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'\n",
     )
-    const own = await run(['chat', 'x', '-H', 'Authorization: Bearer own'], { env: bare })
+    const own = await run(['chat', 'x', '-H', 'Authorization: Bearer own'], { env: noSettings })
     expect(own.err).toContain(
       "no address for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_BASE_URL,",
     )
@@ -423,7 +423,7 @@ test.each([
   async (env, flags, values, failWithText) => {
     const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
     const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
-    const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...bare, ...env }, exchange })
+    const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...noSettings, ...env }, exchange })
     expect(ended.code).toBe(3)
     expect(ended.err).toBe(
       `parley: the gateway answered 401\n  the refused secret is from ${failWithText}\n  the service says: no\n`,
@@ -531,7 +531,7 @@ describe('secret commands (needs sh)', () => {
 
   test('K15: a secret command gets the environment without secrets', async () => {
     const world = from('env > environment; echo t')
-    const env = { ...bare, PARLEY_API_KEY: 'canary-key', PARLEY_TIMEOUT: '5', OWN: 'kept' }
+    const env = { ...noSettings, PARLEY_API_KEY: 'canary-key', PARLEY_TIMEOUT: '5', OWN: 'kept' }
     await run(['chat', 'x'], { ...world, env })
     const environment = readFileSync(join(world.cwd, 'environment'), 'utf8')
     expect(environment).not.toContain('canary')

@@ -2,13 +2,13 @@ import { lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { ownerOnly, run } from '../harness/run.ts'
-import { settled } from './settled.ts'
+import { ownerOnlyMode, run } from '../harness/run.ts'
+import { createProfileHome } from './profile-home.ts'
 
 const leftovers = (folder: string) => readdirSync(folder).filter((name) => name !== 'config.json')
 
 test('a hundred concurrent runs of config set save a hundred keys, although an earlier run was killed', async () => {
-  const { folder, path, text, world } = settled({})
+  const { folder, path, text, world } = createProfileHome({})
   writeFileSync(`${path}.parley-lock`, '')
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
   // Runs in this process use the same lock as processes do, and are faster.
@@ -25,7 +25,7 @@ test.each([
   ['10 s ahead', '10_000'],
   ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
 ])('C20: config set whose clock is %s does not clear the lock of another run', async (_, shift) => {
-  const { folder, text, world } = settled({})
+  const { folder, text, world } = createProfileHome({})
   const clock = join(world.cwd, 'clock.cjs')
   writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
   // The holder of the lock is slow. A writer with a wrong clock might clear it.
@@ -54,14 +54,15 @@ test.each([
 })
 
 test('C08: config set that is killed at any moment leaves a complete profile file and no other file', async () => {
-  const { folder, text, world } = settled({ profiles: { default: { timeout: 0 } } })
+  const { folder, text, world } = createProfileHome({ profiles: { default: { timeout: 0 } } })
   for (let i = 1; i <= 12; i++) {
     const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)
     setTimeout(() => child.kill('SIGKILL'), i * 15)
     await ended
     expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
     for (const name of readdirSync(folder)) {
-      if (!name.endsWith('.parley-lock')) expect(lstatSync(join(folder, name)).mode & 0o777).toBe(ownerOnly)
+      if (!name.endsWith('.parley-lock'))
+        expect(lstatSync(join(folder, name)).mode & 0o777).toBe(ownerOnlyMode)
     }
   }
   writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), 'canary-token-aaaa1111')

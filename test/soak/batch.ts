@@ -18,7 +18,7 @@ const refusal = (status: string) => response('{}', status, ['retry-after: 0'])
 const answers = (socket: Socket, answer: Buffer) => socket.write(answer)
 
 /** Reactions to a line's request, with the upper limit of their share in thousandths. */
-const fates: [below: number, act: (socket: Socket, answer: Buffer) => void][] = [
+const reactions: [below: number, act: (socket: Socket, answer: Buffer) => void][] = [
   [900, answers],
   [940, (socket) => socket.write(response('{}', '500 Oops'))],
   [943, (socket) => socket.write(refusal('429 Slow'))],
@@ -64,7 +64,7 @@ async function runToEnd(lines: number, kills: number, random: () => number): Pro
   const server = await serve((socket, request) => {
     const line = /line-\d+/.exec(request)?.[0] ?? ''
     const number = random() * 1000
-    const act = fates.find(([below]) => number < below)?.[1] ?? answers
+    const act = reactions.find(([below]) => number < below)?.[1] ?? answers
     if (act === answers) answered.set(line, (answered.get(line) ?? 0) + 1)
     act(socket, response(message(line)))
     onRequest()

@@ -8,7 +8,7 @@ import {
   type AgentService,
   createAgentService,
   type Event,
-  type Fate,
+  type Outcome,
 } from '../sessions/run/agent-service.ts'
 
 /** A tool use and the expected reply, by kind. */
@@ -51,11 +51,11 @@ const scenarios = fc.record({
     { maxLength: 3 },
   ),
   end: fc.constantFrom(...ends),
-  fates: fc.array(
+  outcomes: fc.array(
     fc.oneof(
-      { weight: 4, arbitrary: fc.constant<Fate>('takes') },
-      { weight: 2, arbitrary: fc.constantFrom<Fate>('resets', 'fails late', 'cuts', 'limits') },
-      { weight: 1, arbitrary: fc.constantFrom<Fate>('loses', 'fails', 'refuses') },
+      { weight: 4, arbitrary: fc.constant<Outcome>('takes') },
+      { weight: 2, arbitrary: fc.constantFrom<Outcome>('resets', 'fails late', 'cuts', 'limits') },
+      { weight: 1, arbitrary: fc.constantFrom<Outcome>('loses', 'fails', 'refuses') },
     ),
     { maxLength: 8 },
   ),
@@ -81,9 +81,9 @@ export async function serveRuns(count: number, seed: number, random: () => numbe
   /** Runs one task. Returns the differences between the run's reports and the events. */
   async function work(index: number): Promise<string[]> {
     const scenario = all[index] as Scenario
-    const fates = [...scenario.fates]
+    const outcomes = [...scenario.outcomes]
     const cuts = [...scenario.cuts]
-    const used: Fate[] = []
+    const used: Outcome[] = []
     const service = createAgentService({
       rounds: scenario.rounds.map((round, row) =>
         round.map((kind, at) => createToolUse(kind, `${kind}_${row}_${at}`)),
@@ -92,10 +92,10 @@ export async function serveRuns(count: number, seed: number, random: () => numbe
         scenario.end === 'terminated'
           ? { type: 'session.status_terminated' }
           : { type: 'session.status_idle', stop_reason: { type: scenario.end } },
-      fate() {
-        const fate = fates.shift() ?? 'takes'
-        used.push(fate)
-        return fate
+      outcome() {
+        const outcome = outcomes.shift() ?? 'takes'
+        used.push(outcome)
+        return outcome
       },
       cut: () => cuts.shift() ?? Infinity,
       lag: scenario.lag,
@@ -154,18 +154,18 @@ function getExpectedCode({ rounds, end }: Scenario): number {
 
 function judgeEnd(
   scenario: Scenario,
-  { taken, tasks }: AgentService,
-  { code, err, used }: { code: number; err: string; used: Fate[] },
+  { acceptedReplies, tasks }: AgentService,
+  { code, err, used }: { code: number; err: string; used: Outcome[] },
 ): string[] {
   const once = tasks === 1 ? [] : [`${tasks} tasks`]
   if (code === 10) {
     const { pending } = JSON.parse(err.trim().split('\n').at(-1) ?? '{}').error
-    const hasLost = used.some((fate) => fate === 'loses' || fate === 'fails')
+    const hasLost = used.some((outcome) => outcome === 'loses' || outcome === 'fails')
     return [
       ...once,
       ...(hasLost ? [] : ['10, but nothing was lost']),
       ...pending
-        .filter((id: string) => taken.has(id))
+        .filter((id: string) => acceptedReplies.has(id))
         .map((id: string) => `${id} arrived, but is reported as unknown`),
     ]
   }
@@ -181,18 +181,18 @@ function judgeEnd(
   return [
     ...once,
     ...(code === expected ? [] : [`exit ${code} for ${expected}`]),
-    ...wanted.filter((id) => !taken.has(id)).map((id) => `lost: ${id}`),
+    ...wanted.filter((id) => !acceptedReplies.has(id)).map((id) => `lost: ${id}`),
   ]
 }
 
 /** Checks that each reply is sent once, is correct, and is in the audit file. */
 function judgeAnswers(
-  { taken }: AgentService,
+  { acceptedReplies }: AgentService,
   audit: { toolUse: string; event: string; decision?: string }[],
 ): string[] {
   const findLines = (id: string, event: string) =>
     audit.filter((line) => line.toolUse === id && line.event === event)
-  return [...taken].flatMap(([id, answers]) => {
+  return [...acceptedReplies].flatMap(([id, answers]) => {
     const { is } = kinds[id.split('_')[0] as Kind]
     const [answer] = answers
     const given = answer?.result ?? (answer?.is_error ? 'error' : 'result')

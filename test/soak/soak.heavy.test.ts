@@ -45,7 +45,7 @@ const receipts = [
 ]
 
 /** Reactions to a complete request. A failure may follow the execution of the request. */
-const fates: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buffer): void }> = {
+const reactions: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buffer): void }> = {
   answers: { verdict: 'taken', act: (socket, answer) => socket.write(answer) },
   resets: { verdict: 'taken', act: (socket) => socket.resetAndDestroy() },
   closes: { verdict: 'taken', act: (socket) => socket.end() },
@@ -68,16 +68,16 @@ const fates: Record<string, { verdict: Verdict; act(socket: Socket, answer: Buff
   'fails with 503': { verdict: 'failed', act: (socket) => socket.write(response('{}', '503 Oops')) },
 }
 
-const stall: (typeof fates)[string] = { verdict: 'taken', act: () => {} }
+const stall: (typeof reactions)[string] = { verdict: 'taken', act: () => {} }
 
 function respondAtRandom(socket: Socket, request: string): void {
   const mark = /mark-\d+/.exec(request)?.[0] ?? ''
   const { verdict, act } = unanswered.has(mark)
     ? stall
-    : (fates[random() < 0.3 ? 'answers' : pick(Object.keys(fates))] as (typeof fates)[string])
+    : (reactions[random() < 0.3 ? 'answers' : pick(Object.keys(reactions))] as (typeof reactions)[string])
   ledger.set(mark, [...(ledger.get(mark) ?? []), verdict])
   const isStream = request.includes('alt=sse')
-  if (isStream && verdict === 'taken' && act === fates.answers?.act) {
+  if (isStream && verdict === 'taken' && act === reactions.answers?.act) {
     completeStreams.set(mark, sendStream(socket, pick(endings), pick([0, 20])))
   } else if (request.includes('/events')) act(socket, pick(receipts))
   else act(socket, isStream ? streamed : response(message('Hi')))

@@ -146,7 +146,7 @@ async function agent(port: number): Promise<Service> {
     env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`, PARLEY_API_KEY: 'key' },
     received: () => [
       ...Array.from({ length: service.tasks }, () => 'the task'),
-      ...[...service.taken].flatMap(([id, replies]) => replies.map(() => id)),
+      ...[...service.acceptedReplies].flatMap(([id, replies]) => replies.map(() => id)),
     ],
     close() {
       server.close()

@@ -8,7 +8,7 @@ import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { childEnvironment } from '../../harness/environment.ts'
 import { execute } from '../../harness/process.ts'
-import { answering, credentials, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, credentials, message, ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
 import { envFor, response, serve } from '../../harness/server.ts'
 
 /** Returns the request body that a run sent. */
@@ -64,7 +64,7 @@ describe('parley chat', () => {
     ['a field of a list', 'contents.x=1', 'contents is not an object'],
     ['a field of a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
     ['an index past the end of a list', 'contents[5]=1', 'gap'],
-  ])('exits with 2 for a --set that cannot be applied: %s', async (_, assignment, expectedText) => {
+  ])('chat exits with 2 for a --set that cannot be applied: %s', async (_, assignment, expectedText) => {
     const ended = await run(['chat', 'x', '--set', assignment])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(expectedText)
@@ -152,7 +152,7 @@ describe('parley chat', () => {
     expect(ended.err).toContain(expectedText)
   })
 
-  test('prints the reason of a blocked prompt and exits with 8', async () => {
+  test('chat prints the reason of a blocked prompt and exits with 8', async () => {
     const blocked = await run(['chat', 'x'], {
       exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
     })
@@ -160,7 +160,7 @@ describe('parley chat', () => {
     expect(blocked.err).toContain('stopped: SAFETY')
   })
 
-  test('accepts a native answer and omits its thoughts', async () => {
+  test('chat accepts a native answer and omits its thoughts', async () => {
     const body = {
       candidates: [
         { index: 1, content: { parts: [{ text: 'other' }] } },
@@ -337,7 +337,7 @@ describe('chat with files', () => {
     ['-o', '', 2],
     ['--thread', 'no/t.json', 11],
     ['--thread', '.', 11],
-  ])('exits before sending if a file cannot be written: %s %j', async (flag, name, code) => {
+  ])('chat exits before sending if a file cannot be written: %s %j', async (flag, name, code) => {
     expect(await run(['chat', 'x', flag, name])).toMatchObject({ code, out: '', requests: [] })
   })
 
@@ -348,10 +348,10 @@ describe('chat with files', () => {
     writeFileSync(join(cwd, 'empty.json'), '')
     chmodSync(join(cwd, 'empty.json'), 0o666)
     expect((await run(['chat', 'x', '-o', 'a.txt', '--thread', 'empty.json'], { cwd })).code).toBe(0)
-    expect(modeOf('a.txt')).toBe(ownerOnly)
+    expect(modeOf('a.txt')).toBe(ownerOnlyMode)
     expect(modeOf('empty.json')).toBe(0o666)
     expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
-    expect(modeOf('new.json')).toBe(ownerOnly)
+    expect(modeOf('new.json')).toBe(ownerOnlyMode)
   })
 
   test('chat -o writes to an unnamed pipe through its symbolic link (needs sh)', async () => {

@@ -5,7 +5,7 @@ import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
-import { continued, events, inTurn, piece, used, whole } from '../parts.ts'
+import { answerInOrder, continued, events, piece, used, whole } from '../parts.ts'
 
 const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
   requests.map(({ text }) => JSON.parse(text))
@@ -31,7 +31,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
 
 describe('answer with the finish reason CONTINUATION', () => {
   test('chat requests the rest of an answer with its continuation token until it has another finish reason', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       piece('One, ', continued('t1')),
       piece('two, ', continued('t2')),
       piece('three.', whole),
@@ -49,7 +49,7 @@ describe('answer with the finish reason CONTINUATION', () => {
   test('a continuation edits the given body and keeps its unknown fields, order and number formats', async () => {
     const body =
       '{ "zzz": 1e400, "contents": [{"parts":[{"text":"x"}]}],\n "generationConfig": {"topK": 1.0} }'
-    const exchange = inTurn(piece('a', continued('"t\u2028')), piece('b', whole))
+    const exchange = answerInOrder(piece('a', continued('"t\u2028')), piece('b', whole))
     const { requests } = await run(['chat', '-i', '-'], { stdin: body, exchange })
     expect(requests.map(({ text }) => text)).toEqual([
       body,
@@ -58,7 +58,7 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('chat sums the usage of a continued answer and counts its requests as attempts', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       piece('a', continued('t1'), used(10, 100)),
       answering('{}', { status: 503 }),
       piece('b', continued('t2'), used(10, 200)),
@@ -78,7 +78,7 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('--stream prints each part of a continued answer as it arrives', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       events(piece('**One'), piece(', ', continued('t1'))),
       events(piece('two**'), piece(' three.', whole)),
     )
@@ -87,7 +87,7 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('chat continues a streamed answer whose token is not in its last chunk', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       events(piece('One', { continuationToken: 't1' }), piece('', { finishReason: 'CONTINUATION' })),
       events(piece(' two', whole)),
     )
@@ -98,12 +98,12 @@ describe('answer with the finish reason CONTINUATION', () => {
 
   test('--raw prints the bytes of all parts of a continued answer in order', async () => {
     const parts = [`${piece('a', continued('t1'))}\n`, piece('b', whole)]
-    expect(await run(['chat', 'x', '--raw'], { exchange: inTurn(...parts) })).toMatchObject({
+    expect(await run(['chat', 'x', '--raw'], { exchange: answerInOrder(...parts) })).toMatchObject({
       code: 0,
       out: parts.join(''),
     })
     const chunks = [piece('a', continued('t1')), piece('b', whole)] as const
-    const exchange = inTurn(events(chunks[0]), events(chunks[1]))
+    const exchange = answerInOrder(events(chunks[0]), events(chunks[1]))
     expect(await run(['chat', 'x', '--raw', '--stream'], { exchange })).toMatchObject({
       code: 0,
       out: `${chunks.join('\n')}\n`,
@@ -111,14 +111,14 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('-o writes a continued answer to one file', async () => {
-    const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
+    const exchange = answerInOrder(piece('One, ', continued('t1')), piece('two.', whole))
     const ended = await runIn(['chat', 'x', '-o', 'out'], exchange)
     expect(ended).toMatchObject({ code: 0, out: '' })
     expect(ended.read('out')).toBe('One, two.\n')
   })
 
   test('--thread stores a continued answer as one answer and omits the continuation token', async () => {
-    const exchange = inTurn(piece('One, ', continued('t1')), piece('two.', whole))
+    const exchange = answerInOrder(piece('One, ', continued('t1')), piece('two.', whole))
     const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
     expect(ended.code).toBe(0)
     expect(JSON.parse(ended.read('t'))).toEqual({
@@ -131,7 +131,7 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('--schema checks a continued answer as a whole, and --schema-retries sends no token', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       piece('{"n":', continued('t1')),
       piece('"1"}', whole),
       piece('{"n":', continued('t2')),
@@ -150,7 +150,7 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('the first part of a continued answer may have no text', async () => {
-    const exchange = inTurn(piece('', continued('t1')), piece('', continued('t2')), piece('Hi', whole))
+    const exchange = answerInOrder(piece('', continued('t1')), piece('', continued('t2')), piece('Hi', whole))
     expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'Hi\n' })
   })
 })
@@ -188,7 +188,7 @@ describe('continuation that fails', () => {
     'chat saves the first part of an answer if its continuation %s',
     async (what, answer, code, words) => {
       const first = piece('Half', continued('t1'), used(10, 20))
-      const exchange = () => inTurn(first, answer)
+      const exchange = () => answerInOrder(first, answer)
       const flags = ['--retries', '0', '--report', 'r']
       const printed = await runIn(['chat', 'x', ...flags], exchange())
       expect([printed.code, printed.out]).toEqual([code, ''])
@@ -208,7 +208,7 @@ describe('continuation that fails', () => {
     'chat with any output saves the first part of an answer if its continuation %s',
     async (what, answer, code) => {
       const first = piece('Half', continued('t1'), used(10, 20))
-      const exchange = () => inTurn(first, answer)
+      const exchange = () => answerInOrder(first, answer)
       const flags = ['--retries', '0']
       const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
       const written = await runIn(['chat', 'x', '-o', 'out', ...flags], exchange())
@@ -240,7 +240,7 @@ describe('continuation that fails', () => {
     ['the continuation gets a 503', answering('{}', { status: 503, headers: { 'retry-after': '1' } })],
     ['the continuation cannot be sent', noConnection],
   ])('retry is "later", although the first part is billed again, if %s', async (_, answer) => {
-    const exchange = inTurn(piece('Half', continued('t1')), answer)
+    const exchange = answerInOrder(piece('Half', continued('t1')), answer)
     const ended = await runIn(['chat', 'x', '--retries', '0', '--errors', 'json'], exchange)
     expect(JSON.parse(ended.err).error).toMatchObject({ retry: 'later', safeToRetry: false })
   })
@@ -252,7 +252,7 @@ describe('continuation that fails', () => {
       message = clean(130)
       return answering('{}', { status: 400 })(request, onSent)
     }
-    const exchange = inTurn(piece('Half', continued('t1')), interrupted)
+    const exchange = answerInOrder(piece('Half', continued('t1')), interrupted)
     const onSignal = (act: typeof clean) => {
       clean = act
     }
@@ -261,13 +261,13 @@ describe('continuation that fails', () => {
   })
 
   test('a failure after a streamed part keeps the printed text and prints nothing twice', async () => {
-    const exchange = inTurn(events(piece('Half', continued('t1'))), noAnswer)
+    const exchange = answerInOrder(events(piece('Half', continued('t1'))), noAnswer)
     const ended = await runIn(['chat', 'x', '--stream'], exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([10, 'Half', []])
   })
 
   test('a continued stream that is cut off keeps all its text, on stdout or in FILE.part', async () => {
-    const exchange = () => inTurn(events(piece('One, ', continued('t1'))), events(piece('two')))
+    const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))
     expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two' })
     const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
     expect([written.code, written.read('out.part')]).toEqual([8, 'One, two'])
@@ -278,7 +278,7 @@ test.each([
   ['native', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
 ])('chat exits with 8 and saves an answer with CONTINUATION but no token: %s', async (_, body) => {
-  const ended = await runIn(['chat', 'x'], inTurn(body))
+  const ended = await runIn(['chat', 'x'], answerInOrder(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
   expect(ended.err).toContain('the service sent CONTINUATION without a token')
 })
@@ -289,7 +289,7 @@ test.each([
 ])(
   'chat repeats a continuation without an answer only with --retry-unknown',
   async (isRetried, code, count) => {
-    const exchange = inTurn(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
+    const exchange = answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
     const flags = isRetried ? ['--retry-unknown'] : []
     const ended = await run(['chat', 'x', ...flags], { exchange })
     expect([ended.code, ended.requests.length]).toEqual([code, count])
@@ -304,7 +304,7 @@ test.each([
   ['no text', '', 'One'],
   ['text', 'two', 'Onetwotwo'],
 ])('chat exits with 8 if the continuation tokens repeat in a circle, with %s', async (_, text, saved) => {
-  const exchange = inTurn(
+  const exchange = answerInOrder(
     piece('One', continued('t1')),
     piece(text, continued('t2')),
     piece(text, continued('t1')),

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { respond } from '../../harness/responses.ts'
+import { createResponse } from '../../harness/responses.ts'
 import { answering, message, run, temporaryFolder } from '../../harness/run.ts'
 
 function openSchema() {
@@ -51,16 +51,21 @@ describe('a failure after an answer that does not match the schema', () => {
       )
       throw cut
     })()
-    return { ...respond(200, ''), headers: { 'content-type': 'text/event-stream' }, body }
+    return { ...createResponse(200, ''), headers: { 'content-type': 'text/event-stream' }, body }
   }
 
   test.each<[string, Exchange, object, string[]]>([
     ['cannot connect', unreachable, { exit: 8, sent: 'yes', safeToRetry: false }, ['no JSON']],
     ['gets no answer', unanswered, { exit: 10, sent: 'unknown', safeToRetry: false }, ['no JSON']],
-    ['is refused', async () => respond(429, '{}'), { exit: 6, sent: 'yes', safeToRetry: false }, ['no JSON']],
+    [
+      'is refused',
+      async () => createResponse(429, '{}'),
+      { exit: 6, sent: 'yes', safeToRetry: false },
+      ['no JSON'],
+    ],
     [
       'has no text',
-      async () => respond(200, message(' ')),
+      async () => createResponse(200, message(' ')),
       { exit: 8, sent: 'yes', attempts: 2 },
       ['no JSON'],
     ],
@@ -117,7 +122,7 @@ test('chat --batch does not repeat a request for its schema after it has reached
   let count = 0
   const exchange: Exchange = async () => {
     count++
-    return respond(200, paid)
+    return createResponse(200, paid)
   }
   const schema = ['--schema', 's.json', '--schema-retries', '9']
   const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-total-tokens', '100', ...schema]

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { answering, message, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
 
 const native = (...parts: object[]) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] })
@@ -58,7 +58,7 @@ describe('an answer with a function call and no text', () => {
     )
     expect(saved).toHaveLength(1)
     expect(readFileSync(saved[0] as string, 'utf8')).toBe(body)
-    expect(statSync(saved[0] as string).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(saved[0] as string).mode & 0o777).toBe(ownerOnlyMode)
   })
 
   test('chat saves a streamed answer without text as the service sent it', async () => {
@@ -151,7 +151,7 @@ describe('answers that cannot be read', () => {
       const [path = ''] = saved
       expect(path).toMatch(new RegExp(`\\.${extension}$`))
       expect(readFileSync(path, 'utf8')).toBe(body)
-      expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+      expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
       expect(err).toContain(`the received data is saved as ${path}`)
     }
   })

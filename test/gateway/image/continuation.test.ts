@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { continued, inTurn, piece, used, whole } from '../parts.ts'
+import { answerInOrder, continued, piece, used, whole } from '../parts.ts'
 
 const png =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
@@ -35,7 +35,7 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
 
 describe('answer with images and the finish reason CONTINUATION', () => {
   test('image requests the rest of a continued answer and saves the images of all parts', async () => {
-    const exchange = inTurn(
+    const exchange = answerInOrder(
       piece('First, ', continued('t1'), used(10, 100)),
       picture(continued('t2'), used(10, 200)),
       picture(whole, used(10, 3)),
@@ -52,12 +52,12 @@ describe('answer with images and the finish reason CONTINUATION', () => {
 
   test('image --raw prints the bytes of all parts of a continued answer in order', async () => {
     const parts = [picture(continued('t1')), picture(whole)]
-    const ended = await runIn(['fox', '--raw'], inTurn(...parts))
+    const ended = await runIn(['fox', '--raw'], answerInOrder(...parts))
     expect(ended).toMatchObject({ code: 0, out: parts.join(''), images: [] })
   })
 
   test('image -o - exits with 11 if a continued answer has two images', async () => {
-    const ended = await runIn(['fox', '-o', '-'], inTurn(picture(continued('t1')), picture(whole)))
+    const ended = await runIn(['fox', '-o', '-'], answerInOrder(picture(continued('t1')), picture(whole)))
     expect([ended.code, ended.images.length]).toEqual([11, 1])
     expect(Buffer.from(ended.outBytes).toString('base64')).toBe(png)
   })
@@ -73,13 +73,13 @@ describe('continuation of an answer with images that fails', () => {
     ['has an earlier token and text', piece('more', continued('t1')), 8],
   ])('image saves images and text of the first part if its continuation %s', async (_, answer, code) => {
     const first = picture(continued('t1'), used(10, 20))
-    const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], inTurn(first, answer))
+    const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], answerInOrder(first, answer))
     expect(ended).toMatchObject({ code, out: 'fox.png\n', images: ['fox.png'] })
     expect(ended.err).toContain('| Here.')
     expect(JSON.parse(ended.read('r'))).toMatchObject({ attempts: 2, usage: { totalTokens: 30 } })
 
     const batch = ['--batch', 'in', '-o', './', '--results', 'out', '--retries', '0']
-    const line = await runIn(batch, inTurn(first, answer), { in: '"fox"\n' })
+    const line = await runIn(batch, answerInOrder(first, answer), { in: '"fox"\n' })
     const result = JSON.parse(line.read('out'))
     expect([line.code, line.images]).toEqual([code, ['000001-fox.png']])
     expect(result).toMatchObject({ ok: false, error: { attempts: 2 }, usage: { totalTokens: 30 } })
@@ -88,7 +88,7 @@ describe('continuation of an answer with images that fails', () => {
 })
 
 test('an image batch retries a failed continuation and saves no image twice', async () => {
-  const exchange = inTurn(
+  const exchange = answerInOrder(
     picture(continued('t1'), used(1, 2)),
     answering('{}', { status: 500 }),
     picture(whole, used(1, 2)),
@@ -107,7 +107,7 @@ test('an image batch retries a failed continuation and saves no image twice', as
 test('an image batch with --raw puts all responses of a continued answer into the result', async () => {
   const parts = [picture(continued('t1'), used(1, 2)), picture(whole, used(1, 2))]
   const argv = ['--batch', 'in', '--raw', '--results', 'out']
-  const ended = await runIn(argv, inTurn(...parts), { in: '"fox"\n' })
+  const ended = await runIn(argv, answerInOrder(...parts), { in: '"fox"\n' })
   expect(JSON.parse(ended.read('out'))).toMatchObject({
     ok: true,
     response: parts.map((part) => JSON.parse(part)),

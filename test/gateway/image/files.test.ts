@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ownerOnly, temporaryFolder } from '../../harness/run.ts'
+import { ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 import { image, inline, parts, png } from './image.ts'
 
 const folderWith = (files: Record<string, string>) => {
@@ -159,7 +159,7 @@ describe('failures after the answer of image', () => {
     expect(ended.read('a-2.png').toString()).toBe('mine')
     const [path = ''] = /\S+\.png$/m.exec(ended.err) ?? []
     expect(readFileSync(path)).toEqual(png(2))
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
 
   test('image does not overwrite a file that another process creates during the request', async () => {

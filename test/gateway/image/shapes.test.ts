@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { answering, ownerOnly } from '../../harness/run.ts'
+import { answering, ownerOnlyMode } from '../../harness/run.ts'
 import { image, imageAnswer, inline, parts, png } from './image.ts'
 
 const data = png().toString('base64')
@@ -19,34 +19,40 @@ describe('forms of an answer with one image', () => {
 
   test.each([
     [
-      'I20: finds an image in a data URI as inline data',
+      'I20: image finds an image in a data URI as inline data',
       imageAnswer({ inlineData: { mimeType: 'x', data: uri } }),
     ],
     [
-      'I21: finds an image in predictions',
+      'I21: image finds an image in predictions',
       json({ predictions: [{ bytesBase64Encoded: data, mimeType: 'image/png' }] }),
     ],
-    ['I22: finds an image in data and b64_json', json({ created: 1, data: [{ b64_json: data, url: null }] })],
-    ['I23: finds an image in a message block', json({ content: [block], stop_reason: 'end_turn' })],
-    ['I24: finds an image wrapped in response', json({ response: native })],
-    ['I24: finds an image wrapped in data', json({ code: 0, msg: 'ok', data: native })],
-    ['I24: finds an image wrapped in data and response', json({ code: 0, data: { response: native } })],
-    ['I25: finds an image in generatedImages', json({ generatedImages: [{ image: { imageBytes: data } }] })],
     [
-      'I25: finds an image in the text of a choice',
+      'I22: image finds an image in data and b64_json',
+      json({ created: 1, data: [{ b64_json: data, url: null }] }),
+    ],
+    ['I23: image finds an image in a message block', json({ content: [block], stop_reason: 'end_turn' })],
+    ['I24: image finds an image wrapped in response', json({ response: native })],
+    ['I24: image finds an image wrapped in data', json({ code: 0, msg: 'ok', data: native })],
+    ['I24: image finds an image wrapped in data and response', json({ code: 0, data: { response: native } })],
+    [
+      'I25: image finds an image in generatedImages',
+      json({ generatedImages: [{ image: { imageBytes: data } }] }),
+    ],
+    [
+      'I25: image finds an image in the text of a choice',
       json({ choices: [{ message: { content: `![fox](${uri})` } }] }),
     ],
     [
-      'I25: finds an image in image_url',
+      'I25: image finds an image in image_url',
       json({ choices: [{ message: { images: [{ image_url: { url: uri } }] } }] }),
     ],
     [
-      'I26: finds an image in an array of chunks',
+      'I26: image finds an image in an array of chunks',
       json([chunk([{ text: 'Here' }]), chunk([inline(png())], 'STOP')]),
     ],
-    ['I26: finds an image in an array of one answer', json([native])],
+    ['I26: image finds an image in an array of one answer', json([native])],
     [
-      'I26: finds an image in chunks on lines',
+      'I26: image finds an image in chunks on lines',
       `${json(chunk([inline(png())]))}\n${json(chunk([], 'STOP'))}\n`,
     ],
   ])('%s', async (_, body) => {
@@ -104,18 +110,22 @@ describe('forms of an answer with one image', () => {
 describe('image answers that were billed but cannot be read', () => {
   const bodyOf = (ended: Awaited<ReturnType<typeof image>>) => {
     const [path = ''] = /\S+parley-[\w.-]+/.exec(ended.err) ?? []
-    expect(statSync(path).mode & 0o777).toBe(ownerOnly)
+    expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
     return readFileSync(path, 'utf8')
   }
 
   test.each([
-    ['I30: saves a body of an unknown form', json({ output: { picture: data } }), {}],
-    ['I30: saves a body that is not JSON', `<html><img src="${uri}">`, {}],
-    ['I30: saves JSON that is cut off', imageAnswer(inline(png())).slice(0, -9), {}],
-    ['I30: saves an array that is cut off in an image', json([chunk([inline(png())])]).slice(0, -9), {}],
-    ['I30: saves an answer with only a stop reason', json(chunk([{ text: 'No' }], 'IMAGE_SAFETY')), {}],
-    ['I31: saves events of an unknown form', `data: {"picture":"${data}"}\n\n`, events],
-    ['I31: saves an event that is cut off', event(chunk([inline(png())])).slice(0, -9), events],
+    ['I30: image saves a body of an unknown form', json({ output: { picture: data } }), {}],
+    ['I30: image saves a body that is not JSON', `<html><img src="${uri}">`, {}],
+    ['I30: image saves JSON that is cut off', imageAnswer(inline(png())).slice(0, -9), {}],
+    [
+      'I30: image saves an array that is cut off in an image',
+      json([chunk([inline(png())])]).slice(0, -9),
+      {},
+    ],
+    ['I30: image saves an answer with only a stop reason', json(chunk([{ text: 'No' }], 'IMAGE_SAFETY')), {}],
+    ['I31: image saves events of an unknown form', `data: {"picture":"${data}"}\n\n`, events],
+    ['I31: image saves an event that is cut off', event(chunk([inline(png())])).slice(0, -9), events],
   ])('%s', async (_, body, options) => {
     const ended = await image(['x'], { exchange: answering(body, options) })
     expect(ended).toMatchObject({ code: 8, out: '', files: [] })

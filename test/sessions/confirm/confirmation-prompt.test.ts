@@ -274,7 +274,7 @@ test.each([
 describe('G34: command that ends at the second of two prompts', () => {
   const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
 
-  /** Returns the message of a signal at the second prompt, and another run whose stdin ends there. */
+  /** Ends one run by a signal at its second prompt (message: `said`), and a second run by the end of stdin there. */
   async function endAtSecond(argv: string[], waits: boolean) {
     const { said } = await promptTwice(argv, waits, true)
     return { ...(await promptTwice(argv, waits, false)), said }
@@ -359,7 +359,10 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
     tty: ['stdout'],
     stderr: { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 },
   })
-  const verdicts = [...service.taken].map(([id, answers]) => [id, answers.map(({ result }) => result)])
+  const verdicts = [...service.acceptedReplies].map(([id, answers]) => [
+    id,
+    answers.map(({ result }) => result),
+  ])
   expect({ code, posts: service.posts, verdicts }, err).toEqual({
     code: 14,
     posts: 1,

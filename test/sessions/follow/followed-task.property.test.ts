@@ -37,7 +37,7 @@ const steps = fc.array(
 
 test('the answer is the last message of the turn although streams are cut and lists lag', () => {
   const property = fc.property(histories, steps, fc.nat(11), fc.boolean(), (history, known, at, isOwn) => {
-    // The sent task, if any. The test adds no earlier event after it.
+    // Index of the sent task, or -1. The log gets no event that precedes the task.
     const own = isOwn
       ? history.findIndex(({ event }, index) => index >= at && event.type === 'user.message')
       : -1

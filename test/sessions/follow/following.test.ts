@@ -523,7 +523,7 @@ describe('sent events in lists', () => {
     expect(list(ledger, 'ask0 ask7 say3')).toEqual(['say3'])
   })
 
-  test('every received event is new if neither id nor content finds the sent event', () => {
+  test('a follower treats every received event as new if it finds the sent event neither by id nor by content', () => {
     const ledger = seen('', 'ask1')
     stream(ledger, 'say1 say2')
     list(ledger, 'say1')
@@ -534,7 +534,7 @@ describe('sent events in lists', () => {
     expect(list(ledger, 'say1')).toEqual(['say1', 'say2'])
   })
 
-  test('a tool use has two inputs if two lists differ, even if neither shows the sent event', () => {
+  test('a tool use has two inputs if two lists show different inputs, even if the first list lacks the sent event', () => {
     const ledger = seen('run0', 'ask1')
     const event = { ...toEvent('use1'), input: { command: 'rm' } }
     const other = { event, text: JSON.stringify(event) }
@@ -562,7 +562,7 @@ test('a message of another client is not the task, and a message before the task
   expect(ledger.task.answer?.id).toBe('say1')
 })
 
-test('a sent event is undone until it was shown and processed', () => {
+test('a sent event counts as unfinished until it is shown as processed', () => {
   const both = seen('done0', 'stop1 ask1')
   expect(both.isWorkPending).toBe(true)
   expect(both.state.stop).toBeUndefined()
@@ -603,7 +603,7 @@ test.each<[string, object, object]>([
   },
 )
 
-describe('follower of a session that works', () => {
+describe('follower of a running session', () => {
   const table: Record<State, Record<Kind, string>> = {
     searching: {
       list: 'current: show nothing',
@@ -670,7 +670,7 @@ describe('follower on special inputs', () => {
     expect(describeTurn(stepFollowState(states[state]('run1'), input, 0))).toBe(turn)
   })
 
-  test('a follower that searches its sent event reads the list in time although the stream never pauses', () => {
+  test('a follower that searches for its sent event reads the list in time although the stream never pauses', () => {
     const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
     expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')
     expect(describeTurn(stepFollowState(state, event('say8'), 100))).toBe('current: list')
@@ -869,7 +869,7 @@ describe('list that is read from its newest event backwards', () => {
     expect(ledger.overlapsLastList(toItems('run1 ask1 use0'))).toBe(true)
   })
 
-  test('a list that was read backwards counts like the whole list', () => {
+  test('a list that was read backwards to a known event is used like the whole list', () => {
     const ledger = new SeenEvents()
     ledger.addEarlier(toItems('ask1 run1'))
     stream(ledger, 'say2 done1')

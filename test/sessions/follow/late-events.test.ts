@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  asks,
   bash,
   createSessionService,
   custom,
@@ -12,6 +11,7 @@ import {
   type Steps,
   says,
   shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -32,7 +32,7 @@ const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_e
  */
 function afterTask(next: Steps, more: SessionScript = {}) {
   const service = createSessionService({
-    history: [asks('before'), running, says('earlier'), endTurn],
+    history: [userSays('before'), running, says('earlier'), endTurn],
     posts: [{ type: 'user.message', next }],
     defaultVisibility: { listed: 3_000 },
     ...more,
@@ -121,12 +121,12 @@ test('an evaluation of an outcome that the list shows late does not replace a la
 
 test('a late message of another client does not clear a denial that follows it', async () => {
   const service = createSessionService({
-    history: [asks('before'), running],
+    history: [userSays('before'), running],
     lists: [
       {
         nth: 2,
         before: [
-          late(asks('more')),
+          late(userSays('more')),
           bash('t1'),
           waitsFor('t1'),
           confirms('t1', 'deny'),
@@ -144,7 +144,7 @@ test('a late message of another client does not clear a denial that follows it',
 
 test('an interrupt that the list shows late does not apply to a later tool use', async () => {
   const service = createSessionService({
-    history: [asks('before'), running],
+    history: [userSays('before'), running],
     lists: [
       {
         nth: 2,
@@ -153,7 +153,7 @@ test('an interrupt that the list shows late does not apply to a later tool use',
           waitsFor('t1'),
           late(interrupt),
           endTurn,
-          asks('again'),
+          userSays('again'),
           running,
           bash('t2'),
           waitsFor('t2'),

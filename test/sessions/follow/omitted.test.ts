@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import {
-  asks,
   createSessionService,
   createSignal,
   endTurn,
   running,
   says,
   shown,
+  userSays,
 } from '../../harness/session-service.ts'
 
 test('events follow prints an event that the stream omits once the list shows it', async () => {
@@ -30,9 +30,9 @@ test('events follow prints an event that the stream omits once the list shows it
 test('events follow prints the pages of the history, and then an event that the stream delivers late', async () => {
   const late = createSignal()
   const { run, requests } = createSessionService({
-    history: [asks('go'), running, says('first'), shown(says('second'), { listed: 'never' })],
+    history: [userSays('go'), running, says('first'), shown(says('second'), { listed: 'never' })],
     list: { form: 'has_more', pageSize: 2 },
-    streams: [{ replay: 1, act: () => late.give() }],
+    streams: [{ replay: 1, act: () => late.trigger() }],
     lists: [{ nth: 2, before: [shown(endTurn, { streamed: late })] }],
   })
   const { code, out, err } = await run(['events', 'follow', '--history'])

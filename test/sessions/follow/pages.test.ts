@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { asks, createSessionService, endTurn, running, says } from '../../harness/session-service.ts'
+import { createSessionService, endTurn, running, says, userSays } from '../../harness/session-service.ts'
 
 const said = (out: string) => out.match(/^(one|two|three)$/gm)
-const history = [asks('go'), running, says('one'), says('two'), says('three'), endTurn]
+const history = [userSays('go'), running, says('one'), says('two'), says('three'), endTurn]
 
 test.each(['next_page', 'has_more'] as const)(
   'events list prints an event that two pages share only once (%s)',
@@ -21,7 +21,7 @@ test.each(['next_page', 'has_more'] as const)(
 
 test('events list prints an id twice if the next page repeats it with other fields', async () => {
   const { run } = createSessionService({
-    history: [asks('go'), says('one', { id: 'm1' }), says('two', { id: 'm1' }), endTurn],
+    history: [userSays('go'), says('one', { id: 'm1' }), says('two', { id: 'm1' }), endTurn],
     list: { pageSize: 2 },
   })
   expect((await run(['events', 'list', '--ids'])).out).toBe('e1\nm1\nm1\ne4\n')
@@ -32,7 +32,9 @@ test('events list does not print event previews', async () => {
     { id: undefined, type: 'event_start', event: { id: 'e5', type: 'agent.message' } },
     { id: undefined, type: 'event_delta', event_id: 'e5', delta: { type: 'content_delta' } },
   ]
-  const { run } = createSessionService({ history: [asks('go'), running, ...previews, says('one'), endTurn] })
+  const { run } = createSessionService({
+    history: [userSays('go'), running, ...previews, says('one'), endTurn],
+  })
   for (const argv of [['list'], ['list', '--raw'], ['list', '--order', 'desc'], ['follow', '--history']]) {
     const { code, out, err } = await run(['events', ...argv])
     expect(code, err).toBe(0)

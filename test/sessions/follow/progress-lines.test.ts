@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { run } from '../../harness/run.ts'
-import { asks, bash, createSessionService, endTurn, running, says } from '../../harness/session-service.ts'
+import {
+  bash,
+  createSessionService,
+  endTurn,
+  running,
+  says,
+  userSays,
+} from '../../harness/session-service.ts'
 
 const minutes = 60_000
 
@@ -11,7 +18,7 @@ async function follow(
   { length = 3, isSent = true, tty = [] as 'stderr'[], headAfter = 0 } = {},
 ) {
   const { run, add, timers, exchange } = createSessionService({
-    history: isSent ? [] : [asks('x'), running],
+    history: isSent ? [] : [userSays('x'), running],
     posts: [{ act: () => void work() }],
   })
   async function work() {

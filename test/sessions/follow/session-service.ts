@@ -1,7 +1,7 @@
 import { CliError } from '../../../src/errors.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../../src/wire/exchange.ts'
 import type { createClock } from '../../harness/clock.ts'
-import { respond } from '../../harness/responses.ts'
+import { createResponse } from '../../harness/responses.ts'
 
 /** An event of a session, with a unique id. */
 export type Event = { id: string; type: string } & Record<string, unknown>
@@ -114,8 +114,8 @@ export function createSessionService(
       empty: [],
     }
     return script.receipt === 'empty'
-      ? respond(202, '')
-      : respond(200, JSON.stringify({ data: data[script.receipt] }))
+      ? createResponse(202, '')
+      : createResponse(200, JSON.stringify({ data: data[script.receipt] }))
   }
 
   /** Returns the number of events that a new list shows, never less than an earlier list. */
@@ -146,8 +146,8 @@ export function createSessionService(
         : begin + Math.min(size, obeys ? Number(query.get('limit') ?? size) : size)
     const data = wanted.slice(begin, end).map(deliver)
     const isMore = end < wanted.length
-    if (form === 'array') return respond(200, JSON.stringify(data))
-    return respond(
+    if (form === 'array') return createResponse(200, JSON.stringify(data))
+    return createResponse(
       200,
       JSON.stringify(
         form === 'has_more'
@@ -214,7 +214,12 @@ export function createSessionService(
       }
     }
 
-    return { ...respond(200, ''), headers: { 'content-type': 'text/event-stream' }, body: bytes(), close }
+    return {
+      ...createResponse(200, ''),
+      headers: { 'content-type': 'text/event-stream' },
+      body: bytes(),
+      close,
+    }
   }
 
   async function exchange(request: HttpRequest): Promise<HttpResponse> {

@@ -430,7 +430,7 @@ test('policy check decides like events run', async () => {
           each.toolUse,
           each.decision,
           each.rule,
-          // The reason is that of the policy, and why no rule allowed the tool use.
+          // policy check appends the reason why no rule allowed the tool use. events run does not.
           (each.reason as string | null)?.replace(/(^|; )rules\[\d\] does not match: .*/s, '') || null,
         ]
         expect(events.map(toDecision)).toEqual(decisions)

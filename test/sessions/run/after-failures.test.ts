@@ -2,7 +2,6 @@ import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
-  asks,
   bash,
   createSessionService,
   type Event,
@@ -14,6 +13,7 @@ import {
   type Steps,
   says,
   shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -74,7 +74,7 @@ test('events run exits with 11 if its audit file cannot record that the task got
 
 test('the Retry-After of an old list does not delay a later stream', async () => {
   const service: ReturnType<typeof createSessionService> = createSessionService({
-    history: [asks('go'), running],
+    history: [userSays('go'), running],
     lists: [{ nth: 3, fault: { status: 503, headers: { 'retry-after': '50' } } }],
     streams: [{ nth: 1, cutAfter: 4, act: () => void play() }],
   })
@@ -171,7 +171,7 @@ test('events run does not repeat its last list after a Retry-After of more than 
   expect(service.requests.filter(({ kind, at }) => kind === 'list' && at > 1_000)).toEqual([])
 })
 
-test('the delivery of a reply without a response is unknown after an interrupt, not left to other clients', async () => {
+test('a reply without a response is reported as unknown after an interrupt, not as the reply of another client', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },
@@ -226,7 +226,7 @@ test.each<[string, number, SessionFault]>([
 ])(
   'events follow exits with 15 if its deadline passes before it can repeat the first list after %s',
   async (_, deadline, fault) => {
-    const service = createSessionService({ history: [asks('go'), running], lists: [{ fault }] })
+    const service = createSessionService({ history: [userSays('go'), running], lists: [{ fault }] })
     const { code, err } = await service.run([
       'events',
       'follow',

@@ -16,7 +16,7 @@ export const getLockPath = (audit: string) =>
   `${audit}.${createHash('sha256').update('s1').digest('hex').slice(0, 16)}.parley-lock`
 
 /** Outcomes of a post: the response, and whether the service accepts the events. */
-const fates = {
+const outcomes = {
   takes: {},
   loses: { fault: 'reset' },
   stalls: { fault: 'stall' },
@@ -28,8 +28,8 @@ const fates = {
   cuts: { response: 'cut' },
 } as const
 
-export type Fate =
-  | keyof typeof fates
+export type Outcome =
+  | keyof typeof outcomes
   /** The service responds with a status and an error. It accepts the events only if `isAccepted` is true. */
   | { status: number; headers?: Record<string, string>; error?: string; isAccepted?: boolean }
 
@@ -41,9 +41,9 @@ export interface AgentScript {
   /** The last event of the turn. By default, an idle event. */
   end?: Event
   /** Returns the outcome of the next posted replies. By default the service accepts them. */
-  fate?(): Fate
+  outcome?(): Outcome
   /** Returns the outcome of the nth posted task. */
-  taskFate?(count: number): Fate
+  taskOutcome?(count: number): Outcome
   /** Called when posted replies arrive, before their outcome applies. */
   onPost?(): void
   /**
@@ -65,7 +65,7 @@ export interface AgentService {
   exchange: Exchange
   readonly events: readonly Event[]
   /** Accepted replies in order, by the id of the tool use. */
-  readonly taken: ReadonlyMap<string, Event[]>
+  readonly acceptedReplies: ReadonlyMap<string, Event[]>
   /** Number of requests that posted replies, and of requests that posted a task. */
   readonly posts: number
   readonly tasks: number
@@ -79,7 +79,7 @@ const getUseId = (event: Event) => String(event.tool_use_id ?? event.custom_tool
 /** Creates a session service whose agent requests tool uses, and records the replies. */
 export function createAgentService(script: AgentScript): AgentService {
   const { history = [], timers = realTimers } = script
-  const taken = new Map<string, Event[]>()
+  const acceptedReplies = new Map<string, Event[]>()
   const waiting = new Map<string, Event>()
   for (const event of history) if (/_use$/.test(event.type)) waiting.set(String(event.id), event)
   let left = script.rounds
@@ -119,9 +119,9 @@ export function createAgentService(script: AgentScript): AgentService {
       if (isTask) tasks++
       else posts++
       if (!isTask) script.onPost?.()
-      const fate = (isTask ? script.taskFate?.(tasks) : script.fate?.()) ?? 'takes'
-      const { isAccepted = false, ...fault } = typeof fate === 'object' ? fate : { status: 0 }
-      const rule = typeof fate === 'object' ? { fault, isAccepted } : fates[fate]
+      const outcome = (isTask ? script.taskOutcome?.(tasks) : script.outcome?.()) ?? 'takes'
+      const { isAccepted = false, ...fault } = typeof outcome === 'object' ? outcome : { status: 0 }
+      const rule = typeof outcome === 'object' ? { fault, isAccepted } : outcomes[outcome]
       if (!('fault' in rule) || ('isAccepted' in rule && rule.isAccepted)) void act(given)
       return rule
     },
@@ -149,7 +149,7 @@ export function createAgentService(script: AgentScript): AgentService {
     for (const event of given) {
       const id = getUseId(event)
       if (id === '') continue
-      taken.set(id, [...(taken.get(id) ?? []), event])
+      acceptedReplies.set(id, [...(acceptedReplies.get(id) ?? []), event])
       waiting.delete(id)
     }
     const isInterrupt = given.every(({ type }) => type === 'user.interrupt')
@@ -167,7 +167,7 @@ export function createAgentService(script: AgentScript): AgentService {
   return {
     exchange: service.exchange,
     events: service.events,
-    taken,
+    acceptedReplies,
     get posts() {
       return posts
     },

@@ -6,7 +6,7 @@ import { Deadline } from '../../../src/deadline.ts'
 import { Audit, readEntries } from '../../../src/sessions/running/audit.ts'
 import { type KnownToolUse, readToolUse } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
-import { homeVariables, ownerOnly, temporaryFolder } from '../../harness/run.ts'
+import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 
 const time = '2026-01-01T00:00:00.000Z'
 
@@ -269,7 +269,7 @@ test('an audit file is restricted to its owner, also an existing file (needs POS
     audit.close()
     return statSync(path).mode & 0o777
   }
-  expect(await readMode(temporaryFolder())).toBe(ownerOnly)
+  expect(await readMode(temporaryFolder())).toBe(ownerOnlyMode)
   for (const [mode, left] of [
     [0o644, 0o600],
     [0o601, 0o600],

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { asks, bash, custom, endTurn, says, waitsFor } from '../../harness/session-service.ts'
+import { bash, custom, endTurn, says, userSays, waitsFor } from '../../harness/session-service.ts'
 import { type AgentScript, type AgentService, createAgentService } from './agent-service.ts'
 
 const waitsIn = ({ events }: AgentService) => events.some(({ type }) => type === 'session.status_idle')
@@ -101,7 +101,7 @@ test.each([
   async (ours, theirs) => {
     const { service, cwd, start, readAudit } = open({
       rounds: [[bash('t1')]],
-      fate: () => 'loses',
+      outcome: () => 'loses',
       onPost() {
         service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: theirs })
       },
@@ -148,7 +148,7 @@ test('a resumed task ends where another client sends a task', async () => {
   expect((await start(line)).out).toBe('mine\n')
   const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
   writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-  for (const event of [asks('another'), says('theirs'), endTurn]) service.add(event)
+  for (const event of [userSays('another'), says('theirs'), endTurn]) service.add(event)
   const { code, out, err } = await start(line)
   expect({ code, out, tasks: service.tasks }, err).toEqual({ code: 0, out: 'mine\n', tasks: 1 })
   expect(err).toContain('another client sent a user.message')
@@ -161,7 +161,7 @@ test('a resumed task that was denied exits with 14 although another client sends
   expect((await start(line)).code).toBe(14)
   const text = readFileSync(join(cwd, 'a.ndjson'), 'utf8')
   writeFileSync(join(cwd, 'a.ndjson'), text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-  for (const event of [asks('another'), says('theirs'), endTurn]) service.add(event)
+  for (const event of [userSays('another'), says('theirs'), endTurn]) service.add(event)
   const { code, err } = await start(line)
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 14, tasks: 1 })
 })
@@ -242,7 +242,10 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
 
   /** Runs until the result is refused, or until `event` is in the audit file, as if killed then. */
   async function openAfter(event: string | undefined) {
-    const opened = open({ rounds: [[count]], fate: () => (opened.service.posts > 1 ? 'takes' : 'refuses') })
+    const opened = open({
+      rounds: [[count]],
+      outcome: () => (opened.service.posts > 1 ? 'takes' : 'refuses'),
+    })
     const { cwd, service, start } = opened
     const tools = ['count', 'other'].flatMap((name) => [
       '--tool',

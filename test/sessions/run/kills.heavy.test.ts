@@ -31,7 +31,8 @@ test(
         if (isDone(cwd)) ended = { ...ended, code: 0 }
       }
       expect([0, 10], ended.err).toContain(ended.code)
-      const isAll = service.events.at(-1)?.type === 'session.status_idle' && service.taken.size === 5
+      const isAll =
+        service.events.at(-1)?.type === 'session.status_idle' && service.acceptedReplies.size === 5
       expect(ended.code, ended.err).toBe(isAll ? 0 : 10)
       expect(service.tasks).toBeLessThanOrEqual(1)
       expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])

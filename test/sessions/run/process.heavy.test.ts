@@ -13,7 +13,7 @@ const readState = (pid: string) =>
 test('Y64: events run does not send a reply again if an earlier run was killed while it sent the reply', async () => {
   const { service, cwd, env } = await serve({
     rounds: [[bash('t1')]],
-    fate: () => 'loses',
+    outcome: () => 'loses',
     onPost: () => void killed.child.kill('SIGKILL'),
   })
   const killed = start([...argv, 'go'], { cwd, env })
@@ -25,7 +25,7 @@ test('Y64: events run does not send a reply again if an earlier run was killed w
 })
 
 test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
-  const { service, cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls' })
+  const { service, cwd, env } = await serve({ rounds: [[bash('t1')]], outcome: () => 'stalls' })
   const { code, err } = await execute([...argv, 'go', '--deadline', '2'], { cwd, env })
   expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
   expect(err).toContain('it is not known whether the answer to t1 arrived')
@@ -71,7 +71,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
 test('Y65: a signal while events run sends a reply prints the resume command with all flags (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
-  const { cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls', onPost })
+  const { cwd, env } = await serve({ rounds: [[bash('t1')]], outcome: () => 'stalls', onPost })
   const started = start([...argv, '--no-stdin', 'go'], { cwd, env })
   child = started.child
   const { signal, err } = await started.ended
@@ -84,7 +84,7 @@ test('Y65: a signal while events run sends a reply prints the resume command wit
 test('Q46: the report of events run after a signal has the resume command (needs signals)', async () => {
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
-  const { cwd, env } = await serve({ rounds: [[bash('t1')]], fate: () => 'stalls', onPost })
+  const { cwd, env } = await serve({ rounds: [[bash('t1')]], outcome: () => 'stalls', onPost })
   const started = start([...argv, '--report', 'r.json', 'go'], { cwd, env })
   child = started.child
   expect((await started.ended).signal).toBe('SIGTERM')
@@ -98,7 +98,7 @@ test("Y149: a signal to events run saves the agent's last text next to the file 
   let child: ReturnType<typeof start>['child'] | undefined
   const onPost = () => void child?.kill('SIGTERM')
   const says = { type: 'agent.message', content: [{ type: 'text', text: 'half' }] }
-  const { cwd, env } = await serve({ rounds: [[says, bash('t1')]], fate: () => 'stalls', onPost })
+  const { cwd, env } = await serve({ rounds: [[says, bash('t1')]], outcome: () => 'stalls', onPost })
   writeFileSync(join(cwd, 'a.txt'), 'old')
   const started = start([...argv, '--no-stdin', '-o', 'a.txt', 'go'], { cwd, env })
   child = started.child
@@ -132,6 +132,6 @@ test('each prompt of events run waits for a separate answer in two turns (needs 
     { ...env, PARLEY_API_KEY: 'k' },
   )
   expect(code).toBe(14)
-  expect([...service.taken.values()].flat().map(({ result }) => result)).toEqual(['allow', 'deny'])
+  expect([...service.acceptedReplies.values()].flat().map(({ result }) => result)).toEqual(['allow', 'deny'])
   expect(screen).toContain('✗ bash denied\r\n')
 })

@@ -46,7 +46,7 @@ test('a reply is not posted again after a reset if the list shows it 3 s later',
 
 const worked = [running, says('done'), endTurn]
 
-test('a refused reply is left to another client that replied first, also if the list lags 3 s', async () => {
+test('events run continues after a refused reply if another client replied first, even if the list lags 3 s', async () => {
   const service = open({
     posts: [
       waits,

@@ -14,7 +14,7 @@ import { scaleRuns } from '../../harness/property-runs.ts'
 /** In milliseconds: maximum error of the service's clock, time until a request arrives, and lag of lists. */
 const [skew, flight, lag] = [29_000, 900, 4_000]
 
-type Entry = { at: number } & ({ is: 'rest'; id: string; isListed: boolean } | { is: 'reply' })
+type Entry = { at: number } & ({ is: 'idle'; id: string; isListed: boolean } | { is: 'reply' })
 
 interface Kind {
   /** Milliseconds that the service's clock is ahead. */
@@ -29,23 +29,23 @@ function createService({ ahead, isHiding }: Kind) {
   const arriving: number[] = []
   const isAnswered = () => log.some(({ is }) => is === 'reply')
   return {
-    rest(at: number) {
-      log.push({ is: 'rest', id: `r${log.length}`, at, isListed: !isAnswered() })
+    becomeIdle(at: number) {
+      log.push({ is: 'idle', id: `r${log.length}`, at, isListed: !isAnswered() })
     },
     send: (at: number) => void arriving.push(at),
-    /** Accepts the requests that have arrived until `now`. */
-    pass(now: number) {
+    /** Accepts the requests that arrived until `now`. */
+    acceptArrived(now: number) {
       for (const at of arriving.splice(0).sort((one, other) => one - other))
         if (at <= now) log.push({ is: 'reply', at })
         else arriving.push(at)
       log.sort((one, other) => one.at - other.at)
     },
-    get taken() {
+    get acceptedReplies() {
       return log.filter(({ is }) => is === 'reply').length
     },
     list(until: number): ListEvidence {
       const shown = log.filter(({ at }) => at <= until)
-      const idleEvents = shown.flatMap((entry) => (entry.is === 'rest' ? [entry] : []))
+      const idleEvents = shown.flatMap((entry) => (entry.is === 'idle' ? [entry] : []))
       return {
         isAnswered: !isHiding && shown.some(({ is }) => is === 'reply'),
         isListed: idleEvents.at(-1)?.isListed ?? false,
@@ -57,21 +57,21 @@ function createService({ ahead, isHiding }: Kind) {
   }
 }
 
-const doing = fc.oneof(
+const action = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('reply' as const),
-      /** Outcome that the run learns, or a kill before it. */
+      /** Outcome that the run records, or a kill before it. */
       ends: fc.constantFrom('accepted', 'refused', 'unknown', 'unknown', 'killed'),
       isLost: fc.boolean(),
       takes: fc.constantFrom(0, flight),
       lag: fc.constantFrom(0, lag),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('look' as const), lag: fc.constantFrom(0, lag) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('list' as const), lag: fc.constantFrom(0, lag) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), lag: fc.constantFrom(0, lag) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('rest' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('idle' as const) }) },
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('wait' as const), time: fc.constantFrom(500, 6_000, 40_000) }),
@@ -82,13 +82,13 @@ const kinds = fc.record({ ahead: fc.constantFrom(-skew, 0, skew), isHiding: fc.b
 
 test('a reply is accepted at most once although runs are killed, requests are lost and lists lag', () => {
   fc.assert(
-    fc.property(kinds, fc.array(doing, { minLength: 4, maxLength: 24 }), (kind, doings) => {
+    fc.property(kinds, fc.array(action, { minLength: 4, maxLength: 24 }), (kind, actions) => {
       const service = createService(kind)
       const late = (time: number) => (kind.isHiding ? 0 : time)
       const lines: ReplyLine[] = []
       let now = 1_000_000
       let reply: ReplyState = { is: 'deciding' }
-      service.rest(now)
+      service.becomeIdle(now)
       let seen = service.list(now)
       const write = (line: ReplyLine) => {
         lines.push(line)
@@ -100,13 +100,13 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         const start: ReplyState = { is: 'deciding' }
         reply = resumeReply(lines.reduce(applyLine, start), seen.idleEvents)
       }
-      for (const each of doings) {
+      for (const each of actions) {
         now++
-        service.pass(now)
+        service.acceptArrived(now)
         if (each.do === 'wait') now += each.time
-        if (each.do === 'rest') service.rest(now)
+        if (each.do === 'idle') service.becomeIdle(now)
         if (each.do === 'kill') begin(late(each.lag))
-        if (each.do === 'look' && reply.is === 'unconfirmed') {
+        if (each.do === 'list' && reply.is === 'unconfirmed') {
           const list = service.list(now - late(each.lag))
           reply = applyList(reply, list, now)
           seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
@@ -121,12 +121,12 @@ test('a reply is accepted at most once although runs are killed, requests are lo
           service.send(now + late(each.takes))
         if (each.ends !== 'killed') {
           if (each.ends === 'accepted') now += late(each.takes)
-          service.pass(now)
+          service.acceptArrived(now)
           write({ event: each.ends })
         } else begin(late(each.lag))
       }
-      service.pass(Infinity)
-      expect(service.taken).toBeLessThanOrEqual(1)
+      service.acceptArrived(Infinity)
+      expect(service.acceptedReplies).toBeLessThanOrEqual(1)
     }),
     scaleRuns(20_000),
   )

@@ -7,7 +7,7 @@ import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { failingStdout } from '../../harness/stdout.ts'
+import { createFailingStdout } from '../../harness/stdout.ts'
 import { createAgentService, type Event } from './agent-service.ts'
 
 const use: Event = { id: 't1', type: 'agent.tool_use', name: 'bash', input: {}, evaluated_permission: 'ask' }
@@ -98,7 +98,7 @@ describe('resume command of events run', () => {
   test('a run whose stdout is on a full disk reports the accepted task and the command that lists its events', async () => {
     const { exchange } = createAgentService({ rounds: [], timers: clock })
     const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--deadline', '1h']
-    const ended = await run(argv, { exchange, timers: clock, stdout: failingStdout(0, 'ENOSPC') })
+    const ended = await run(argv, { exchange, timers: clock, stdout: createFailingStdout(0, 'ENOSPC') })
     expect(ended.code).toBe(11)
     expect(ended.err).toMatch(
       /^parley: stdout: no space left on the disk\n {2}the task was accepted; its events: parley events list -s s1\n {2}to resume:\n/,

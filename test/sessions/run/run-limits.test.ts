@@ -37,7 +37,7 @@ interface Script {
   /** Events after an accepted interrupt. Default: an idle event. */
   end?: Event[]
   /** Outcome of the nth posted interrupt. */
-  fate?(count: number): 'takes' | 'loses' | 'limits' | number
+  outcome?(count: number): 'takes' | 'loses' | 'limits' | number
   /** Number of times that the service refuses the task, each time for 45 s. */
   refusals?: number
   /** Returns the session resource for the nth query. */
@@ -67,11 +67,11 @@ function service(script: Script, timers: Timers = createIdleClock()) {
       }
       script.onInterrupt?.()
       counts.interrupts++
-      const fate = script.fate?.(counts.interrupts) ?? 'takes'
-      if (fate === 'takes') return { response: 'no data', next: end }
-      if (fate === 'loses') return { fault: 'reset' }
-      if (fate === 'limits') return { fault: { status: 429, headers: { 'retry-after': '20' } } }
-      return { fault: { status: fate } }
+      const outcome = script.outcome?.(counts.interrupts) ?? 'takes'
+      if (outcome === 'takes') return { response: 'no data', next: end }
+      if (outcome === 'loses') return { fault: 'reset' }
+      if (outcome === 'limits') return { fault: { status: 429, headers: { 'retry-after': '20' } } }
+      return { fault: { status: outcome } }
     },
     streams: [{ act: () => setImmediate(() => script.onStream?.(add)) }],
     session() {
@@ -278,12 +278,12 @@ describe('events run that reaches a limit', () => {
     })
   })
 
-  test.each<[string, Script['fate'], number]>([
+  test.each<[string, Script['outcome'], number]>([
     ['without a response is not posted again', () => 'loses', 1],
     ['is posted again after a 429', (count) => (count === 1 ? 429 : 'takes'), 2],
     ['is not posted again after a 400', () => 400, 1],
-  ])('events run exits with 15 at a limit; an interrupt %s', async (_, fate, times) => {
-    const { code, counts } = await ran({ work: [request(200)], ...(fate ? { fate } : {}) }, [
+  ])('events run exits with 15 at a limit; an interrupt %s', async (_, outcome, times) => {
+    const { code, counts } = await ran({ work: [request(200)], ...(outcome ? { outcome } : {}) }, [
       '--max-total-tokens',
       '100',
     ])
@@ -302,7 +302,7 @@ describe('events run that reaches a limit', () => {
     const script: Script = {
       isQueued,
       work: [soFar, request(200)],
-      fate: (count) => (count === 1 ? 'limits' : 'takes'),
+      outcome: (count) => (count === 1 ? 'limits' : 'takes'),
       onStream: (adds) => {
         add = adds
       },
@@ -353,7 +353,9 @@ describe('events run that reaches a limit', () => {
   test('events run exits with 15 if an interrupt is delayed for more than 30 s; a rerun may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
-    const late = await ran({ work: [request(200)], fate: () => 'limits' }, flags, { timers: createClock() })
+    const late = await ran({ work: [request(200)], outcome: () => 'limits' }, flags, {
+      timers: createClock(),
+    })
     expect(late.code).toBe(15)
     expect(late.err).toContain('the session continues, because the service did not accept the interrupt')
     const onStream: Script['onStream'] = (add) => add(request(200))
@@ -367,7 +369,7 @@ describe('events run that reaches a limit', () => {
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
     const timers = createIdleClock()
     const start = timers.now()
-    const refused = await ran({ work: [request(200)], fate: () => 400 }, flags, { timers })
+    const refused = await ran({ work: [request(200)], outcome: () => 400 }, flags, { timers })
     expect(refused.code).toBe(15)
     expect(refused.err).toContain('the session continues, because the service did not accept the interrupt')
     expect(refused.err).not.toContain('broke off')

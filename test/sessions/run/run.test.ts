@@ -6,25 +6,22 @@ import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answering, createFastClock, ownerOnly, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, createFastClock, ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
 import { says, waitsFor } from '../../harness/session-service.ts'
 import {
   type AgentScript,
   createAgentService as createService,
   type Event,
-  type Fate,
   getLockPath,
+  type Outcome,
 } from './agent-service.ts'
 
 const clock = createIdleClock()
 
-/** Creates an agent service that uses the patient clock. Commands of --tool take real time. */
+/** Creates an agent service with `clock`, which stops while a --tool command runs. */
 const createAgentService = (script: AgentScript) => createService(Object.assign(script, { timers: clock }))
 
-/**
- * Returns the patient clock, but a wait of `limit` milliseconds takes 50 ms. It limits a command that never
- * ends.
- */
+/** Returns `clock`, but a wait of `limit` milliseconds takes 50 ms, so a command that never ends is stopped. */
 const withShort = (limit: number): typeof clock => ({
   ...clock,
   wait: (milliseconds, signal) =>
@@ -121,7 +118,7 @@ test('events run sends the task once, replies to tool uses by the policy, and en
     input: { command: 'git status' },
     by: 'rule',
   })
-  expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnly)
+  expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
 })
 
 test('events run sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
@@ -153,7 +150,7 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
   const { code, err, audit } = await runWithPolicy({ policy, world: { exchange: service.exchange } })
   expect(code).toBe(12)
   expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow')
-  expect([...service.taken.keys()]).toEqual(['t2'])
+  expect([...service.acceptedReplies.keys()]).toEqual(['t2'])
   expect(
     audit.filter(({ event }) => event === 'decision').map(({ toolUse, decision }) => [toolUse, decision]),
   ).toEqual([
@@ -177,12 +174,14 @@ test('events run prompts a person on a terminal, and prints each decision with i
     } as never,
   })
   expect(code).toBe(14)
-  expect([...service.taken.values()].map(([answer]) => [answer?.tool_use_id, answer?.result])).toEqual([
+  expect(
+    [...service.acceptedReplies.values()].map(([answer]) => [answer?.tool_use_id, answer?.result]),
+  ).toEqual([
     ['t1', 'allow'],
     ['t2', 'allow'],
     ['t3', 'deny'],
   ])
-  expect(service.taken.get('t3')?.[0]?.deny_message).toBe('because')
+  expect(service.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
   expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
   expect(err).toContain('✗ bash denied: because\n')
   expect(out).toContain('\n· agent.tool_result bash: ok\n')
@@ -198,7 +197,7 @@ test('events run prints the id, the exit code and the first stderr line of a fai
     expect(err).toContain(
       'parley: the tool use c1 failed (deploy): the command failed with exit code 127: no such host\n',
     )
-    expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true })
+    expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true })
   }
 })
 
@@ -233,7 +232,10 @@ test('the resume command keeps --no-stdin; without the flag it prompts again on 
     words: [],
     world: { ...(world as object), typed: 'y\n' },
   })
-  expect({ code: allowed.code, answered: [...service.taken.keys()] }).toEqual({ code: 0, answered: ['t1'] })
+  expect({ code: allowed.code, answered: [...service.acceptedReplies.keys()] }).toEqual({
+    code: 0,
+    answered: ['t1'],
+  })
 })
 
 test.each([
@@ -247,7 +249,7 @@ test.each([
     world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
   })
   expect(code).toBe(12)
-  expect([...service.taken.keys()]).toEqual(answered)
+  expect([...service.acceptedReplies.keys()]).toEqual(answered)
   expect(err).toContain('· bash stays open\n')
 })
 
@@ -271,7 +273,7 @@ test('the key a at a prompt allows the same tool use for the rest of the run, bu
     world: { ...world, typed: 'a\nn\nn not this\n' },
   })
   expect(code, err).toBe(14)
-  const results = [...service.taken].map(([id, [event]]) => [id, event?.result])
+  const results = [...service.acceptedReplies].map(([id, [event]]) => [id, event?.result])
   expect(results).toEqual([
     ['t1', 'allow'],
     ['t2', 'allow'],
@@ -309,8 +311,8 @@ test('a deny rule overrides what a person allowed with the key a', async () => {
       env: { NO_COLOR: '1' },
     },
   })
-  expect([...service.taken.keys()]).toEqual(['t1', 't2'])
-  expect(service.taken.get('t2')).toMatchObject([{ result: 'deny', deny_message: 'no deleting' }])
+  expect([...service.acceptedReplies.keys()]).toEqual(['t1', 't2'])
+  expect(service.acceptedReplies.get('t2')).toMatchObject([{ result: 'deny', deny_message: 'no deleting' }])
   expect(err).not.toContain('(t2)? ')
 })
 
@@ -345,7 +347,7 @@ test('the key a cannot allow a tool use whose input repeats a key', async () => 
   })
   expect(code, err).toBe(12)
   expect(err).toContain('[y/n/s/q] ')
-  expect(service.taken.size).toBe(0)
+  expect(service.acceptedReplies.size).toBe(0)
 })
 
 async function* replaceIn(body: AsyncIterable<Uint8Array>, text: string, other: string) {
@@ -415,7 +417,7 @@ describe('--tool commands', () => {
       world: { exchange: service.exchange, env: { PARLEY_THING: 'canary', OTHER: 'x' } },
     })
     expect(code).toBe(0)
-    expect(service.taken.get('c1')).toEqual([
+    expect(service.acceptedReplies.get('c1')).toEqual([
       {
         type: 'user.custom_tool_result',
         custom_tool_use_id: 'c1',
@@ -443,14 +445,14 @@ describe('--tool commands', () => {
       const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
       const { code } = await runWithPolicy({
         words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
-        // A command that ends by itself has as much time as it needs.
+        // Only the command that never ends gets a short time limit.
         world: {
           exchange: service.exchange,
           timers: command.startsWith('sleep') ? withShort(20_000) : clock,
         },
       })
       expect(code).toBe(0)
-      expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+      expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
     },
   )
 
@@ -463,7 +465,10 @@ describe('--tool commands', () => {
       world: { exchange: service.exchange },
     })
     expect(code).toBe(14)
-    expect(service.taken.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text: 'never' }] })
+    expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({
+      is_error: true,
+      content: [{ text: 'never' }],
+    })
     expect(audit.some(({ event }) => event === 'start')).toBe(false)
   })
 
@@ -477,7 +482,7 @@ describe('--tool commands', () => {
       world: { exchange: service.exchange },
     })
     expect(code).toBe(12)
-    expect([...service.taken]).toEqual([
+    expect([...service.acceptedReplies]).toEqual([
       ['t1', [{ type: 'user.tool_result', tool_use_id: 't1', content: [{ type: 'text', text: 'hi\n' }] }]],
     ])
   })
@@ -485,7 +490,7 @@ describe('--tool commands', () => {
   test('events run leaves an allowed custom tool use without a command open, and exits with 12', async () => {
     const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
     expect((await runWithPolicy({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
-    expect(service.taken.size).toBe(0)
+    expect(service.acceptedReplies.size).toBe(0)
   })
 })
 
@@ -590,7 +595,9 @@ test('Y92: events run denies a tool use without a warning if the next idle event
   const { code, err } = await runWithPolicy({ world: { exchange: service.exchange } })
   expect(code).toBe(14)
   expect(err).not.toContain(warning)
-  expect(service.taken.get('t1')).toMatchObject([{ is_error: true, content: [{ text: 'no deleting' }] }])
+  expect(service.acceptedReplies.get('t1')).toMatchObject([
+    { is_error: true, content: [{ text: 'no deleting' }] },
+  ])
 })
 
 describe('Y90: id with two inputs', () => {
@@ -621,19 +628,19 @@ describe('Y90: id with two inputs', () => {
   })
 
   test('events run never allows an id with two inputs from before the run', async () => {
-    const taken = createAgentService({ history: [...twice(), waitsFor('t1')], rounds: [] })
+    const accepting = createAgentService({ history: [...twice(), waitsFor('t1')], rounds: [] })
     const { code } = await runWithPolicy({
       policy: allowBash,
       words: [],
-      world: { exchange: taken.exchange },
+      world: { exchange: accepting.exchange },
     })
-    expect({ code, posts: taken.posts }).toEqual({ code: 12, posts: 0 })
+    expect({ code, posts: accepting.posts }).toEqual({ code: 12, posts: 0 })
   })
 
   test('events run denies an id with two inputs if a rule denies one of them', async () => {
     const service = createAgentService({ rounds: [twice()] })
     expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(14)
-    expect(service.taken.get('t1')).toMatchObject([{ result: 'deny' }])
+    expect(service.acceptedReplies.get('t1')).toMatchObject([{ result: 'deny' }])
   })
 
   test('events run does not prompt about an id with two inputs, and prints why', async () => {
@@ -651,16 +658,17 @@ describe('Y90: id with two inputs', () => {
 })
 
 describe('reply of unknown delivery', () => {
-  const once = (fate: Fate) => {
-    const fates: Fate[] = [fate]
-    return () => fates.shift() ?? 'takes'
+  const once = (outcome: Outcome) => {
+    const outcomes: Outcome[] = [outcome]
+    return () => outcomes.shift() ?? 'takes'
   }
-  const begin = (fate: Fate) => createAgentService({ rounds: [[bash('t1', 'git status')]], fate: once(fate) })
+  const begin = (outcome: Outcome) =>
+    createAgentService({ rounds: [[bash('t1', 'git status')]], outcome: once(outcome) })
 
-  test.each<Fate>(['resets', 'fails late', 'cuts'])(
+  test.each<Outcome>(['resets', 'fails late', 'cuts'])(
     'Y50: events run sends no second reply if the first arrived, but its response did not (the service %s)',
-    async (fate) => {
-      const service = begin(fate)
+    async (outcome) => {
+      const service = begin(outcome)
       const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
       expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
       expect(audit.at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
@@ -679,9 +687,9 @@ describe('reply of unknown delivery', () => {
   test.each(['rate_limit_error', 'forbidden'])(
     'the list, not an error in a 200, decides whether a reply arrived, and no second one is sent: %s',
     async (error) => {
-      const taken = begin({ status: 200, error, isAccepted: true })
-      const ended = await runWithPolicy({ world: { exchange: taken.exchange } })
-      expect({ code: ended.code, posts: taken.posts }).toEqual({ code: 0, posts: 1 })
+      const accepting = begin({ status: 200, error, isAccepted: true })
+      const ended = await runWithPolicy({ world: { exchange: accepting.exchange } })
+      expect({ code: ended.code, posts: accepting.posts }).toEqual({ code: 0, posts: 1 })
       expect(ended.audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
 
       const service = begin({ status: 200, error })
@@ -693,7 +701,7 @@ describe('reply of unknown delivery', () => {
   )
 
   test('events run does not send a task again after an error in a 200, and a rerun exits with 10', async () => {
-    const script = { rounds: [], taskFate: (): Fate => ({ status: 200, error: 'rate_limit_error' }) }
+    const script = { rounds: [], taskOutcome: (): Outcome => ({ status: 200, error: 'rate_limit_error' }) }
     const service = createAgentService(script)
     const { code, err, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
     expect(err).toContain('the task may have been accepted')
@@ -702,10 +710,10 @@ describe('reply of unknown delivery', () => {
   })
 
   test('Y69: events run does not send a reply again if a newer idle event is listed before the reply', async () => {
-    const fates: Fate[] = ['takes', 'resets']
+    const outcomes: Outcome[] = ['takes', 'resets']
     const service = createService({
       rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
-      fate: () => fates.shift() ?? 'takes',
+      outcome: () => outcomes.shift() ?? 'takes',
       onList(count) {
         if (service.posts !== 2 || count > 4) return undefined
         const answer = service.events.findIndex(({ custom_tool_use_id: id }) => id === 'c1')
@@ -724,20 +732,20 @@ describe('reply of unknown delivery', () => {
       await new Promise((resolve) => setTimeout(resolve, 1))
     writeFileSync(join(cwd, 'go'), '')
     expect((await running).code).toBe(0)
-    expect({ posts: service.posts, answers: service.taken.get('c1')?.length }).toEqual({
+    expect({ posts: service.posts, answers: service.acceptedReplies.get('c1')?.length }).toEqual({
       posts: 2,
       answers: 1,
     })
   })
 
   test('Y53: events run sends a reply again after several 429', async () => {
-    const fates: Fate[] = ['limits', 'limits', 'limits', 'limits', 'limits']
+    const outcomes: Outcome[] = ['limits', 'limits', 'limits', 'limits', 'limits']
     const service = createAgentService({
       rounds: [[bash('t1', 'git status')]],
-      fate: () => fates.shift() ?? 'takes',
+      outcome: () => outcomes.shift() ?? 'takes',
     })
     expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(0)
-    expect(service.taken.get('t1')).toHaveLength(1)
+    expect(service.acceptedReplies.get('t1')).toHaveLength(1)
   })
 
   const again = { 'retry-after': '0' }
@@ -750,8 +758,8 @@ describe('reply of unknown delivery', () => {
   ])(
     'Y54: after %i, events run exits with %i and names the refused reply; the next run sends it again',
     async (status, exit, headers = {}) => {
-      let fate: Fate = { status, headers }
-      const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
+      let outcome: Outcome = { status, headers }
+      const service = createAgentService({ rounds: [[bash('t1', 'git status')]], outcome: () => outcome })
       const { code, err, audit, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
       expect(code).toBe(exit)
       expect(err).toContain('the reply to t1 was refused: ')
@@ -763,9 +771,9 @@ describe('reply of unknown delivery', () => {
         event: 'refused',
         reason: expect.stringContaining(`${status}`),
       })
-      fate = 'takes'
+      outcome = 'takes'
       expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
-      expect(service.taken.get('t1')).toHaveLength(1)
+      expect(service.acceptedReplies.get('t1')).toHaveLength(1)
       expect(
         readAudit(cwd)
           .map(({ event }) => event)
@@ -775,15 +783,15 @@ describe('reply of unknown delivery', () => {
   )
 
   test('Y93: events run exits with 6 after one request if a 429 has x-should-retry: false', async () => {
-    const fate: Fate = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
-    const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate: () => fate })
+    const outcome: Outcome = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
+    const service = createAgentService({ rounds: [[bash('t1', 'git status')]], outcome: () => outcome })
     expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(6)
     expect(service.posts).toBe(1)
   })
 
   test("Y94: events run saves a command's result if the reply is refused, and the next run sends it (needs sh)", async () => {
-    let fate: Fate = { status: 400 }
-    const service = createAgentService({ rounds: [[custom('c1', 'x')]], fate: () => fate })
+    let outcome: Outcome = { status: 400 }
+    const service = createAgentService({ rounds: [[custom('c1', 'x')]], outcome: () => outcome })
     const cwd = temporaryFolder()
     const words = ['--tool', 'x=echo ran >> runs; echo out; exit 3']
     expect(
@@ -796,23 +804,23 @@ describe('reply of unknown delivery', () => {
       content: [{ type: 'text', text: 'the command failed with exit code 3' }],
       is_error: true,
     })
-    fate = 'takes'
+    outcome = 'takes'
     expect((await runWithPolicy({ words, cwd, world: { exchange: service.exchange } })).code).toBe(0)
-    expect(service.taken.get('c1')).toEqual([readAudit(cwd)[2].result])
+    expect(service.acceptedReplies.get('c1')).toEqual([readAudit(cwd)[2].result])
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
   test('Y55: events run replies to the other tool uses if another client replied first to one', async () => {
     const service = createAgentService({
       rounds: [[bash('t1', 'git status'), bash('t2', 'git status')]],
-      fate: once('refuses'),
+      outcome: once('refuses'),
       onPost() {
         if (service.posts === 1)
           service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
       },
     })
     expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(0)
-    expect([...service.taken.values()].map((answers) => answers.length)).toEqual([1, 1])
+    expect([...service.acceptedReplies.values()].map((answers) => answers.length)).toEqual([1, 1])
   })
 })
 
@@ -879,7 +887,7 @@ describe('audit file', () => {
     })
     const cwd = createFolder(line('sent'))
     expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
-    expect([...service.taken].map(([id, answers]) => [id, answers.length])).toEqual([
+    expect([...service.acceptedReplies].map(([id, answers]) => [id, answers.length])).toEqual([
       ['t2', 1],
       ['t1', 1],
     ])
@@ -889,7 +897,7 @@ describe('audit file', () => {
     const service = waiting()
     const cwd = createFolder(sentAt(clock.now() - 3_600_000))
     const { code } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
-    expect({ code, answers: service.taken.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
+    expect({ code, answers: service.acceptedReplies.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
   })
 
   test.each([
@@ -933,7 +941,7 @@ describe('audit file', () => {
     expect((await run(argv, { cwd, exchange: other.exchange, timers, stdin: '' })).code).toBe(0)
     writeFileSync(join(cwd, 'go'), '')
     expect([(await first).code, (await second).code]).toEqual([0, 0])
-    expect(service.taken.get('c1')).toHaveLength(1)
+    expect(service.acceptedReplies.get('c1')).toHaveLength(1)
     expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
     expect(readdirSync(cwd).filter((name) => name.endsWith('.parley-lock'))).toEqual([])
   })
@@ -950,12 +958,12 @@ describe('audit file', () => {
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
   test.each([
     [
-      'Y97: exits with 11 and keeps the content and mode of a policy',
+      'Y97: events run exits with 11 and keeps the content and mode of a policy',
       '{"rules":[],"default":{"decision":"allow"}}',
     ],
-    ['Y98: exits with 11 and keeps the content and mode of a log', `${slog}\n`],
+    ['Y98: events run exits with 11 and keeps the content and mode of a log', `${slog}\n`],
     [
-      'Y98: exits with 11 and keeps the content and mode of a file that ends with a foreign line',
+      'Y98: events run exits with 11 and keeps the content and mode of a file that ends with a line of another kind',
       `${line('sent')}${slog}`,
     ],
   ])('%s', async (_, text) => {
@@ -1019,7 +1027,7 @@ describe('audit file', () => {
       'parley: the tool use c1 failed (x): an earlier run ended while its command ran: interrupted, effect unknown\n',
     )
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).toolUses).toMatchObject({ run: 1, open: 0 })
-    expect(service.taken.get('c1')?.[0]).toMatchObject({
+    expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({
       is_error: true,
       content: [{ text: 'interrupted, effect unknown' }],
     })
@@ -1039,13 +1047,13 @@ test('Y62: events run leaves a tool use open if its id has a colon or a dot, and
   const service = createAgentService({ rounds: [[bash('call:1.x', 'git status'), bash('t2', 'git status')]] })
   const { code, err } = await runWithPolicy({ world: { exchange: service.exchange } })
   expect(code).toBe(12)
-  expect([...service.taken.keys()]).toEqual(['t2'])
+  expect([...service.acceptedReplies.keys()]).toEqual(['t2'])
   const why = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
   expect(err).toContain(`call:1.x is not answered: ${why}\n`)
   expect(err).toContain('answer with: parley events confirm -s s1 call:1.x --allow\n')
   const confirm = ['events', 'confirm', '-s', 's1', 'call:1.x', '--allow']
   expect((await run(confirm, { exchange: service.exchange })).code).toBe(0)
-  expect([...service.taken.keys()]).toEqual(['t2', 'call:1.x'])
+  expect([...service.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
 test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
@@ -1074,8 +1082,8 @@ test('Y63: events run stops a --tool command at the deadline, exits with 15 and 
 })
 
 test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
-  const fate = () => ({ status: 429, headers: { 'retry-after': '60' } })
-  const service = createAgentService({ rounds: [[bash('t1', 'git status')]], fate })
+  const outcome = () => ({ status: 429, headers: { 'retry-after': '60' } })
+  const service = createAgentService({ rounds: [[bash('t1', 'git status')]], outcome })
   const { code, audit } = await runWithPolicy({
     words: ['do it', '--deadline', '30'],
     world: { exchange: service.exchange },
@@ -1216,8 +1224,8 @@ describe('Y232: service that sends no idle event after a plain turn', () => {
 
   test('events run without a task ends if the session resource is idle, without an idle event', async () => {
     const history = [{ type: 'user.message', content: 'go' }, says('of before')]
-    const taken = await quiet(['run', '--last'], ['{"status":"idle"}'], { history, rounds: [] })
-    expect(taken).toEqual({ code: 0, out: 'of before\n', asked: 1 })
+    const ended = await quiet(['run', '--last'], ['{"status":"idle"}'], { history, rounds: [] })
+    expect(ended).toEqual({ code: 0, out: 'of before\n', asked: 1 })
   })
 
   test.each([['{"status":"running"}'], ['{"status":["idle"]}'], ['{"usage":{}}'], ['']])(

@@ -31,8 +31,8 @@ export async function serve(script: AgentScript, onRequest = () => {}) {
 export const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
 
 /** Returns the ids of tool uses, each with its number of replies. */
-export const countReplies = ({ taken }: AgentService) =>
-  [...taken].map(([id, answers]) => `${id} ${answers.length}`)
+export const countReplies = ({ acceptedReplies }: AgentService) =>
+  [...acceptedReplies].map(([id, answers]) => `${id} ${answers.length}`)
 
 /** Removes the lock files of a killed run. Otherwise the next run waits until they expire. */
 export function removeLocks(cwd: string): void {

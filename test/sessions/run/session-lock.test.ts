@@ -69,7 +69,7 @@ describe('Y131: session that another events run works on', () => {
       writeFileSync(join(cwd, 'go'), '')
       expect([(await first).code, (await second).code]).toEqual([0, 0])
       expect(runs()).toBe('ran\nran\n')
-      expect([...service.taken.values()].map(({ length }) => length)).toEqual([1, 1])
+      expect([...service.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
       expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
     },
   )

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  asks,
   createSessionService,
   type Event,
   endTurn,
@@ -9,6 +8,7 @@ import {
   type Steps,
   says,
   shown,
+  userSays,
 } from '../../harness/session-service.ts'
 
 const created: Event = { type: 'workflow_run.created', workflow_run_id: 'w1', name: 'review', phases: [] }
@@ -51,7 +51,7 @@ describe('--max-total-tokens with a service that reports usage only in the sessi
       [running, created, says('started'), endTurn, later(says('late'))],
     ],
   ])('--max-total-tokens interrupts %s', async (_, next) => {
-    const service = open(next, [asks('x'), running, says('before'), endTurn])
+    const service = open(next, [userSays('x'), running, says('before'), endTurn])
     const { code, err } = await service.run(argv)
     expect([code, service.posts.slice(1)], err).toEqual([15, [[interrupt]]])
     expect(err).toContain('--max-total-tokens is 100')

@@ -5,7 +5,7 @@ import { CliError } from '../../../src/errors.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
-import { asks, bash, custom, endTurn, says } from '../../harness/session-service.ts'
+import { bash, custom, endTurn, says, userSays } from '../../harness/session-service.ts'
 import {
   type AgentScript,
   type AgentService,
@@ -275,7 +275,7 @@ describe('Y135: task of unknown delivery', () => {
   })
 
   test('events run exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
-    const { service, again, readAudit } = open({ history: [asks('go'), endTurn], rounds: [] })
+    const { service, again, readAudit } = open({ history: [userSays('go'), endTurn], rounds: [] })
     for (const _ of [1, 2, 3]) expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
@@ -283,7 +283,7 @@ describe('Y135: task of unknown delivery', () => {
   })
 
   test('Y223: events run without a task exits with 10 until the list shows the task of unknown delivery', async () => {
-    const history = [asks('night 1'), says('one'), endTurn]
+    const history = [userSays('night 1'), says('one'), endTurn]
     for (const arrives of [false, true]) {
       const { service, again, readAudit } = open({ history, rounds: [[says('two')]], lag: 100 }, [
         'night 2',
@@ -342,7 +342,9 @@ describe('Y135: task of unknown delivery', () => {
   })
 
   test('events run exits with 10 if the list shows a changed text, because the service may have changed the task', async () => {
-    const { service, again, readAudit } = open({ history: [asks('old'), endTurn], rounds: [] }, ['  go  '])
+    const { service, again, readAudit } = open({ history: [userSays('old'), endTurn], rounds: [] }, [
+      '  go  ',
+    ])
     const trimming: Exchange = (request, onSent) =>
       breaking(service, true)(
         request.body
@@ -358,7 +360,7 @@ describe('Y135: task of unknown delivery', () => {
   })
 
   test('events run exits with 10 while the session works, because the task may be queued', async () => {
-    const { service, again } = open({ history: [asks('other')], rounds: [] })
+    const { service, again } = open({ history: [userSays('other')], rounds: [] })
     expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
     const { code, requests } = await again()
     expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
@@ -366,7 +368,7 @@ describe('Y135: task of unknown delivery', () => {
 })
 
 test('Y226: the same command resumes an accepted task whose response was cut, and sends nothing twice', async () => {
-  const { service, again } = open({ rounds: [[bash('t1')]], taskFate: () => 'cuts' })
+  const { service, again } = open({ rounds: [[bash('t1')]], taskOutcome: () => 'cuts' })
   const first = await again({}, ['go', '--errors', 'json'])
   expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
   const second = await again()
@@ -378,7 +380,7 @@ describe('Y138: accepted task that the list does not show yet', () => {
   test('events run exits with 10 instead of printing an older answer if the list does not show the task', async () => {
     let shown: number | undefined
     const { service, cwd, again, readAudit, timers } = open(
-      { history: [asks('old'), says('old'), endTurn], rounds: [[says('new')]], onList: () => shown },
+      { history: [userSays('old'), says('old'), endTurn], rounds: [[says('new')]], onList: () => shown },
       ['go', '--last'],
     )
     expect((await again()).out).toBe('new\n')
@@ -502,7 +504,7 @@ test('Y136: events run killed at any request or audit line sends nothing twice i
     const runs = existsSync(join(cwd, 'runs'))
       ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n')
       : []
-    const twice = [...service.taken].filter(([, answers]) => answers.length > 1)
+    const twice = [...service.acceptedReplies].filter(([, answers]) => answers.length > 1)
     const isTaskInDoubt = second.err.includes('began to send the task, and it is not known')
     expect({ at, tasks: service.tasks, twice, runs }).toEqual({
       at,

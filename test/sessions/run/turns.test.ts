@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  asks,
   bash,
   createSessionService,
   createSignal,
@@ -11,6 +10,7 @@ import {
   type SessionScript,
   says,
   shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -47,7 +47,7 @@ describe('allowed tool use that then waits for its result', () => {
 })
 
 describe('task that is queued behind the turn of another client', () => {
-  const history = [asks('theirs'), running, says('working')]
+  const history = [userSays('theirs'), running, says('working')]
   const theirs = [says('their answer'), endTurn]
   const ours = [running, says('our answer'), endTurn]
 
@@ -67,7 +67,7 @@ describe('task that is queued behind the turn of another client', () => {
         lists: [
           {
             act: () => {
-              if (service.events.filter(({ type }) => type === running.type).length > 1) processed.give()
+              if (service.events.filter(({ type }) => type === running.type).length > 1) processed.trigger()
             },
           },
         ],
@@ -108,7 +108,7 @@ describe('task that is queued behind the turn of another client', () => {
   test.each([
     ['exits with 8 if its own turn has no message', theirs],
     [
-      'exits with 8 if the other turn waits for a tool use before its end',
+      "exits with 8 if only another client's turn has a message, after a tool use",
       [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs],
     ],
   ])('events run with a queued task %s', async (_, other) => {
@@ -130,7 +130,7 @@ describe('task that is queued behind the turn of another client', () => {
 })
 
 describe('events run that is resumed while the list lags', () => {
-  const before = [asks('before'), running, says('the answer before'), endTurn]
+  const before = [userSays('before'), running, says('the answer before'), endTurn]
   const now = [running, says('the answer'), endTurn]
   const lag = { listed: 3_000 }
 
@@ -149,7 +149,7 @@ describe('events run that is resumed while the list lags', () => {
 
   test('events run without --audit prints no older answer when resumed while the session works', async () => {
     const service = createService({
-      history: [...before, shown(asks('do it'), lag), shown(running, lag)],
+      history: [...before, shown(userSays('do it'), lag), shown(running, lag)],
       lists: [
         {
           nth: 1,
@@ -206,7 +206,7 @@ test('events run exits with 2 for --after and a task together', async () => {
 })
 
 test('events run waits for the unanswered tool uses of an idle event if others are answered', async () => {
-  const history = [asks('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
+  const history = [userSays('before'), running, bash('t1'), bash('t2'), waitsFor('t1', 't2'), confirms('t1')]
   const service = createService({
     history,
     posts: [{ next: [running, says('the answer'), endTurn] }],
@@ -258,7 +258,7 @@ test.each([
   'events send --follow prints its first output in time if the response has other ids and %s: %d s',
   async (_, seconds, asked) => {
     const service = createService({
-      history: [asks(asked), running, says('before'), endTurn],
+      history: [userSays(asked), running, says('before'), endTurn],
       posts: [{ response: 'other ids', next: [running, says('first'), shown(endTurn, { after: 60_000 })] }],
     })
     const argv = ['events', 'send', 'do it', '--follow', '--deadline', `${seconds}`]

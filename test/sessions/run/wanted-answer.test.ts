@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
-import { asks, bash, endTurn, says } from '../../harness/session-service.ts'
+import { bash, endTurn, says, userSays } from '../../harness/session-service.ts'
 import { type AgentScript, createAgentService as createService, type Event } from './agent-service.ts'
 
 const timers = createIdleClock()
@@ -37,7 +37,7 @@ async function runAll(
 describe('events run --last', () => {
   test('Y120: --last prints the last message since the task, across idle events, and no message of a thread', async () => {
     const { code, out, err } = await runAll(['do it', '--last'], {
-      history: [asks('before'), says('old'), endTurn],
+      history: [userSays('before'), says('old'), endTurn],
       rounds: [
         [says('first'), bash('t1')],
         [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
@@ -53,7 +53,7 @@ describe('events run --last', () => {
   })
 
   test('Y122: --last exits with 8 if no message follows the task; without --last the exit code is 0', async () => {
-    const script = { history: [asks('before'), says('old'), endTurn], rounds: [] }
+    const script = { history: [userSays('before'), says('old'), endTurn], rounds: [] }
     for (const flags of [['--last'], ['-o', 'a.txt'], ['--schema', 's.json']]) {
       const { code, err, read } = await runAll(['do it', ...flags], script)
       expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
@@ -98,7 +98,7 @@ describe('events run --last', () => {
   })
 
   test("Y125: without a task, --last prints the answer to the session's last task", async () => {
-    const history = [asks('one'), says('of one'), endTurn, asks('two'), says('of two'), endTurn]
+    const history = [userSays('one'), says('of one'), endTurn, userSays('two'), says('of two'), endTurn]
     const { code, out, service } = await runAll(['--last'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
     const outcome = { type: 'user.define_outcome', description: 'x' }
@@ -107,7 +107,7 @@ describe('events run --last', () => {
   })
 
   test('events run without a task names the list command if the turn ended before, unless --last prints the answer', async () => {
-    const history = [asks('one'), says('of one'), endTurn]
+    const history = [userSays('one'), says('of one'), endTurn]
     const plain = await runAll([], { history, rounds: [] })
     expect({ code: plain.code, out: plain.out }).toEqual({ code: 0, out: '' })
     expect(plain.err).toContain(
@@ -117,7 +117,7 @@ describe('events run --last', () => {
   })
 
   test('Y126: --last exits with 15 and a resume command if an interrupt ended the turn', async () => {
-    const history = [asks('one'), says('half'), { type: 'user.interrupt' }, endTurn]
+    const history = [userSays('one'), says('half'), { type: 'user.interrupt' }, endTurn]
     for (const words of [['--last'], []]) {
       const { code, out, err, cwd } = await runAll([...words, '--report', 'r.json'], { history, rounds: [] })
       expect({ code, out }).toEqual({ code: 15, out: '' })
@@ -141,7 +141,7 @@ describe('events run --last', () => {
       })
     }
     const gone = await runAll(['--last'], {
-      history: [...history, asks('two'), says('of two'), endTurn],
+      history: [...history, userSays('two'), says('of two'), endTurn],
       rounds: [],
     })
     expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
@@ -151,7 +151,7 @@ describe('events run --last', () => {
     const thread = { session_thread_id: 'th1' }
     const stop = { type: 'requires_action', event_ids: ['t1'] }
     const waits: Event = { type: 'session.status_idle', stop_reason: stop }
-    const past = [asks('one'), says('half'), { ...bash('t1'), ...thread }, waits]
+    const past = [userSays('one'), says('half'), { ...bash('t1'), ...thread }, waits]
     const interrupted = [...past, { type: 'user.interrupt', ...thread }]
     for (const words of [['--last'], ['-o', 'a.txt'], []]) {
       const { code, out, err, read } = await runAll(words, { history: interrupted, rounds: [] })
@@ -218,7 +218,7 @@ describe('events run --last', () => {
   })
 
   test('Y126: events run --interrupt without a task exits with 15, and a rerun interrupts again', async () => {
-    const service = createAgentService({ history: [asks('one'), says('of one'), endTurn], rounds: [] })
+    const service = createAgentService({ history: [userSays('one'), says('of one'), endTurn], rounds: [] })
     const cwd = temporaryFolder()
     const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
     for (const posts of [1, 2]) {
@@ -226,14 +226,14 @@ describe('events run --last', () => {
       expect({ code, out, posts: service.posts }).toEqual({ code: 15, out: '', posts })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
     }
-    const thread = createAgentService({ history: [asks('one'), says('of one'), endTurn], rounds: [] })
+    const thread = createAgentService({ history: [userSays('one'), says('of one'), endTurn], rounds: [] })
     const words = ['events', 'run', '-s', 's1', '--interrupt-thread', 'th1', '--last']
     const { code, out } = await run(words, { cwd, timers, exchange: thread.exchange })
     expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
   })
 
   describe.each([true, false])('event of another client after the task (streams show it: %s)', (echoes) => {
-    const theirs = asks('something else')
+    const theirs = userSays('something else')
 
     test("--last prints the answer from before another client's message", async () => {
       const { code, out, err } = await runAll(['do it', '--last'], {
@@ -378,11 +378,11 @@ describe('events run --schema', () => {
   })
 
   test('Y154: --schema without a task checks the last answer, and sends nothing', async () => {
-    const history = [asks('one'), says(fits), endTurn]
+    const history = [userSays('one'), says(fits), endTurn]
     const { code, out, service } = await runAll(['--schema', 's.json'], { history, rounds: [] })
     expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
     const bad = await runAll(['--schema', 's.json'], {
-      history: [asks('one'), says('x'), endTurn],
+      history: [userSays('one'), says('x'), endTurn],
       rounds: [],
     })
     expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
@@ -505,7 +505,7 @@ test.each([
     })
     expect({ code, out }).toEqual({ code: 13, out: '' })
     expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')
-    const { exchange } = createAgentService({ history: [asks('x'), end], rounds: [] })
+    const { exchange } = createAgentService({ history: [userSays('x'), end], rounds: [] })
     const argv = ['events', 'follow', '-s', 's1', '--errors', 'json', '--report', 'f.json']
     const followed = await run(argv, { exchange, cwd })
     expect(followed.code).toBe(13)

@@ -4,7 +4,7 @@ import { CliError } from '../../../src/errors.ts'
 import { readReceipt } from '../../../src/sessions/sending/receipt.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { run } from '../../harness/run.ts'
-import { failingStdout } from '../../harness/stdout.ts'
+import { createFailingStdout } from '../../harness/stdout.ts'
 
 interface Response {
   body: string
@@ -112,7 +112,7 @@ test('events send reports the ids of accepted events that it cannot print', asyn
   const exchange = responding({
     body: '{"data":[{"id":"e1","type":"user.message"},{"id":"e 2","type":"x"}]}',
   })
-  const world = { exchange, stdout: failingStdout(0, 'ENOSPC') }
+  const world = { exchange, stdout: createFailingStdout(0, 'ENOSPC') }
   const { code, err } = await run(['events', 'send', 'x', '-s', 's', '--errors', 'json'], world)
   expect(code).toBe(11)
   expect(JSON.parse(err).error.hints).toEqual([

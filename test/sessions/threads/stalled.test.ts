@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  asks,
   bash,
   createSessionService,
   type Event,
@@ -9,6 +8,7 @@ import {
   type Steps,
   says,
   shown,
+  userSays,
 } from '../../harness/session-service.ts'
 
 const inThread = { session_thread_id: 'th1' }
@@ -25,7 +25,10 @@ const childWaits: Steps = [running, threadStatus('running'), bash('t1', inThread
  * ended.
  */
 async function follow(next: Steps, argv: string[]) {
-  const service = createSessionService({ posts: [{ next }], history: [asks('x'), says('before'), endTurn] })
+  const service = createSessionService({
+    posts: [{ next }],
+    history: [userSays('x'), says('before'), endTurn],
+  })
   const start = service.timers.now()
   const { code, err } = await service.run(argv)
   return { code, err, seconds: Math.floor((service.timers.now() - start) / 1000), posts: service.posts }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  asks,
   bash,
   createSessionService,
   custom,
@@ -12,6 +11,7 @@ import {
   type Steps,
   says,
   shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -73,8 +73,8 @@ describe('tool use of a child thread that waits while the session runs', () => {
   test.each<[string, { isAccepted: boolean; next?: Steps }, number]>([
     ['is accepted although the response is a 500', { isAccepted: true, next: done }, 0],
     ['may have been lost in a 500', { isAccepted: false, next: [] }, 10],
-  ])('events run does not repeat a reply to a child thread that %s', async (_, fate, expected) => {
-    const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...fate } as const
+  ])('events run does not repeat a reply to a child thread that %s', async (_, outcome, expected) => {
+    const fails = { type: 'user.tool_confirmation', fault: { status: 500 }, ...outcome } as const
     const service = open({ posts: [task([...childWaits, shown(endTurn, { after: 20_000 })]), fails] })
     const { code, err } = await service.run([...runArguments, '--deadline', '1h'])
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
@@ -135,13 +135,13 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test('events confirm --pending replies to a waiting child thread', async () => {
-    const service = open({ history: [asks('x'), ...childWaits] })
+    const service = open({ history: [userSays('x'), ...childWaits] })
     const { code, err } = await service.run(['events', 'confirm', '--pending', '--allow'])
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
   test('events confirm replies to a waiting child thread from events without an idle event of the session', async () => {
-    const service = open({ history: [asks('x'), ...childWaits] })
+    const service = open({ history: [userSays('x'), ...childWaits] })
     const { out } = await service.run(['events', 'list', '--raw'])
     const { code, err } = await service.run(['events', 'confirm', '--allow'], {
       stdin: out,
@@ -151,7 +151,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test('events follow prints that a child thread waits, and continues', async () => {
-    const service = open({ history: [asks('x'), ...childWaits] })
+    const service = open({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
     const { code, out, err } = await service.run(['events', 'follow'])
     expect({ code }, err).toEqual({ code: 0 })
@@ -161,7 +161,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
   })
 
   test('events follow exits with 12 if a child thread waits and the session is idle', async () => {
-    const service = open({ history: [asks('x'), ...childWaits] })
+    const service = open({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow', '--ids'])
     expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
@@ -192,7 +192,7 @@ describe('tool use of a child thread that waits while the session runs', () => {
 
   test('events follow exits with 12 only once all threads of a workflow run are idle', async () => {
     const ofRun: Steps = [
-      asks('x'),
+      userSays('x'),
       running,
       { type: 'workflow_run.created', workflow_run_id: 'w1', name: 'review' },
       { type: 'session.thread_created', ...inThread, workflow_run_id: 'w1' },
@@ -278,7 +278,7 @@ describe('end of a thread', () => {
   })
 
   test('events confirm prints that the thread has ended', async () => {
-    const service = open({ history: [asks('x'), ...childWaits, terminated] })
+    const service = open({ history: [userSays('x'), ...childWaits, terminated] })
     const typed = await service.run(['events', 'confirm', 't1'], {
       stdinKind: 'terminal',
       tty: ['stdout', 'stderr'],
@@ -373,7 +373,7 @@ describe('warnings about refused tool uses and failed servers', () => {
 
   test('events run does not warn about an earlier turn', async () => {
     const service = open({
-      history: [asks('x'), running, refused, fails('github', 'exhausted'), endTurn],
+      history: [userSays('x'), running, refused, fails('github', 'exhausted'), endTurn],
       posts: [task([running, says('done'), endTurn])],
     })
     const { code, err } = await service.run(argv)

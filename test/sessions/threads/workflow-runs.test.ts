@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import {
-  asks,
   bash,
   createSessionService,
   type Event,
@@ -11,6 +10,7 @@ import {
   type Steps,
   says,
   shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -84,7 +84,7 @@ describe('turn with an open workflow run', () => {
   })
 
   test('events follow finds open workflow runs in the whole list, and prints their names at once', async () => {
-    const service = createSessionService({ history: [asks('x'), ...starts, ended('w0')] })
+    const service = createSessionService({ history: [userSays('x'), ...starts, ended('w0')] })
     void service.timers
       .wait(60_000)
       .then(() => service.add(ended('w1'), running, says('late answer'), endTurn))
@@ -119,7 +119,7 @@ describe('message of another client during a workflow run of the task', () => {
   test('events run --last prints no message from before the end of the workflow run as the answer', async () => {
     const next = [
       ...starts,
-      asks('other'),
+      userSays('other'),
       running,
       says('theirs'),
       ended('w1'),
@@ -133,7 +133,7 @@ describe('message of another client during a workflow run of the task', () => {
   })
 
   test("events run prints the answer if the workflow run ended before another client's message", async () => {
-    const next = [...starts, ended('w1'), running, says('mine'), endTurn, asks('other'), running, endTurn]
+    const next = [...starts, ended('w1'), running, says('mine'), endTurn, userSays('other'), running, endTurn]
     expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'mine\n' })
   })
 })
@@ -182,7 +182,7 @@ describe('open workflow run that a command does not wait for', () => {
 
   test('events run waits for an open workflow run again if a message follows the interrupt', async () => {
     const service = open([...starts, later(ended('w1')), says('two'), endTurn], {
-      history: [asks('x'), ...starts, interrupt],
+      history: [userSays('x'), ...starts, interrupt],
     })
     expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'two\n' })
   })
@@ -225,7 +225,7 @@ describe('warnings about workflow runs', () => {
     const sent = await sends.run(['events', 'send', 'x', '--follow', '-q', '--report', 'report.json'])
     expect(sent).toMatchObject({ code: 0, err: expect.stringContaining('its plan failed') })
     expect(sends.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
-    const service = createSessionService({ history: [asks('x'), ...starts] })
+    const service = createSessionService({ history: [userSays('x'), ...starts] })
     void service.timers.wait(5000).then(() => service.add(...(end as Event[])))
     const follows = await service.run(['events', 'follow', '-q'])
     expect(follows).toMatchObject({ code: 0, err: expect.stringContaining('its plan failed') })
@@ -273,7 +273,7 @@ describe('limit with open workflow runs', () => {
 describe('waiting tool use during a workflow run', () => {
   test('events follow prints events until the workflow run has ended, then exits with 12', async () => {
     const service = createSessionService({
-      history: [asks('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
+      history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1')],
     })
     void service.timers.wait(60_000).then(() => service.add(says('of the run'), ended('w1')))
     const { code, out, err } = await service.run(['events', 'follow'])
@@ -283,7 +283,7 @@ describe('waiting tool use during a workflow run', () => {
 
   test('events follow exits with 12 at once if a tool use waits and the workflow run is idle', async () => {
     const service = createSessionService({
-      history: [asks('x'), running, created('w1'), bash('t1'), waitsFor('t1'), pauses('w1')],
+      history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1'), pauses('w1')],
     })
     expect((await service.run(['events', 'follow', '--deadline', '1h'])).code).toBe(12)
   })

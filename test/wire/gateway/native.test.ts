@@ -17,7 +17,7 @@ function read(value: object, { text = '', summary = {}, otherContent = [], ...mo
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
 const open = { isFinished: false }
 
-test('reads text, finish reason, usage, model and id of an answer in the native format', () => {
+test('text, finish reason, usage, model and id of an answer in the native format are read', () => {
   const answer = {
     candidates: [
       {

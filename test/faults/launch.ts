@@ -30,7 +30,7 @@ export interface Ending {
   files: Map<string, string>
 }
 
-export interface World {
+export interface RunningCommand {
   folder: string
   cwd: string
   child: ChildProcess
@@ -77,7 +77,7 @@ export const environment = (folder: string, more: Launch['env']): Record<string,
 })
 
 /** Starts the built command in a folder of `makeFolders`. */
-export function launch({ argv, shell, stdin, env }: Launch, folder: string): World {
+export function launch({ argv, shell, stdin, env }: Launch, folder: string): RunningCommand {
   const start = performance.now()
   const cwd = join(folder, 'cwd')
   const [command, args] =
