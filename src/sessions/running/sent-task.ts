@@ -2,8 +2,9 @@ import { CliError } from '../../errors.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
+import { explainRefusedTask } from '../sending/delivery.ts'
 import { createSentEvents } from '../sending/receipt.ts'
-import { createResumeCommand, formatSessionCommand } from '../session-command.ts'
+import { createResumeCommand } from '../session-command.ts'
 import type { Plan } from './plan.ts'
 import { pollEvents, postOnce } from './posting.ts'
 import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
@@ -85,7 +86,7 @@ export async function sendTask(
   { body, events, hash }: NonNullable<Plan['task']>,
   { known, follower }: { known: ListSnapshot; follower: Follower },
 ): Promise<readonly SessionEvent[]> {
-  const { audit, context, parts, resumption } = run
+  const { audit, resumption } = run
   try {
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
@@ -98,10 +99,8 @@ export async function sendTask(
     return createSentEvents(events, named)
   } catch (error) {
     if (!(error instanceof CliError) || resumption.isContinuing) throw error
-    if (error.details.status === 400 && follower.state.stop?.kind === 'waiting') {
-      const command = formatSessionCommand(context, 'confirm', parts.params.session)
-      throw error.with({ consequence: `tool uses wait for an answer: ${command} --pending` })
-    }
+    const explained = explainRefusedTask(run, error, events, follower)
+    if (explained !== error) throw explained
     if (audit.task?.is !== 'posting' || audit.task.hash !== hash) throw error
     throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
   }

@@ -4,6 +4,7 @@ import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import { type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
+import { isTask } from '../following/followed-task.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import type { SessionAccess } from '../session.ts'
@@ -40,7 +41,10 @@ export async function deliverEvents(
   const hooks: WorkHooks = {
     onInterrupt: () =>
       follow && isAccepted ? describeFollowCommand(context, session, ' --history') : undefined,
-    explain: (failure) => (isAccepted ? explainAfterAcceptance(failure, { command, listed }) : failure),
+    explain: (failure) =>
+      isAccepted
+        ? explainAfterAcceptance(failure, { command, listed })
+        : explainRefusedTask(access, failure, isReady ? readEventsOfBody(given) : [], follower),
   }
   await context.tracker.during(hooks, send).finally(() => follower?.close())
 
@@ -107,6 +111,24 @@ export async function openFollowerBeforeSending(
       consequence: fix === undefined ? 'nothing was sent' : `nothing was sent; ${fix}`,
     })
   }
+}
+
+/**
+ * Adds the command that answers waiting tool uses if the service refused a task, because a session that waits
+ * accepts no task. Without a follower, parley has not read whether the session waits.
+ */
+export function explainRefusedTask(
+  { context, parts }: SessionAccess,
+  error: CliError,
+  events: readonly SessionEvent[],
+  follower: Follower | undefined,
+): CliError {
+  const isRefused = error.details.status === 400 || error.details.status === 409
+  const mayWait = follower === undefined || follower.state.stop?.kind === 'waiting'
+  if (!isRefused || !mayWait || !events.some(isTask)) return error
+  const command = formatSessionCommand(context, 'confirm', parts.params.session)
+  const condition = follower ? '' : 'if '
+  return error.with({ consequence: `${condition}tool uses wait for an answer: ${command} --pending` })
 }
 
 /**

@@ -65,18 +65,31 @@ test("events run without --audit warns before it sends the session's last task a
   expect(service.tasks).toBe(4)
 })
 
-test('events run names the command that answers if the service refuses a task while tool uses wait', async () => {
-  const timers = createIdleClock()
-  const { exchange } = createAgentService({ rounds: [[bash('t1')]], timers })
-  const world = { cwd: temporaryFolder(), timers, stdinKind: 'none' as const }
-  const argv = ['events', 'run', '-s', 's1', 'go']
-  expect((await run(argv, { ...world, exchange })).code).toBe(12)
-  const refusing: Exchange = (request, onSent) =>
-    request.method === 'POST' ? answering('{}', { status: 400 })(request) : exchange(request, onSent)
-  const { code, err } = await run([...argv, 'on'], { ...world, exchange: refusing })
-  expect(code).toBe(4)
-  expect(err).toContain('\n  tool uses wait for an answer: parley events confirm -s s1 --pending\n')
-})
+test.each([
+  ['run', [], 400, ''],
+  ['run', [], 409, ''],
+  ['send', ['--follow'], 409, ''],
+  ['send', [], 400, 'if '],
+  ['send', [], 409, 'if '],
+])(
+  'events %s %j names the command that answers waiting tool uses if the service refuses a task with %i',
+  async (verb, flags, status, condition) => {
+    const timers = createIdleClock()
+    const { exchange } = createAgentService({ rounds: [[bash('t1')]], timers })
+    const world = { cwd: temporaryFolder(), timers, stdinKind: 'none' as const }
+    expect((await run(['events', 'run', '-s', 's1', 'go'], { ...world, exchange })).code).toBe(12)
+    const refusing: Exchange = (request, onSent) =>
+      request.method === 'POST' ? answering('{}', { status })(request) : exchange(request, onSent)
+    const refuse = (...words: string[]) =>
+      run(['events', verb, '-s', 's1', ...flags, ...words], { ...world, exchange: refusing })
+    const { code, err } = await refuse('on')
+    expect(code).toBe(4)
+    expect(err).toContain(
+      `\n  ${condition}tool uses wait for an answer: parley events confirm -s s1 --pending\n`,
+    )
+    expect((await refuse('--interrupt')).err).not.toContain('wait for an answer: ')
+  },
+)
 
 test('events run reports a cut response to its task as such', async () => {
   const exchange: Exchange = async (request) => {
