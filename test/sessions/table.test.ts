@@ -184,18 +184,18 @@ describe('table of events', () => {
   test.each<[columns: number, head: string[], rows: RegExp[]]>([
     ...[80, 60].map((columns): [number, string[], RegExp[]] => [
       columns,
-      ['ID                              TIME      TYPE', '  TEXT'],
-      [/^sevt_\w{25} {2}..:..:56 {2}agent\.message$/, /^ {2}word( word)* \w+…$/],
+      ['ID                              TYPE           TIME', '  TEXT'],
+      [/^sevt_\w{25} {2}agent\.message {2}..:..:56$/, /^ {2}word( word)* \w+…$/],
     ]),
     ...[40, 36].map((columns): [number, string[], RegExp[]] => [
       columns,
-      ['ID', '  TIME TYPE', '  TEXT'],
-      [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.message$/, /^ {2}word( word)* ?\w*…$/],
+      ['ID', '  TYPE TIME', '  TEXT'],
+      [/^sevt_\w{25}$/, /^ {2}agent\.message ..:..:56$/, /^ {2}word( word)* ?\w*…$/],
     ]),
     [
       20,
-      ['ID', '  TIME TYPE', '  TEXT'],
-      [/^sevt_\w{25}$/, /^ {2}..:..:56 agent\.m.*…$/, /^ {2}word( word)* ?\w*…$/],
+      ['ID', '  TYPE TIME', '  TEXT'],
+      [/^sevt_\w{25}$/, /^ {2}agent\.m… ..:..:56$/, /^ {2}word( word)* ?\w*…$/],
     ],
   ])(
     'V50: a table of %i columns shows the text of each event on its own line',
@@ -273,7 +273,7 @@ describe('table of events', () => {
     expect((await list([answer], 80)).rows[0]).toContain(`  ${id} deny`)
     const narrow = await list([{ ...answer, id }], 80)
     expect(narrow.rows.slice(1)).toEqual([
-      expect.stringMatching(`^${id} {2}..:..:56 {2}user.tool_confirmation$`),
+      expect.stringMatching(`^${id} {2}user.tool_confirmation {2}..:..:56$`),
       `  ${id} deny: not today`,
     ])
   })

@@ -57,7 +57,8 @@ type Form = (rows: readonly EventRow[]) => string[]
 
 function chooseForm(width: number, rows: readonly EventRow[]): Form {
   const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))
-  const typeWidth = Math.min(maxTypeColumns, getMaxColumns(rows.map(([, type]) => type)))
+  const types = ['TYPE', ...rows.map(([, type]) => type)]
+  const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
   const longestText = getMaxColumns(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
   const required = Math.max(
@@ -65,21 +66,25 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
     getMaxColumns(rows.map(([, , , , begin = '']) => begin)),
   )
   if (used + required > width)
-    return (page) => page.map((row) => stack(row, { width, idWidth, isNarrow: used > width }))
-  const layOut = createTable({ width, limits: [Infinity, Math.max(typeWidth, 'TYPE'.length), timeWidth] })
+    return (page) => page.map((row) => stack(row, { width, idWidth, typeWidth, isNarrow: used > width }))
+  const layOut = createTable({ width, limits: [Infinity, typeWidth, timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
 /**
- * Formats an event with its text on a line below id, time and type. On a narrow terminal, time and type also
+ * Formats an event with its text on a line below id, type and time. On a narrow terminal, type and time also
  * have their own line.
  */
 function stack(
   [id, type, time, text]: EventRow,
-  { width, idWidth, isNarrow }: { width: number; idWidth: number; isNarrow: boolean },
+  widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },
 ): string {
+  const { width, idWidth, typeWidth, isNarrow } = widths
   const below = (line: string) => (line === '' ? '' : `\n${indent}${clip(line, width - indent.length)}`)
-  const moment = [pad(clip(time, timeWidth), timeWidth), clip(type, maxTypeColumns)].join(columnGap).trimEnd()
+  const before = isNarrow ? indent.length : idWidth + columnGap.length
+  const room = Math.max(width - before - columnGap.length - timeWidth, 1)
+  const shownType = pad(clip(type, Math.min(maxTypeColumns, room)), typeWidth)
+  const moment = [shownType, clip(time, timeWidth)].join(columnGap).trimEnd()
   const head = isNarrow ? `${id}${below(moment)}` : `${pad(id, idWidth)}${columnGap}${moment}`.trimEnd()
   return `${head}${below(text)}`
 }
