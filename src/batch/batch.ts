@@ -35,19 +35,19 @@ const defaultConcurrency = 8
  * Sends a request for each line of a file, several at a time, and writes the results. Throws a `CliError`.
  */
 export async function runBatch(
-  outer: Context,
+  outerContext: Context,
   options: BatchOptions,
-  readWork: (context: Context, settings: ResolvedSettings) => Promise<LineHandlers>,
+  createHandlers: (context: Context, settings: ResolvedSettings) => Promise<LineHandlers>,
 ): Promise<void> {
-  const context = withStatusLine(outer)
+  const context = withStatusLine(outerContext)
   const settings = await readSettings(context)
-  const work = await readWork(context, settings)
+  const handlers = await createHandlers(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
   if (context.host.stdout.isClosed && options.results === undefined && !context.flags.dryRun)
     throw closedStdoutError()
   const source = await openSource(context, options.batch ?? '')
   try {
-    await (context.flags.dryRun ? preview : answer)(context, { options, work, source })
+    await (context.flags.dryRun ? preview : requestLines)(context, { options, handlers, source })
   } finally {
     source.close()
   }
@@ -60,17 +60,17 @@ const closedStdoutError = () =>
 
 interface Batch {
   options: BatchOptions
-  work: LineHandlers
+  handlers: LineHandlers
   source: BatchSource
 }
 
-async function preview(context: BatchContext, { options, work, source }: Batch): Promise<void> {
-  const input = await readInput(source, work.prepare, new Ledger(), options.share)
-  for await (const { call } of input.lines) await work.preview(call)
+async function preview(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
+  const input = await readInput(source, handlers.prepare, new Ledger(), options.share)
+  for await (const { call } of input.lines) await handlers.preview(call)
   requireLine(context, input, source)
 }
 
-async function answer(context: BatchContext, { options, work, source }: Batch): Promise<void> {
+async function requestLines(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
@@ -80,8 +80,13 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   const results =
     options.results === undefined
       ? undefined
-      : await openResults(context, { name: options.results, isResumed: options.resume, ledger, reader: work })
-  const input = await readInput(source, work.prepare, ledger, options.share)
+      : await openResults(context, {
+          name: options.results,
+          isResumed: options.resume,
+          ledger,
+          reader: handlers,
+        })
+  const input = await readInput(source, handlers.prepare, ledger, options.share)
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()
   Object.assign(tally, { tokens: earlierTokens, earlierTokens, isPartial })
@@ -90,7 +95,7 @@ async function answer(context: BatchContext, { options, work, source }: Batch): 
   if (source.isRepeatable) reportOthers()
   const limits = {
     concurrency,
-    retry: { ...work.retry, deadline: deadline.atMs },
+    retry: { ...handlers.retry, deadline: deadline.atMs },
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
   }

@@ -68,9 +68,9 @@ function parseMaxFailed(value: string): MaxFailed {
   const isPercentage = sign === '%'
   if (number === undefined || (isPercentage && Number(number) > 100))
     throw new InvalidArgumentError('neither a whole number nor a percentage such as 5%')
-  const most = Number(number)
+  const max = Number(number)
   return {
     text: value,
-    getMaxFailed: (lines = Infinity) => (isPercentage && most > 0 ? Math.floor((lines * most) / 100) : most),
+    getMaxFailed: (lines = Infinity) => (isPercentage && max > 0 ? Math.floor((lines * max) / 100) : max),
   }
 }

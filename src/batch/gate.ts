@@ -26,7 +26,7 @@ export interface BatchState {
   /**
    * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests failed.
    */
-  course: 'running' | 'finishing' | 'cancelled'
+  phase: 'running' | 'finishing' | 'cancelled'
   tally: Pick<Tally, 'tokens' | 'failed'>
   limits: BatchLimits
 }
@@ -46,10 +46,10 @@ export type BatchStep =
 
 /** Decides the next step of a batch. */
 export function decideNextStep(state: BatchState, now: number): BatchStep {
-  const { gate, waiting, next, course, tally, limits } = state
-  const isOver = course !== 'running' || (waiting.length === 0 && next === 'none')
+  const { gate, waiting, next, phase, tally, limits } = state
+  const isOver = phase !== 'running' || (waiting.length === 0 && next === 'none')
   if (isOver && gate.inFlight === 0) return { do: 'end' }
-  if (course !== 'cancelled' && now >= limits.retry.deadline) return { do: 'cancel' }
+  if (phase !== 'cancelled' && now >= limits.retry.deadline) return { do: 'cancel' }
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
@@ -122,9 +122,9 @@ export interface Gate {
 
 /** State of an outage. parley sends only one request at a time, to test whether the service works again. */
 interface Outage {
-  /** Number of these tests. */
+  /** Number of requests that have tested the service. */
   readonly tests: number
-  /** A test is running. */
+  /** A request is testing the service. */
   readonly isTesting: boolean
 }
 
@@ -175,7 +175,7 @@ export const startLine = (gate: Gate): Gate => ({
 export const freeSlot = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
- * Records an answer, which may be an error of this line only. It ends an outage. After as many answers as
+ * Records an answer, or a failure that is not part of an outage. Ends an outage. After as many answers as
  * there are slots, adds a slot. `pauseNumber`: number of the last pause before the request.
  */
 export function recordAnswer(

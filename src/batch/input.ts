@@ -37,9 +37,9 @@ export interface LineCall {
   model: string
   body: Uint8Array
   /**
-   * Sends the request once, without a retry, and adds the usage to the line. Requests further parts of an
-   * incomplete answer until `requireNext` throws. If the batch calls this again after a failure, an
-   * incomplete answer continues. Throws a `CliError`.
+   * Sends the request once, without a retry, and adds the usage to the line. Also requests further parts of
+   * an incomplete answer, and calls `requireNext` before each part. After a failure, the batch calls this
+   * method again to retry the line, which continues an incomplete answer. Throws a `CliError`.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
   /**

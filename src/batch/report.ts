@@ -40,7 +40,7 @@ const progressIntervalMs = 250
  */
 const ctrlCColumns = 3
 
-/** Number of results after which the size of V8's young generation is limited, because it then suffices. */
+/** After this number of results, V8's young generation is large enough, so its size is limited. */
 const steadyResults = 2000
 
 /** Reports the progress and the end of a batch to the user. */
@@ -123,8 +123,8 @@ export class BatchReport {
   }
 
   /**
-   * Prints a note on a pause of all requests. `until`: monotonic end of the pause. `slots`: requests at a
-   * time then.
+   * Prints a note on a pause of all requests. `until`: monotonic end of the pause. `slots`: maximum number of
+   * requests at a time after it.
    */
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until

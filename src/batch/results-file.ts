@@ -29,7 +29,7 @@ export class EarlierResults {
   otherLines = 0
 }
 
-/** Reads the parts of a result that only one of the commands `chat` and `image` has. */
+/** Checks the parts of a result that depend on the command (`chat` or `image`). */
 export interface ResultReader {
   /** Returns false if a file of the result is missing. */
   hasFiles?(line: Record<string, unknown>): boolean

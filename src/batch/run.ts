@@ -42,7 +42,9 @@ export interface BatchSettings {
 export interface BatchOutcome {
   /** Reason why the batch stopped before its end. */
   stop: unknown
-  /** Failure of the first failed line. Lines that may succeed later have priority over other lines. */
+  /**
+   * Failure of the first failed line that may succeed later. Without such a line, of the first failed line.
+   */
   failure: LineFailure | undefined
 }
 
@@ -57,28 +59,28 @@ export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
   next: BatchState['next'] = 'awaited'
-  course: BatchState['course'] = 'running'
+  phase: BatchState['phase'] = 'running'
   readonly tally
   readonly limits
   readonly #lines
   readonly #options
   /** Lines with a running request or a scheduled retry. */
-  readonly #active: ShortLivedSet<BatchLine> = new ShortLivedSet()
+  readonly #activeLines: ShortLivedSet<BatchLine> = new ShortLivedSet()
   /** Failure of the first failed line. */
-  #first: LineFailure | undefined
+  #firstFailure: LineFailure | undefined
   /** Failure of the first failed line that may succeed later. */
   #firstTransient: LineFailure | undefined
   /** First reason why the batch stops. */
-  #reason: unknown
+  #stopReason: unknown
   /** Ends the waits of single lines for their retries. */
-  readonly #ending = new AbortController()
+  readonly #retryAbort = new AbortController()
   /** Failure that caused the last pause of all requests. */
-  #refusal: CliError | undefined
+  #pauseCause: CliError | undefined
   #hasReportedMissingTokens = false
   /** The service may have carried out a request of a failed line, so repeating the line may cost twice. */
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
-  readonly #unprinted: ShortLivedSet<string> = new ShortLivedSet()
+  readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
   /** Number of pending operations. Each one continues the loop of `runToEnd` when it ends. */
   #pending = 0
   #wake = () => {}
@@ -109,7 +111,7 @@ export class BatchRun implements BatchState {
     }
     // A waiting line is not retried. If it has received a paid part of an answer, its failure is its result.
     for (const line of this.waiting.splice(0)) if (line.failure) await this.#finishLine(line, line.failure)
-    return { stop: this.#reason, failure: this.#firstTransient ?? this.#first }
+    return { stop: this.#stopReason, failure: this.#firstTransient ?? this.#firstFailure }
   }
 
   /** Starts no further request. Running requests finish. */
@@ -124,11 +126,11 @@ export class BatchRun implements BatchState {
    */
   saveReceived(): void {
     const { results, report, save } = this.#options
-    for (const text of this.#unprinted) {
-      this.#unprinted.delete(text)
+    for (const text of this.#unprintedResults) {
+      this.#unprintedResults.delete(text)
       save(text)
     }
-    for (const line of [...this.#active, ...this.waiting]) {
+    for (const line of [...this.#activeLines, ...this.waiting]) {
       const isPaid = line.failure === undefined || line.spent.answers > 0
       const failure = line.failure ?? line.call.addReceived?.(interrupted)
       if (!failure || !isPaid) continue
@@ -162,7 +164,7 @@ export class BatchRun implements BatchState {
    */
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
-    const at = this.course === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
+    const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
     let cancelTimer = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
@@ -172,25 +174,25 @@ export class BatchRun implements BatchState {
   }
 
   #stop(because: unknown): void {
-    this.#reason ??= because
-    if (this.course === 'running') this.course = 'finishing'
-    this.#ending.abort()
+    this.#stopReason ??= because
+    if (this.phase === 'running') this.phase = 'finishing'
+    this.#retryAbort.abort()
   }
 
   /** Fails every running request, because the deadline has passed. */
   #cancelRunning(): void {
     const deadline = true
-    const isPaused = this.waiting.length > 0 && this.#refusal
+    const isPaused = this.waiting.length > 0 && this.#pauseCause
     const because = isPaused ? `; before that, ${isPaused.message}` : ''
     this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
-    this.course = 'cancelled'
+    this.phase = 'cancelled'
     const error = new CliError('unknown', 'the deadline passed', {
       sent: 'unknown',
       retry: 'later',
       deadline,
     })
-    for (const line of this.#active) {
-      this.#active.delete(line)
+    for (const line of this.#activeLines) {
+      this.#activeLines.delete(line)
       this.#start(this.#finishLine(line, line.failure ?? line.call.addReceived?.(error) ?? error))
     }
   }
@@ -204,7 +206,7 @@ export class BatchRun implements BatchState {
     } catch (error) {
       // The lines before the failed read are still requested.
       this.next = 'none'
-      this.#reason ??= error
+      this.#stopReason ??= error
     }
   }
 
@@ -219,12 +221,12 @@ export class BatchRun implements BatchState {
   async #requestUntilDone(line: BatchLine): Promise<void> {
     for (;;) {
       const pauseNumber = this.gate.pause.number
-      this.#active.add(line)
+      this.#activeLines.add(line)
       const start = this.#options.timers.now()
       line.failure = undefined
       const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
       // The deadline has failed this line meanwhile, so its result is already written.
-      if (!this.#active.delete(line)) return
+      if (!this.#activeLines.delete(line)) return
       this.#reportMissingTokens(line)
       const now = this.#options.timers.now()
       line.seconds = (now - start) / 1000
@@ -236,10 +238,10 @@ export class BatchRun implements BatchState {
       const next = this.#decideAfterFailure(line, pauseNumber, { error: outcome.error, now })
       if (next instanceof CliError) return this.#finishLine(line, next)
       if (next !== 'wait') {
-        this.#active.add(line)
-        await this.#options.timers.wait(next, this.#ending.signal)
-        if (!this.#active.delete(line)) return
-        if (this.course !== 'running' && outcome.error instanceof CliError)
+        this.#activeLines.add(line)
+        await this.#options.timers.wait(next, this.#retryAbort.signal)
+        if (!this.#activeLines.delete(line)) return
+        if (this.phase !== 'running' && outcome.error instanceof CliError)
           return this.#finishLine(line, outcome.error)
       }
       const isPaused = this.gate.outage !== undefined || this.#options.timers.now() < this.gate.pause.until
@@ -268,7 +270,7 @@ export class BatchRun implements BatchState {
   /** Throws if parley must not request the next part of an incomplete answer. */
   #requireNext(line: BatchLine): void {
     this.#requireOwned()
-    if (!this.#active.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
+    if (!this.#activeLines.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
 
@@ -302,7 +304,7 @@ export class BatchRun implements BatchState {
     if (effect === 'refused') return 'wait'
     if (effect === 'all') this.#stop(error)
     if (this.gate.outage) return canRetry(retry, error) ? 'wait' : error
-    if (this.course !== 'running') return error
+    if (this.phase !== 'running') return error
     const wait = decideRetry(retry, error, { attempt: ++line.failures, now, random })
     if (wait instanceof CliError) return wait
     this.#options.report.onRetry(line.index, error, wait)
@@ -313,7 +315,7 @@ export class BatchRun implements BatchState {
   #reportPause({ pause: before }: Gate, error: CliError): void {
     const { pause, slots, outage } = this.gate
     if (pause === before) return
-    this.#refusal = error
+    this.#pauseCause = error
     const isReportable =
       pause.number !== before.number || pause.until - before.until >= minReportedExtensionMs
     if (isReportable) this.#options.report.onPause(error, pause.until, outage ? 1 : slots)
@@ -334,7 +336,7 @@ export class BatchRun implements BatchState {
         ? formatFailure(line, this.#options.report.describe(error))
         : formatAnswer(line, outcome as LineAnswer)
       this.tally.isAnswered ||= spent.answers > 0
-      if (error) this.#noteFailure({ index, error })
+      if (error) this.#recordFailure({ index, error })
       const isWritten = await this.#write(text)
       const { failures } = this.tally
       if (!isWritten) this.tally.savedElsewhere++
@@ -348,9 +350,9 @@ export class BatchRun implements BatchState {
     }
   }
 
-  #noteFailure(failure: LineFailure): void {
+  #recordFailure(failure: LineFailure): void {
     const earlier = (one: LineFailure | undefined) => (!one || failure.index < one.index ? failure : one)
-    this.#first = earlier(this.#first)
+    this.#firstFailure = earlier(this.#firstFailure)
     this.mayDuplicate ||= failure.error.mayDuplicate
     if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
   }
@@ -368,19 +370,19 @@ export class BatchRun implements BatchState {
       this.#stop(error instanceof CliError ? error.with({ consequence: writtenToStdout }) : error)
     }
     // The answer was paid for, so the result is printed instead. If printing also fails, the result is saved.
-    this.#unprinted.add(text)
+    this.#unprintedResults.add(text)
     try {
       await report.write(text)
       return results === undefined
     } catch (error) {
-      if (this.#unprinted.has(text)) save(text)
+      if (this.#unprintedResults.has(text)) save(text)
       const isClosed = error instanceof OutputClosed
       this.#stop(
         isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : asStoppedFailure(error),
       )
       return false
     } finally {
-      this.#unprinted.delete(text)
+      this.#unprintedResults.delete(text)
     }
   }
 }

@@ -112,13 +112,13 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
   const handlers = createHandlers(options)
-  const take = rate === Infinity ? () => true : createLimiter(rate, now)
+  const takeToken = rate === Infinity ? () => true : createLimiter(rate, now)
 
   return async ({ method, url, headers: given, body: bytes }) => {
     if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs))
     const route = findRoute(method, url)
     if (!route) return toHttpResponse(errorResponse(404, 'no endpoint has this path and method'))
-    if (!take()) return toHttpResponse(faultResponse(429, 'too many requests a second'))
+    if (!takeToken()) return toHttpResponse(faultResponse(429, 'too many requests a second'))
     const fault = takeFault(faults, faultNames[route.name])
     if (fault === 'reset') throw new CliError('unknown', 'the emulator reset the connection')
     if (fault === 'stall') return new Promise(() => {})

@@ -61,7 +61,7 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
  * Returns an error response. A 429 has a Retry-After of one second, because the emulator's rate limits are
  * per second.
  */
-export const faultResponse = (status: number, why = `asked to fail with ${status}`): EmulatedResponse =>
+export const faultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
   errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 
 /** Response of a captive portal, which is the login page of a public network. */

@@ -28,9 +28,9 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   const texts = readTexts(request)
   const promptText = texts.at(-1)?.trim() ?? ''
   const prompt = promptText.replace(/\s+/g, ' ')
-  const quoted = shorten(prompt)
+  const quote = shorten(prompt)
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
-  const echo = quoted === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quoted}”.`
+  const echo = quote === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quote}”.`
   const prose = `${greeting} ${echo} ${notice}`
   const { responseJsonSchema: schema } = (request.generationConfig ?? {}) as { responseJsonSchema?: unknown }
   const whole = fixed ?? (isObject(schema) ? createSample(schema) : createSampleForTexts(texts)) ?? prose

@@ -5,7 +5,9 @@ const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 
 const schemaHeading = 'JSON Schema:\n'
 
-/** Returns JSON that matches the schema in a prompt: in the last of its texts with a schema. */
+/**
+ * Returns JSON that matches the schema in the last text that has one. Returns `undefined` if no text has one.
+ */
 export function createSampleForTexts(texts: readonly string[]): string | undefined {
   const withSchema = texts.findLast((text) => text.includes(schemaHeading))
   if (withSchema === undefined) return undefined

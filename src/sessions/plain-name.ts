@@ -23,7 +23,7 @@ export const formatName = (text: string): string =>
 /** Maximum length of a name in a message, in characters. */
 const maxNameLength = 60
 
-/** Formats a name or id for a message, with at most 60 characters and `columns` columns. */
+/** Formats a name or id for a message. Cuts it to 60 characters and to `columns` columns. */
 export const formatBriefName = (text: string, columns = Infinity): string =>
   truncateToColumns(
     formatName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),

@@ -11,7 +11,7 @@ export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?
   deny_message: result === 'deny' ? reason : undefined,
 })
 
-/** Result of a tool use for the agent. */
+/** Result of a tool use that parley has executed or denied. */
 export interface ToolResult {
   text: string
   isError: boolean

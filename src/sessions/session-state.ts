@@ -94,10 +94,10 @@ class OrderedState {
   /** Ids of the tool uses since the last task that may need an answer. */
   readonly open = new Set<string>()
   /**
-   * Tool uses that a client has allowed and that now wait for a result: their permissions before the allow,
-   * by id.
+   * Tool uses that a client has allowed and that now wait for a result, by id. The value is the permission
+   * before the allow.
    */
-  readonly forResult = new Map<string, unknown>()
+  readonly awaitingResult = new Map<string, unknown>()
   readonly background = new Background()
   /** A client interrupted the whole session, and no client has sent an event with an effect since. */
   isHalted = false
@@ -128,12 +128,12 @@ class OrderedState {
   error: string | undefined
   /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
-  /** Set if the last `span.outcome_evaluation_end` reports that the agent did not reach the outcome. */
-  missed: Stop | undefined
+  /** Set if the last `span.outcome_evaluation_end` shows that the agent did not reach the outcome. */
+  missedOutcome: Stop | undefined
   /** Time of the last stop event. */
   stoppedAt: string | undefined
   /** Id of the last stop event. */
-  lastStop: string | undefined
+  lastStopId: string | undefined
 
   get isIdle(): boolean {
     return this.status === 'idle' || this.status === 'idle by resource'
@@ -148,7 +148,7 @@ export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
   #ordered = new OrderedState()
   /** Ids of all stop events, in order. */
-  readonly stops = new Set<string>()
+  readonly stopIds = new Set<string>()
   /** parley is replying to the waiting tool uses, so the session does not count as stopped. */
   #isReplying = false
 
@@ -176,9 +176,9 @@ export class SessionState {
 
   /** Removes everything that depends on the order of the events. The caller then adds all events again. */
   restart(): void {
-    for (const [id, permission] of this.#ordered.forResult) this.#setForResult(id, permission, false)
+    for (const [id, permission] of this.#ordered.awaitingResult) this.#setPermission(id, permission, false)
     this.#ordered = new OrderedState()
-    this.stops.clear()
+    this.stopIds.clear()
   }
 
   /**
@@ -211,9 +211,9 @@ export class SessionState {
     if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
     if (type === 'user.message' || type === 'user.define_outcome') {
       ordered.error = undefined
-      ordered.missed = undefined
+      ordered.missedOutcome = undefined
     }
-    if (type === 'span.outcome_evaluation_end') ordered.missed = readMissedOutcome(event)
+    if (type === 'span.outcome_evaluation_end') ordered.missedOutcome = readMissedOutcome(event)
     if (type === 'session.error') {
       const { message, server, isFinal } = readError(event.error)
       ordered.error = message
@@ -291,13 +291,13 @@ export class SessionState {
   }
 
   /** The id of the last stop event. */
-  get lastStop(): string | undefined {
-    return this.#ordered.lastStop
+  get lastStopId(): string | undefined {
+    return this.#ordered.lastStopId
   }
 
   /** Reason of the current stop. `undefined` while the agent works, or will work on events from clients. */
   get stop(): Stop | undefined {
-    const { isIdle, end, error, idle, interrupted, missed, budget, cost, details } = this.#ordered
+    const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, details } = this.#ordered
     if (!isIdle) return this.#stalledStop
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
@@ -312,7 +312,7 @@ export class SessionState {
     if (type === 'requires_action' && eventIds?.length) return undefined
     if (this.#continuesWithoutInput(type)) return undefined
     if (type === undefined || type === 'end_turn')
-      return missed ?? { kind: 'done', reason: type ?? 'no reason given' }
+      return missedOutcome ?? { kind: 'done', reason: type ?? 'no reason given' }
     if (type === 'budget_reached') return { kind: 'stuck', reason: type, budget, cost }
     const { category, explanation } = details
     return { kind: 'stuck', reason: type, category, why: explanation ?? error }
@@ -391,8 +391,8 @@ export class SessionState {
   }
 
   /**
-   * If the session stopped without a list of the waiting tool uses: all unanswered tool uses. Each of them
-   * may be waiting.
+   * The unanswered tool uses of a session that stopped without listing the waiting ones. Each of them may be
+   * waiting.
    */
   get unlisted(): string[] {
     return [...this.#ordered.open].filter((id) => this.#isUnlisted(id))
@@ -494,17 +494,17 @@ export class SessionState {
 
   /** Records that a client must send the result of an allowed tool use, unless there is a result. */
   #waitForResult(id: string): void {
-    const { answers, forResult, listed, unanswered } = this.#ordered
+    const { answers, awaitingResult, listed, unanswered } = this.#ordered
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
     answers.delete(id)
     if (listed.has(id)) unanswered.add(id)
-    if (!forResult.has(id)) forResult.set(id, use.permission)
-    this.#setForResult(id, 'allow', true)
+    if (!awaitingResult.has(id)) awaitingResult.set(id, use.permission)
+    this.#setPermission(id, 'allow', true)
   }
 
-  #setForResult(id: string, permission: unknown, wantsResult: boolean): void {
+  #setPermission(id: string, permission: unknown, wantsResult: boolean): void {
     const use = this.#toolUses.get(id)
     if (use) Object.assign(use, { permission, wantsResult })
   }
@@ -519,13 +519,13 @@ export class SessionState {
    * unknown tool use.
    */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
-    const { answers, forResult, open } = this.#ordered
+    const { answers, awaitingResult, open } = this.#ordered
     const isResult = event.type !== 'user.tool_confirmation'
     const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
     for (const id of named) {
       // The session already waits for the result of this tool use, so a confirmation is not its answer.
-      if (!isResult && forResult.has(id)) continue
+      if (!isResult && awaitingResult.has(id)) continue
       const earlier = answers.get(id)
       const isReply = event.type.startsWith('user.') || earlier?.isReply === true
       const decision = isResult ? earlier?.decision : event.result
@@ -533,7 +533,7 @@ export class SessionState {
       open.delete(id)
       const use = this.#toolUses.get(id)
       // An allowed tool use keeps its input, because a client may have to run the tool.
-      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) close(use)
+      if (use && (isResult || !(decision === 'allow' && use.type === 'agent.tool_use'))) closeToolUse(use)
     }
     return hasEffect
   }
@@ -575,8 +575,8 @@ export class SessionState {
     const ordered = this.#ordered
     ordered.status = 'idle'
     ordered.stoppedAt = event.processed_at ?? undefined
-    ordered.lastStop = event.id
-    if (event.id !== undefined) this.stops.add(event.id)
+    ordered.lastStopId = event.id
+    if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'
     ordered.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
@@ -615,7 +615,7 @@ function readToolUse(event: SessionEvent, text = JSON.stringify(event)): ToolUse
   }
 }
 
-function close(use: ToolUse): void {
+function closeToolUse(use: ToolUse): void {
   use.text = undefined
   use.input = undefined
   use.isClosed = true

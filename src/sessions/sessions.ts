@@ -87,7 +87,7 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
   asText(updated) || asText(created),
 ]
 
-/** Returns the columns for a terminal. The title is last, because a table cuts the last column to fit. */
+/** Returns the columns for a terminal. The title is the last column, which a table cuts to fit. */
 function toTableRow(session: SessionRecord): string[] {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [id, status, formatZonedTime(changed), title]

@@ -383,7 +383,7 @@ describe('next step of a batch', () => {
     gate: createGate(2),
     waiting: [],
     next: first,
-    course: 'running' as const,
+    phase: 'running' as const,
     tally: { tokens, failed },
     limits: { concurrency: 2, retry: { ...retry, deadline }, maxTokens, getMaxFailed: () => getMaxFailed },
     ...changes,
@@ -468,13 +468,13 @@ describe('next step of a batch', () => {
     ],
     [
       'the batch finishes while requests are running',
-      { course: 'finishing', gate: inFlight(1) },
+      { phase: 'finishing', gate: inFlight(1) },
       0,
       forOthers,
     ],
     [
       'the batch finishes and no request is running',
-      { course: 'finishing', waiting: [refused] },
+      { phase: 'finishing', waiting: [refused] },
       0,
       { do: 'end' },
     ],
@@ -482,14 +482,14 @@ describe('next step of a batch', () => {
     ['the deadline passes in a pause', { deadline: 4000, gate: pausedTo5000 }, 4000, { do: 'cancel' }],
     [
       'the deadline passes while the batch finishes',
-      { deadline: 7000, course: 'finishing', gate: inFlight(1) },
+      { deadline: 7000, phase: 'finishing', gate: inFlight(1) },
       7000,
       { do: 'cancel' },
     ],
     ['the deadline passes after the last line', { deadline: 7000, next: 'none' }, 7000, { do: 'end' }],
     [
       'a cancelled request is still being written',
-      { deadline: 7000, course: 'cancelled', gate: inFlight(1) },
+      { deadline: 7000, phase: 'cancelled', gate: inFlight(1) },
       7000,
       forOthers,
     ],
@@ -634,7 +634,7 @@ describe('outage of the service during a batch', () => {
     const [waiting, fresh] = [{}, {}]
     const choose = (next: object | 'none', gate: Gate) => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
-      const common = { course: 'running', tally: { tokens: 0, failed: 0 }, limits }
+      const common = { phase: 'running', tally: { tokens: 0, failed: 0 }, limits }
       const step = decideNextStep(
         { gate, waiting: [waiting], next, ...common } as unknown as BatchState,
         5000,

@@ -249,7 +249,7 @@ test('a session is idle if the session resource is idle, until the next event or
   const expectIdle = () => {
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
-    expect([state.stop, state.stopReason, state.sendsIdleEvents, [...state.stops]]).toEqual([
+    expect([state.stop, state.stopReason, state.sendsIdleEvents, [...state.stopIds]]).toEqual([
       done,
       undefined,
       false,
@@ -277,7 +277,7 @@ test('the state of a session has the time and ids of its stops, and whether it h
   expect([state.isEmpty, state.stoppedAt]).toEqual([false, '2026-01-01T00:00:00Z'])
   state.add({ type: 'session.status_idle', processed_at: null })
   expect(state.stoppedAt).toBeUndefined()
-  expect([...state.stops]).toEqual(['done1'])
+  expect([...state.stopIds]).toEqual(['done1'])
   state.addReduced({ type: 'user.message' }, true)
   expect(state.stop).toBeUndefined()
 })

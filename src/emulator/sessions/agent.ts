@@ -108,7 +108,7 @@ export class AgentSession extends Session {
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
       const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
-      this.#process(this.#add(parameter.type, { ...parameter, ...outcome }))
+      this.#acceptEvent(this.#emit(parameter.type, { ...parameter, ...outcome }))
     }
     if (this.#isBusy) this.#schedule(() => this.#react())
     else if (wasOverBudget && !this.#isOverBudget) this.#schedule(() => this.#reactAndStop([]))
@@ -144,7 +144,7 @@ export class AgentSession extends Session {
     return this.#stored.agent.inbox.length > 0
   }
 
-  #add(type: string, fields: object = {}): SessionEvent {
+  #emit(type: string, fields: object = {}): SessionEvent {
     const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
     // The first spread puts these fields at the start of the JSON. The last spread keeps a client's fields
@@ -213,7 +213,7 @@ export class AgentSession extends Session {
   }
 
   /** Applies an accepted event to the state, and queues it for the agent's reaction. */
-  #process(event: SessionEvent): void {
+  #acceptEvent(event: SessionEvent): void {
     const { agent } = this.#stored
     const reply = replies.get(event.type)
     if (reply) {
@@ -264,10 +264,11 @@ export class AgentSession extends Session {
     for (const step of this.#laterSteps.splice(0)) this.#schedule(step)
   }
 
+  /** Executes the task in the main thread. Stops the session, unless child threads wait for replies. */
   #reactAndStop(events: readonly SessionEvent[]): void {
     const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
-      this.#add('session.status_running')
+      this.#emit('session.status_running')
     agent.isRunning = true
     for (const event of events) {
       const { type } = event
@@ -288,8 +289,8 @@ export class AgentSession extends Session {
     const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
     const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
     const { budget } = this.#stored.fields as { budget?: object }
-    this.#add('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
-    this.#add('session.status_idle', { stop_reason: stop })
+    this.#emit('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
+    this.#emit('session.status_idle', { stop_reason: stop })
     agent.isRunning = false
   }
 
@@ -324,7 +325,7 @@ export class AgentSession extends Session {
       agent.finalMessage ??= doneText
       if (plan) this.#startRun(plan)
       else if (thread) this.#startThread(step, null)
-      else if (type === 'session.error') this.#add(type, fields)
+      else if (type === 'session.error') this.#emit(type, fields)
       else this.#startToolUse(step, agent)
     }
   }
@@ -333,8 +334,8 @@ export class AgentSession extends Session {
   #startToolUse({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
     const event = this.#addGenerated(type, { ...fields, ...threadField(thread) })
     const { evaluated_permission: permission } = fields
-    if (permission === 'allow') this.#add(...createResult(event))
-    else if (permission === 'deny') this.#add(...createResult(event, 'the service refused this tool use'))
+    if (permission === 'allow') this.#emit(...createResult(event))
+    else if (permission === 'deny') this.#emit(...createResult(event, 'the service refused this tool use'))
     else thread.waiting.push(event.id ?? '')
   }
 
@@ -342,17 +343,17 @@ export class AgentSession extends Session {
   #startThread(step: TaskStep, run: string | null): void {
     const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
     this.#stored.agent.threads.push(thread)
-    this.#addOfThread('session.thread_created', thread, { workflow_run_id: run })
-    this.#addOfThread('session.thread_status_running', thread)
+    this.#addThreadEvent('session.thread_created', thread, { workflow_run_id: run })
+    this.#addThreadEvent('session.thread_status_running', thread)
     this.#startToolUse(step, thread)
     const reason = { type: 'requires_action', event_ids: thread.waiting }
-    this.#addOfThread('session.thread_status_idle', thread, { stop_reason: reason })
+    this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: reason })
     if (step.thread === 'ends') this.#laterSteps.push(() => this.#endThread(thread.id))
   }
 
   /** Adds an event about a child thread. */
-  #addOfThread(type: string, { id, name }: Thread, fields: object = {}): void {
-    this.#add(type, { session_thread_id: id, agent_name: name, ...fields })
+  #addThreadEvent(type: string, { id, name }: Thread, fields: object = {}): void {
+    this.#emit(type, { session_thread_id: id, agent_name: name, ...fields })
   }
 
   #endThread(id: string): void {
@@ -361,7 +362,7 @@ export class AgentSession extends Session {
     // After a reply, the thread does not end.
     if (!thread || thread.waiting.length === 0) return
     Object.assign(thread, { waiting: [], isEnded: true })
-    this.#addOfThread('session.thread_status_terminated', thread)
+    this.#addThreadEvent('session.thread_status_terminated', thread)
     this.#receiveServiceEvent({ type: 'session.thread_status_terminated' })
   }
 
@@ -374,8 +375,8 @@ export class AgentSession extends Session {
   #startRun({ name, phases, use, result }: RunPlan): void {
     const id = newId('wrun')
     const all = phases.map((phase) => ({ id: newId('wrph'), name: phase, description: null }))
-    this.#add('workflow_run.created', { workflow_run_id: id, name, description: null, phases: all })
-    this.#add('workflow_run.status_running', { workflow_run_id: id })
+    this.#emit('workflow_run.created', { workflow_run_id: id, name, description: null, phases: all })
+    this.#emit('workflow_run.status_running', { workflow_run_id: id })
     const steps = all.flatMap((phase, index): RunStep[] => [
       { event: ['workflow_run.phase_started', { workflow_run_phase_id: phase.id }] },
       ...(use && index === 0 ? [{ use }] : []),
@@ -403,7 +404,7 @@ export class AgentSession extends Session {
       return
     }
     const [type, fields] = step.event
-    const event = this.#add(type, { ...fields, workflow_run_id: run.id })
+    const event = this.#emit(type, { ...fields, workflow_run_id: run.id })
     if (run.steps.length > 0) {
       this.#schedule(() => this.#continueRun(id))
       return
@@ -422,13 +423,13 @@ export class AgentSession extends Session {
     const thread = use && this.#findThread(use)
     if (thread?.run == null) this.#stored.agent.finalMessage ??= doneText
     if (!use) return
-    if (thread) this.#addOfThread('session.thread_status_running', thread)
+    if (thread) this.#addThreadEvent('session.thread_status_running', thread)
     const fields = threadField(thread)
     if (event.type !== 'user.tool_confirmation') this.#sendMessage(describeResult(use, event), fields)
-    else if (event.result === 'allow') this.#add(...createResult(use))
+    else if (event.result === 'allow') this.#emit(...createResult(use))
     else this.#sendMessage(describeDenial(use, readString(event.deny_message)), fields)
     if (!thread) return
-    this.#addOfThread('session.thread_status_idle', thread, { stop_reason: { type: 'end_turn' } })
+    this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: { type: 'end_turn' } })
     this.#laterSteps.push(() => this.#continueRun(thread.run))
   }
 
@@ -463,7 +464,7 @@ export class AgentSession extends Session {
   /** Adds an event that a model would generate, and counts its output tokens. */
   #addGenerated(type: string, fields: object): SessionEvent {
     this.#stored.agent.usage.output += countTokens(JSON.stringify(fields))
-    return this.#add(type, fields)
+    return this.#emit(type, fields)
   }
 }
 

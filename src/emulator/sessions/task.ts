@@ -31,9 +31,7 @@ const stepForm = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fa
  */
 const stepStart = /^\s*(?:then|thread|use|lose|run|say|refuse|start|fail)(?!\S)/
 
-/**
- * Maximum number of phases of a workflow run. Without a delay, each phase is a nested call in the last one.
- */
+/** Maximum number of phases of a workflow run. Without a delay, the phases are nested function calls. */
 const maxPhases = 100
 
 /** Steps for a message with the words "a tool" or "two tools". */
@@ -55,8 +53,8 @@ export const taskForms = [
 
 /**
  * Parses the texts of a message into rounds of steps. The agent executes the steps of a round together, and
- * starts a round at a line that begins with `then`. Each step is a line; the words "a tool" or "two tools"
- * stand for example steps. For a line that only begins like a step, the agent reports that it does not
+ * starts a round at a line that begins with `then`. Each step is a line. A message with the words "a tool" or
+ * "two tools" has example steps. For a line that only begins like a step, the agent reports that it does not
  * understand the line.
  */
 export function readTask(texts: readonly string[]): TaskStep[][] {
@@ -88,11 +86,11 @@ function readStep(line: string): TaskStep | undefined {
   if (!isObject(input)) return undefined
   const name = names.trim()
   if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
-  if (words === 'start') return readRun(name, input)
+  if (words === 'start') return readRunStep(name, input)
   if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
   const command = words.replace(/\s+/, ' ')
   const permission = permissions.get(command)
-  const step = permission && readUse(name, input, permission)
+  const step = permission && readToolUseStep(name, input, permission)
   const thread = threads.get(command)
   return step && thread ? { ...step, thread } : step || undefined
 }
@@ -110,7 +108,7 @@ const threads = new Map<string, TaskStep['thread']>([
   ['thread lose', 'ends'],
 ])
 
-function readUse(names: string, input: object, permission: string): TaskStep | undefined {
+function readToolUseStep(names: string, input: object, permission: string): TaskStep | undefined {
   const [, server, custom, name] = /^(?:mcp\s+(\S+)\s+|(custom)\s+)?(\S+)$/.exec(names) ?? []
   if (name === undefined || (custom && permission !== 'ask')) return undefined
   if (custom) return { type: 'agent.custom_tool_use', fields: { name, input } }
@@ -138,7 +136,7 @@ const failServer = (server: string): TaskStep => ({
   },
 })
 
-function readRun(name: string, input: Record<string, unknown>): TaskStep | undefined {
+function readRunStep(name: string, input: Record<string, unknown>): TaskStep | undefined {
   const { phases = ['work'], use, result = 'completed' } = input
   const waitingUse = typeof use === 'string' ? readStep(`thread use ${use}`) : undefined
   const isValid =

@@ -132,7 +132,7 @@ export async function openEventStream(
   const response = await caller.open(endpoints.followEvents, createStreamRequest(parts))
   const type = response.headers['content-type'] ?? ''
   if (response.status === 204 || (type && !/^text\/event-stream\b/i.test(type))) {
-    throw response.fail(await describeOtherResponse(response, timers))
+    throw response.fail(await createContentTypeError(response, timers))
   }
   return new EventStream(response, timers)
 }
@@ -140,7 +140,7 @@ export async function openEventStream(
 async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGenerator<EventItem> {
   const bytes = response.body[Symbol.asyncIterator]()
   for (;;) {
-    const next = await bytes.next().catch(ignoreCut)
+    const next = await bytes.next().catch(treatFailureAsEnd)
     const events = next.done ? decoder.end().events : decoder.push(next.value)
     for (const { data, event } of events) {
       const isEmpty = isKeepAlive(data, event) || isStreamEnd(data) || data === '{}'
@@ -154,7 +154,7 @@ async function* readItems(response: HttpResponse, decoder: SseDecoder): AsyncGen
  * Treats a failed connection as the end of the stream, because the follower connects again. Rethrows the
  * error after the deadline, because parley then stops following.
  */
-function ignoreCut(error: unknown): { done: true; value: undefined } {
+function treatFailureAsEnd(error: unknown): { done: true; value: undefined } {
   if (error instanceof CliError && !error.details.deadline) return { done: true, value: undefined }
   throw error
 }
@@ -166,7 +166,7 @@ const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
  * Returns the failure for a response that is not an event stream. It contains the service's error if the body
  * has one, otherwise the response's content type.
  */
-async function describeOtherResponse(response: HttpResponse, timers: Timers): Promise<CliError> {
+async function createContentTypeError(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
   const cancel = schedule(timers, maxReadingMs, () => response.close())
   const bytes = await readBody(response.body, maxOtherBodyBytes).finally(cancel)

@@ -12,7 +12,7 @@ export interface LoggedEvent {
   readonly isOurs: boolean
   /** The service accepted the event, but no list or stream has contained it yet. */
   readonly isUnseen: boolean
-  /** False for a reply to a tool use for which the session did not wait. */
+  /** False for a reply to a tool use that did not wait for a reply. */
   hasEffect: boolean
 }
 
@@ -137,8 +137,8 @@ export class FollowedTask {
   }
 
   /**
-   * The followed task and the events before the next task. Contains all events if parley does not follow a
-   * task of its own, or if no event of the session is that task.
+   * The events up to another client's task. These are all events if no run of parley sent a task, or if the
+   * session has not listed or streamed that task yet.
    */
   get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
     if (!this.#hasTask || !this.hasOwnTask) return this.#events
@@ -147,7 +147,7 @@ export class FollowedTask {
   }
 }
 
-/** Returns the result of `test` for the last event for which it is not `undefined`, or false for none. */
+/** Returns the result of `test` for the last event. Skips events for which the result is `undefined`. */
 function matchesLast(
   events: readonly LoggedEvent[],
   test: (event: SessionEvent) => boolean | undefined,
@@ -184,7 +184,10 @@ function mayEnd(event: SessionEvent): boolean | undefined {
   return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
 }
 
-/** Returns `undefined` for an event that does not come from a client, and for an interrupt of one thread. */
+/**
+ * Returns whether a client event interrupts the session. Returns `undefined` for service events and for an
+ * interrupt of one thread.
+ */
 function isInterrupt(event: SessionEvent): boolean | undefined {
   if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
   return isOfMainThread(event) ? true : undefined

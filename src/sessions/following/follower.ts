@@ -29,10 +29,10 @@ export interface FollowOptions {
 /** Maximum age of the last list for a decision about a reply. parley reads an older list again. */
 const maxListAgeMs = 1_000
 
-/** Maximum time for one of the readings of the list after an idle event. */
+/** Maximum time for each reading of the list after an idle event. */
 const maxOneListMs = 10_000
 
-/** Maximum time for all these readings together. */
+/** Maximum time for all readings of the list after an idle event. */
 const maxFinalListsMs = 30_000
 
 /** Maximum number of events that are read backwards. After more, the follower reads the whole list. */
@@ -120,7 +120,7 @@ export class Follower {
       await parts.deadline.wait(wait)
       requireTime(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
-        // A second page follows, so the list is long.
+        // This is at least the second page, so the list is long.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addEarlier(items)
         await showEarlier?.(items, this.state)
@@ -132,10 +132,10 @@ export class Follower {
   }
 
   /**
-   * Yields batches of new events until the session stops. With `sent`, the events that the caller has sent,
-   * it yields only later events. A batch may be empty. Between two batches, the caller may send events and
-   * call `addAccepted`. After the session stops, the caller may send events and call `readNewEvents` again.
-   * Throws a `CliError`.
+   * Yields batches of new events until the session stops. `sent`: events that the caller has just sent; only
+   * later events are yielded. A batch may be empty. Between two batches, the caller may send events and call
+   * `addAccepted`. After the session stops, the caller may send events and call `readNewEvents` again. Throws
+   * a `CliError`.
    */
   async *readNewEvents(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
@@ -194,8 +194,8 @@ export class Follower {
   }
 
   /**
-   * Compares the state of a session whose work is done with the session resource. If the resource is still
-   * running, the list lags behind, so the state becomes `working`.
+   * Reads the session resource if the events show that the work is done. If the resource is still running,
+   * the list lags behind, so the state becomes `working`.
    */
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return

@@ -26,11 +26,11 @@ import { getIdentity, type SeenEvents } from './seen-events.ts'
  * the resource is idle and the list has no new event, the session counts as idle until the next event. The
  * follower does the same if the last workflow run has ended and the service sends no further idle event.
  *
- * A running session may wait only for replies to tool uses of its child threads. If no work is known to be in
- * progress, it counts as waiting after `maxSilenceMs` without an event.
+ * If tool uses of a running session's child threads wait for replies, and no work is known to be in progress,
+ * the session counts as waiting after `maxSilenceMs` without an event.
  */
 export type FollowState = CommonFields &
-  /** `listenMs`: times for which to listen to the stream before each reading of the list. */
+  /** `listenMs`: durations of listening to the stream, each followed by a reading of the list. */
   (
     | { is: 'joining'; listenMs: readonly number[] }
     /** `listDelaysMs`: delays before each reading of the list, without listening to the stream. */
@@ -120,7 +120,7 @@ const maxSilenceMs = 30_000
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
-/** Maximum time between a stop of the session and the service's work on a sent event. */
+/** If the session is stopped, the follower waits this long for the service to start work on a sent event. */
 const maxStartDelayMs = 5_000
 
 /** Pauses between readings of the list during a search for sent events. */
@@ -132,7 +132,7 @@ const queuedPauseMs = 5_000
 /** Delays before readings of the list in the state `comparing`. */
 const comparingDelaysMs = [250, 500, 1_000]
 
-/** Pauses between readings of the list after a reconnect, because neither stream delivered some events. */
+/** Pauses between readings of the list after a reconnect. */
 const reconnectPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', delayMs: 0 } as const
@@ -177,7 +177,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
     case 'ended':
       return { state, effect: hasEnded(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
     case 'opened':
-      // Neither stream delivers the events between the two connections, so the follower reads the list.
+      // Neither the old nor the new stream delivers the events between them, so the follower reads the list.
       seen.addConnection()
       return {
         state: { ...state, is: 'joining', listenMs: reconnectPausesMs, idleCountsAt: undefined, polls: 0 },
@@ -267,7 +267,7 @@ function getSearchLimitMs({ seeksIds, isAmbiguous }: SeenEvents): number {
   return isAmbiguous ? ambiguousIdSearchMs : idSearchMs
 }
 
-/** Sets or removes the times of the session's stop and of the start of the search for sent events. */
+/** Sets `stoppedSince` and `searchingSince`, or removes them. */
 function updateTimes(state: FollowState, now: number): FollowState {
   const { seen, followsForever, stoppedSince = now, searchingSince = now } = state
   const isStopped = !followsForever && seen.state.stop !== undefined

@@ -8,17 +8,17 @@ import { type LogItem, SessionLog } from './session-log.ts'
  * events. An event is known if an earlier event has the same id. Events without an id are compared as a
  * whole.
  *
- * Also searches the list and the stream for the events that this process sent, because only later events
- * belong to their answer. The list may lag behind, but its order is right: events before a sent event are
- * older. Until the list contains a sent event, all its events count as older.
+ * Also searches the list and the stream for the events that this process sent, because only later events are
+ * emitted. The list may lag behind, but its order is right: events before a sent event are older. Until the
+ * list contains a sent event, all its events count as older.
  */
 export class SeenEvents {
   readonly #log = new SessionLog()
   readonly state = this.#log.state
   readonly task = this.#log.task
-  /** Numbers of equal events without an id in the first list, by their digest. */
+  /** Number of events per digest, for events without an id in the first list. */
   readonly #earlierCounts = new Map<string, number>()
-  /** The last sent events, while parley searches for them or waits for work on them. */
+  /** The sent events, until parley ends the search for them without finding them. */
   #sent: SentEvents | undefined
   /** New events of lists that did not contain the sent events yet, by identity. */
   readonly #listedBefore = new Map<string, LogItem>()
@@ -34,10 +34,7 @@ export class SeenEvents {
   readonly #heldBack = new Map<string, EventItem>()
   /** Digests of all client events in the first list, from the fields that identify sent events. */
   readonly #earlierClientDigests = new Set<string>()
-  /**
-   * Identities of the last two events of the last list. Lists that may still omit sent events do not change
-   * them.
-   */
+  /** Identities of the last two events in the last list that is not older than the sent events. */
   #listEnd: string[] = []
 
   /** Adds a page of the first list. */
@@ -81,14 +78,15 @@ export class SeenEvents {
   }
 
   /**
-   * Returns whether an event of a stream is new. An event without an id that equals an old one is not new.
+   * Returns whether an event of a stream is new. An event without an id that equals an old event counts as
+   * old.
    */
   isNew(item: EventItem): boolean {
     const identity = getIdentity(item)
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
   }
 
-  /** A list had at least two events, so that `overlapsLastList` can recognize them. */
+  /** False if the last list had fewer than two events. `overlapsLastList` requires two. */
   get hasListEnd(): boolean {
     return this.#listEnd.length === 2
   }
@@ -190,7 +188,8 @@ export class SeenEvents {
     sent.isInList = true
     const earlier = this.#addInListOrder(this.#drainListedBefore())
     const newItems = this.#addInListOrder(list)
-    // The list omits the sent events but contains a later event, so every new event may be later than they.
+    // The list omits the sent events but contains a later event, so each new event may be later than the sent
+    // events.
     if (start < 0) return [...earlier, ...newItems]
     const old = new Set(list.slice(0, start).map(({ identity }) => identity))
     return newItems.filter(({ identity }) => !old.has(identity))
@@ -212,9 +211,9 @@ export class SeenEvents {
   }
 
   /**
-   * Ends the search by the ids of the sent events and starts the search by their content, or ends the search
-   * by content. The events that were received meanwhile count as new when the next list contains them. A task
-   * that waits for another client's task may still appear later.
+   * Continues a search by ids as a search by content, or ends a search by content. The events that were
+   * received meanwhile count as new when the next list contains them. A task that waits for another client's
+   * task may still appear later.
    */
   endSearchPhase(): void {
     const sent = this.#sent
@@ -335,8 +334,8 @@ const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
     .digest('base64')}`
 
 /**
- * Creates the object without spread syntax, which would give each object its own hidden class in V8. The
- * class takes more memory than the object.
+ * Adds the identity to an event. Avoids spread syntax, which would give each object its own hidden class in
+ * V8. Such a class takes more memory than the object.
  */
 const withIdentity = ({ event, text }: EventItem, identity = getIdentity({ event, text })): LogItem => ({
   event,
@@ -373,7 +372,7 @@ class SentEvents {
   mayAppearLater = false
   /** A new event has the same type as a sent event. It may be the sent event, changed by the service. */
   hasSimilar = false
-  /** The session was working when the events were sent. */
+  /** The session was working when this process sent the events. */
   readonly isBusy: boolean
   /** An older event has the same content as a sent event. */
   readonly hasEqual: boolean

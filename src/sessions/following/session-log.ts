@@ -8,7 +8,7 @@ import {
 import { SessionState } from '../session-state.ts'
 import { FollowedTask, isMessage, isRunning, isTask, type LoggedEvent } from './followed-task.ts'
 
-/** An event with a text that identifies it in the list and the stream. */
+/** An event with its identity, a text that is equal in the list and in the stream. */
 export interface LogItem extends EventItem {
   /** The event's id. Without an id, a digest of the event and, for equal events, their count. */
   identity: string
@@ -16,15 +16,15 @@ export interface LogItem extends EventItem {
 
 interface Entry extends LoggedEvent {
   readonly identity: string
-  /** Number of the last read list that contained the event; 0 if no list has contained it. */
+  /** Number of the last list that contained the event, or 0 if no list has contained it. */
   listedBy: number
   /** Position in the log, or -1 before the event is added. */
   index: number
 }
 
 /**
- * Stores the events of a session in order. Computes from them the state of the session, and the answer to the
- * followed task.
+ * Stores the events of a session in order. Computes the session's state and the answer to the followed task
+ * from them.
  *
  * The list of events determines the order. The list may lag behind the stream. An event that the list does
  * not contain yet therefore keeps its place before the next listed event, or at the end of the log. If the
@@ -91,7 +91,7 @@ export class SessionLog {
     for (const item of list) {
       let entry = this.#byIdentity.get(item.identity)
       if (entry) this.state.addRepeated(item.event, item.text)
-      // The event is a second time in this list.
+      // This list contains the event twice.
       if (entry?.listedBy === this.#listCount) continue
       if (entry) {
         isInOrder &&= entry.index > last && newItems.length === 0
@@ -241,7 +241,7 @@ const createEntry = (
   isUnseen = false,
 ): Entry => ({ identity, event: pickFields(event), isOurs, isUnseen, hasEffect: true, listedBy, index: -1 })
 
-/** Objects that replace all events without a field to read. Sharing them saves memory. */
+/** Shared objects for events of which the log reads no field. Sharing saves memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
 

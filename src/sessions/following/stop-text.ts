@@ -67,7 +67,8 @@ export function createBudgetError(
   { budget, cost }: { budget?: Money | undefined; cost?: Money | undefined },
 ): CliError {
   const cap = budget ? ` of ${formatMoney(budget)}` : ''
-  // The session would stop again at a budget below its cost, so a cost above the budget is doubled instead.
+  // The suggested budget is twice the current budget. If the cost is higher than the budget, it is twice the
+  // cost, because a session stops again if its budget is below its cost.
   const isOver = budget && cost?.currency === budget.currency && cost.amount > budget.amount
   const used = isOver ? cost : budget
   const more = used && used.amount > 0n ? { ...used, amount: used.amount * 2n } : undefined
@@ -81,7 +82,7 @@ export function createBudgetError(
   })
 }
 
-/** Has its own line, because people copy the whole line of the command. */
+/** Printed on a separate line, because people copy the whole line with the command. */
 const orDeny = 'or with --deny'
 
 /** Returns the command that sends the results of these tool uses, which all have the same type. */

@@ -169,23 +169,23 @@ async function* readPages(
   const history = createPageHistory('the list of events')
   /** Source texts of the last page's events by id, because two pages may contain the same event. */
   let last = new Map<string, string>()
-  const takeNew = (items: EventItem[]) => {
+  const dropRepeated = (items: EventItem[]) => {
     const before = last
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
-    // A preview only announces an event that the list contains anyway.
+    // Removes previews, because a list also contains the whole events.
     return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
   }
   for (let cursor: Cursor | undefined; ; ) {
     const isFirst = cursor === undefined
     const { items, statesNext, next } = await readPage(query, cursor)
     history.addMark(items[0]?.event.id, 'its pages repeat')
-    yield takeNew(items)
+    yield dropRepeated(items)
     cursor = next()
     if (!cursor) {
       if (statesNext || !isFirst || !commonPageSizes.includes(items.length)) return
       const whole = await readPage({ ...query, limit: maxPageSize }).catch(ignoreRefusal)
-      if (whole) yield takeNew(whole.items.slice(items.length))
+      if (whole) yield dropRepeated(whole.items.slice(items.length))
       if (Math.max(items.length, whole?.items.length ?? 0) < maxPageSize) return
       throw createResponseError(
         `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
@@ -204,8 +204,9 @@ function ignoreRefusal(error: unknown): undefined {
 
 /**
  * Returns whether a list has the opposite of the requested order. Returns `undefined` if the times of the
- * events do not show the order. Compares the longest rising and the longest falling sequence of times,
- * because the clocks of the service's machines differ, so that single events may be out of order.
+ * events do not show the order. Single events may be out of order, because the clocks of the service's
+ * machines differ. The longer one of the longest rising and the longest falling sequence of times therefore
+ * counts.
  */
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items

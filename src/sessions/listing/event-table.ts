@@ -5,7 +5,10 @@ import type { Style } from '../../io/style.ts'
 import { clip, measureColumns, pad } from '../../io/width.ts'
 import { takeStart } from '../../wire/text-start.ts'
 
-/** Cells of an event. `begin`: start of the text that must fit into the row if possible. */
+/**
+ * Cells of an event. `begin`: start of the text. If it does not fit next to id, type and time, texts get
+ * their own lines.
+ */
 export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
 
 const timeWidth = '00:00:00'.length
@@ -21,12 +24,12 @@ const maxIdColumns = 1024
 
 /**
  * Returns a function that formats events page by page for a terminal of `width` columns. Times are local. A
- * line above the first event of each day shows the day and the time zone. The table cuts texts, but neither
- * ids, which people copy, nor the line of the day, because half a UTC offset is another time zone. If the
- * text column would have less than 35 columns, each text has its own line.
+ * line above the first event of each day shows the day and the time zone. Long texts are cut. Ids are not
+ * cut, because people copy them. The line of the day is not cut, because half a UTC offset is another time
+ * zone. If the text column would have less than 35 columns, each text has its own line.
  */
 export function createEventTable(width: number, style: Style): (rows: readonly EventRow[]) => string[] {
-  let form: Form | undefined
+  let layout: Layout | undefined
   let lastDay: string | undefined
   // Measuring the width of a text is slow, so only the start that the table can show is measured.
   const brief = (cell: string) => takeStart(cell, 4 * width)
@@ -37,9 +40,9 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
       const time = times[index]?.time ?? timestamp
       return [oneLine(id, maxIdColumns), brief(type), time, text, brief(begin)]
     })
-    const head: EventRow[] = form ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
-    form ??= chooseForm(width, cells)
-    const laidOut = form([...head, ...cells])
+    const head: EventRow[] = layout ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
+    layout ??= chooseLayout(width, cells)
+    const laidOut = layout([...head, ...cells])
     const lines = laidOut.splice(0, head.length).map((title) => style.bold(title))
     for (const [index, line] of laidOut.entries()) {
       const time = times[index]
@@ -52,10 +55,10 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** Formats the rows of a page. The first page determines the form for all pages. */
-type Form = (rows: readonly EventRow[]) => string[]
+/** Formats the rows of a page. All pages have the layout that fits the first page. */
+type Layout = (rows: readonly EventRow[]) => string[]
 
-function chooseForm(width: number, rows: readonly EventRow[]): Form {
+function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
   const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))
   const types = ['TYPE', ...rows.map(([, type]) => type)]
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
@@ -66,7 +69,7 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
     getMaxColumns(rows.map(([, , , , begin = '']) => begin)),
   )
   if (used + required > width)
-    return (page) => page.map((row) => stack(row, { width, idWidth, typeWidth, isNarrow: used > width }))
+    return (page) => page.map((row) => formatStacked(row, { width, idWidth, typeWidth, isNarrow: used > width }))
   const layOut = createTable({ width, limits: [Infinity, typeWidth, timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
@@ -75,7 +78,7 @@ function chooseForm(width: number, rows: readonly EventRow[]): Form {
  * Formats an event with its text on a line below id, type and time. On a narrow terminal, type and time also
  * have their own line.
  */
-function stack(
+function formatStacked(
   [id, type, time, text]: EventRow,
   widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },
 ): string {

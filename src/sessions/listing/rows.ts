@@ -76,7 +76,7 @@ const join = (parts: string[], gap: string) => parts.filter((part) => part !== '
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Maximum number and length of the stored tool names. The table has them in the rows of results. */
+/** Maximum number and length of the stored tool names, which the rows of results show. */
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**

@@ -34,11 +34,11 @@ export class Denials {
   }
 
   /** Examines new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
-  async add(items: readonly EventItem[], { lastStop }: SessionState): Promise<void> {
+  async add(items: readonly EventItem[], { lastStopId }: SessionState): Promise<void> {
     for (const item of items) {
       const { id } = item.event
       // A list may contain an older stop late. That stop does not list tool uses that are newer than it.
-      const isOlder = stopsSession(item.event) && id !== undefined && id !== lastStop
+      const isOlder = stopsSession(item.event) && id !== undefined && id !== lastStopId
       if (!isOlder && !this.#earlier.has(id ?? ''))
         this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
     }

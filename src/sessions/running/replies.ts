@@ -55,7 +55,7 @@ export class Replies {
     this.#follower = follower
     this.#denials = denials
     this.#prompt = prompt
-    const idleEvents = new Set(follower.state.stops)
+    const idleEvents = new Set(follower.state.stopIds)
     this.#replies = new Map([...run.audit.replies].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
 
@@ -220,7 +220,7 @@ export class Replies {
 
   /** Posts replies in one attempt. Throws a `CliError` if the service certainly did not accept them. */
   async #postOnce(replies: readonly GivenReply[]): Promise<void> {
-    const idleEvents = new Set(this.#follower.state.stops)
+    const idleEvents = new Set(this.#follower.state.stopIds)
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
     const lastIdleEvent = [...idleEvents].at(-1)
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
@@ -341,7 +341,7 @@ export class Replies {
       isAnswered: false,
       isListed: isUnknown ? undefined : seen.answerable.includes(use.id),
       showsClients: this.#follower.task.showsClientEvents,
-      idleEvents: seen.stops,
+      idleEvents: seen.stopIds,
       idleAt: parseTimestamp(seen.stoppedAt),
     }
     this.#replies.set(use.id, applyList(reply, shown, context.host.timers.wallTime()))

@@ -29,8 +29,8 @@ interface EventsOfBody {
  */
 export type OnEvent = (event: unknown) => void
 
-interface EventsReading {
-  visit?: OnEvent | undefined
+interface ReadingOptions {
+  onEvent?: OnEvent | undefined
   /** Hint that is added to the error for a text that is not JSON. */
   hint?: string
 }
@@ -39,7 +39,7 @@ interface EventsReading {
 export async function readGiven(
   input: Context['input'],
   path: string,
-  reading?: EventsReading,
+  reading?: ReadingOptions,
 ): Promise<GivenEvents> {
   const name = path === '-' ? 'stdin' : path
   const text = await input.readText(path, 'the input of events')
@@ -54,13 +54,13 @@ export async function readGiven(
 export async function parseGiven(
   text: string,
   name: string,
-  { visit, hint }: EventsReading = {},
+  { onEvent, hint }: ReadingOptions = {},
 ): Promise<GivenEvents> {
   const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
     const { body, events } = wrapInBody(text, whole)
     const isList = Array.isArray(events)
-    if (isList && visit) for (const event of events) visit(event)
+    if (isList && onEvent) for (const event of events) onEvent(event)
     return { name, body, isList, locate: locateInList }
   }
   const lines: string[] = []
@@ -74,7 +74,7 @@ export async function parseGiven(
       const place = describeJsonError(line).replace(/^line 1, /, '')
       throw usageError(`${name}: line ${index + 1}: not valid JSON: ${place}`)
     }
-    visit?.(value)
+    onEvent?.(value)
     lines.push(line.trim())
     numbers.push(index + 1)
   }

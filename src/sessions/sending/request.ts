@@ -32,7 +32,7 @@ export async function readEvents(
   const flags = givenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
   const review = options.validate === false ? undefined : createEventsReview()
-  const { given, piped } = await readTexts(context, options, words, review?.add)
+  const { given, piped } = await readInputEvents(context, options, words, review?.add)
   if (!given && flags.length + words.length + content.length === 0) return undefined
   if (words.length > 0) {
     const text = await input.joinWords(words, 'the message')
@@ -74,15 +74,15 @@ export async function requireEvents(
 /**
  * Returns the events of `-i` or stdin. `piped` is the text of stdin that belongs to the message of the words.
  */
-async function readTexts(
+async function readInputEvents(
   context: Context,
   { input: path }: EventsOptions,
   words: string[],
-  visit: OnEvent | undefined,
+  onEvent: OnEvent | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
   const { input } = context
   const flags = givenEventFlags(context)
-  const reading = { visit, hint: "to send text, give it as words, or '-' for stdin" }
+  const reading = { onEvent, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGiven(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {

@@ -94,7 +94,7 @@ const describeState = (state: SessionState) => ({
   answerable: state.answerable,
   pending: state.pending,
   unlisted: state.unlisted,
-  lastStop: state.lastStop,
+  lastStopId: state.lastStopId,
   over: uses.map((id) => state.findClosedReason(id)),
   needs: uses.map((id) => [state.getToolUse(id)?.wantsResult ?? false, state.getToolUse(id)?.permission]),
   sendsIdleEvents: state.sendsIdleEvents,
@@ -177,7 +177,7 @@ test('the state of a session follows from its whole history once the list has ca
           now.addAccepted({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
     })
     if (!isReplied) expect(describeState(seen.state)).toEqual(describeState(fold(history)))
-    expect([...seen.state.stops]).toEqual([...fold(history).stops])
+    expect([...seen.state.stopIds]).toEqual([...fold(history).stopIds])
   })
   fc.assert(property, scaleRuns(2000))
 })
