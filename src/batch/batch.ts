@@ -18,11 +18,11 @@ import {
 } from './input.ts'
 import { Ledger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
-import { EarlierResults, openResults, type ResultReader } from './results-file.ts'
+import { EarlierResults, openResults, type ResultHandlers } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
 /** Functions of the commands `chat` and `image` for the lines of a batch. */
-export interface LineHandlers extends ResultReader {
+export interface LineHandlers extends ResultHandlers {
   prepare: PrepareLine
   /** Prints the request on one line. */
   preview(call: LineCall): Promise<void>
@@ -80,12 +80,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   const results =
     options.results === undefined
       ? undefined
-      : await openResults(context, {
-          name: options.results,
-          isResumed: options.resume,
-          ledger,
-          reader: handlers,
-        })
+      : await openResults(context, { name: options.results, isResumed: options.resume, ledger, handlers })
   const input = await readInput(source, handlers.prepare, ledger, options.share)
   const { tally } = input
   const { tokens: earlierTokens, isPartial } = results?.earlier ?? new EarlierResults()

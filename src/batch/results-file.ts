@@ -30,7 +30,7 @@ export class EarlierResults {
 }
 
 /** Checks the parts of a result that depend on the command (`chat` or `image`). */
-export interface ResultReader {
+export interface ResultHandlers {
   /** Returns false if a file of the result is missing. */
   hasFiles?(line: Record<string, unknown>): boolean
 }
@@ -40,7 +40,7 @@ export interface ResultsOptions {
   name: string
   isResumed: boolean | undefined
   ledger: Ledger
-  reader: ResultReader
+  handlers: ResultHandlers
 }
 
 /**
@@ -49,7 +49,7 @@ export interface ResultsOptions {
  */
 export async function openResults(
   { host, deadline, messages, summary, cleanups }: Context,
-  { name, isResumed = false, ledger, reader }: ResultsOptions,
+  { name, isResumed = false, ledger, handlers }: ResultsOptions,
 ): Promise<ResultsFile> {
   const path = absolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
@@ -65,7 +65,7 @@ export async function openResults(
       file = open()
       former.close()
     }
-    const earlier = isResumed ? await readEarlierResults(file.read(), ledger, reader) : new EarlierResults()
+    const earlier = isResumed ? await readEarlierResults(file.read(), ledger, handlers) : new EarlierResults()
     // A file without any result is not a results file, so the run fails and does not change the file.
     if (earlier.results === 0 && earlier.otherLines > 0)
       throw new CliError('file', `${name}: it contains no batch results`)
@@ -151,12 +151,12 @@ const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,
-  reader: ResultReader,
+  handlers: ResultHandlers,
 ): Promise<EarlierResults> {
   const earlier = new EarlierResults()
   for await (const lines of splitLines(chunks, maxTextLength)) {
     for (const { bytes, end, isWhole } of lines) {
-      const result = bytes && readResult(bytes, reader)
+      const result = bytes && readResult(bytes, handlers)
       const isTorn = !isWhole && !result && bytes !== undefined && isIncompleteResult(bytes)
       if (result) {
         ledger.addResult(result)
@@ -173,7 +173,7 @@ export async function readEarlierResults(
 }
 
 /** Reads the facts of a result line. `tokens` is `null` if the answer has no token count. */
-function readResult(bytes: Uint8Array, { hasFiles }: ResultReader) {
+function readResult(bytes: Uint8Array, { hasFiles }: ResultHandlers) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line

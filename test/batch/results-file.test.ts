@@ -36,7 +36,7 @@ const open = (
     name: basename(path),
     isResumed: true,
     ledger: new Ledger(),
-    reader: {},
+    handlers: {},
     ...options,
   })
 }
