@@ -69,7 +69,7 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
     getMaxColumns(rows.map(([, , , , begin = '']) => begin)),
   )
   if (used + required > width)
-    return (page) => page.map((row) => formatStacked(row, { width, idWidth, typeWidth, isNarrow: used > width }))
+    return (page) => page.map((row) => stack(row, { width, idWidth, typeWidth, isNarrow: used > width }))
   const layOut = createTable({ width, limits: [Infinity, typeWidth, timeWidth] })
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
@@ -78,7 +78,7 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
  * Formats an event with its text on a line below id, type and time. On a narrow terminal, type and time also
  * have their own line.
  */
-function formatStacked(
+function stack(
   [id, type, time, text]: EventRow,
   widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },
 ): string {
