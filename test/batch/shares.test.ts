@@ -151,7 +151,7 @@ describe('--max-failed', () => {
     },
   )
 
-  test('--max-failed compares a number while a pipe is read, and a percentage at its end', async () => {
+  test('--max-failed N stops a batch while it reads a pipe; --max-failed N% counts at the end of the pipe', async () => {
     const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-failed']
     const stdin = `${ten.join('\n')}\n`
     const number = await run([...argv, '1'], { stdin, exchange: three })
@@ -183,7 +183,7 @@ describe('--max-failed', () => {
 describe('counts of a batch in its report', () => {
   const report = ['--report', 'report.json']
 
-  test('the report of an unfinished pipe has null for unknown counts', async () => {
+  test('the report of a batch has null for counts that are unknown because its pipe has not ended', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
     expect(

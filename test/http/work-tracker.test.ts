@@ -164,7 +164,7 @@ describe('message of an interrupted run', () => {
 describe('failure of a piece of work', () => {
   const explain = (failure: CliError) => failure.with({ resume: ['again'] })
 
-  test('a failure has the consequences of its work, but a closed stdout stays unchanged', async () => {
+  test('a failure gets the consequences of its work, but the error of a closed stdout stays unchanged', async () => {
     const tracker = new WorkTracker()
     const failing = (error: Error) =>
       tracker.during({ explain }, () => Promise.reject(error)).catch((thrown: unknown) => thrown)

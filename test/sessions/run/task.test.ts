@@ -171,7 +171,7 @@ describe('Y134: repeated events run', () => {
     expect(taskLines(readAudit())).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
   })
 
-  test('a denial ends a task as done, but the same command resumes the task while tool uses wait', async () => {
+  test('a task with a denied tool use is done when its turn ends; while tool uses wait, the same command resumes it', async () => {
     const { service, cwd, again, readAudit } = open({ rounds: [[bash('t1')]] })
     writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
     expect((await again()).code).toBe(12)

@@ -122,7 +122,7 @@ describe('stdin next to words', () => {
     },
   )
 
-  test('Q27: events send prints that stdin is empty', async () => {
+  test('Q27: events send prints a note if stdin next to words is empty', async () => {
     expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
     expect((await send(['hi'])).err).not.toContain('stdin is empty')
     expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
