@@ -17,7 +17,7 @@ export default {
     new Argument('[task...]', 'a message; without any event, continue the session'),
     ...sessionFlags({ noValidateHelp: 'accept any events that are JSON, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
-    new Option('--after <id>', 'resume after this event; part of resume commands'),
+    new Option('--after <id>', 'resume after this event; printed in resume commands'),
     new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),
     new FileFlag('--audit <file>', 'record decisions; rerun the same command to resume', 'updates'),
     new Option('--tool <name=command>', 'execute a tool with a shell command, repeatable').argParser(
