@@ -35,7 +35,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
     const what = 'neither the gateway nor the session service has an address'
     throw new CliError('credentials', `${what}: ${advice}`)
   }
-  // The time that a person took for the answers of `config init` must not reduce the time for the check.
+  // `config init` may have waited for the user. This wait must not reduce the time for the check.
   context.deadline.moveTo(computeDeadline(context.host.timers.now(), settings))
   // A `--timeout` flag is used as given. Any other timeout is limited, because it is meant for long answers.
   const isFromFlag = origins.timeout?.source === 'flag'

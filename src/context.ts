@@ -23,12 +23,12 @@ export interface ProcessInfo {
 /** Unchecked settings from flags, by the name of the setting. */
 export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 
-/** The outside world of the program. */
+/** Streams, timers, network and signals of the process. Tests replace them. */
 export interface Host extends ProcessInfo {
   stdin: Stdin
   stdout: StdStream
   stderr: StdStream
-  /** Sends requests instead of the network. */
+  /** Sends the requests. If omitted, parley uses the network or, for the demo profile, the emulator. */
   exchange?: Exchange
   /** Throws a usage error if Node could not decode the arguments. */
   checkArguments?(argv: string[]): void

@@ -22,7 +22,7 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** State of a call when it ended, and advice about a repetition. */
+/** Delivery state of a failed request, and advice about running the command again. */
 interface CallEnd {
   delivery?: DeliveryState
   sent?: Sent
@@ -152,7 +152,7 @@ export const joinFailures = (output: unknown, answer: unknown): unknown =>
     ? output.with({}, `${output.message}; ${answer.message}`)
     : output
 
-/** The reader of stdout closed it (`| head -1`). The run ends without a failure. */
+/** The reader of stdout has closed the pipe (`| head -1`). The run ends without a failure. */
 export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
@@ -189,7 +189,10 @@ export function createUsageErrorFromProblems(name: string, problems: string[]): 
 export const formatProblemCount = ({ length }: readonly string[]): string =>
   `${length > maxCountedProblems ? `more than ${maxCountedProblems}` : length} problems`
 
-/** Describes a file system error in short (`no such file or directory`), without the path that Node adds. */
+/**
+ * Returns a short text for a file system error (`no such file or directory`), without the path that Node
+ * adds.
+ */
 export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   // Node's message is, for example, `EXDEV: cross-device link not permitted, link 'a' -> 'b'`.

@@ -83,7 +83,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
 
-  /** Formats a signal for programs, like a failure. */
+  /** Formats the end of the run by a signal as a JSON line, like a failure. */
   function describeSignal(exit: number, words: string, kept: SavedFiles): string {
     const { sent, retry, mayDuplicate } = tracker
     const outcome = {
@@ -98,8 +98,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   /**
-   * Saves the data of the work in progress. Ends the run with the failure that `create` returns for the state
-   * of the work.
+   * Saves received data and ends the run with the failure that `create` returns. `create` gets a description
+   * of the run's state.
    */
   async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending

@@ -37,7 +37,7 @@ export class Secrets {
     const limit = Math.min(blockLength, part.length)
     let shown = ''
     let end = 0
-    // Overlapping places are replaced together, for example if one secret is the start of another.
+    // Overlapping secrets are replaced together, for example if one secret is the start of another.
     for (const place of this.#findPlaces(part)) {
       if (place.start >= Math.max(limit, end)) break
       if (place.start >= end) shown += part.slice(end, place.start) + place.shown

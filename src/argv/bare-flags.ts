@@ -11,8 +11,8 @@ export function findFlagValue(argv: string[], flag: string): string | undefined 
 }
 
 /**
- * Returns whether a value begins with a hyphen and must be attached to its flag. A number need not be, because
- * no flag begins with a digit.
+ * Returns whether a value begins with a hyphen and must be attached to its flag. A negative number may be a
+ * separate word, because no flag begins with a digit.
  */
 export const mustBeAttached = (value: string): boolean => /^-(?!\.?\d)./s.test(value)
 

@@ -12,7 +12,10 @@ export class FileFlag extends Option {
   }
 }
 
-/** Conditions for flags, by flag: with the flag, one flag of `needs` must be given, and no flag of `bars`. */
+/**
+ * Rules for combining flags, by flag. The flag requires one of the flags in `needs`, and excludes the flags
+ * in `bars`.
+ */
 export type FlagCompanions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
 
 /**

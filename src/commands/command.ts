@@ -16,7 +16,10 @@ export interface CommandModule {
   printsLines?: boolean
   /** Complete command lines for the help. */
   examples: readonly string[]
-  /** Returns nothing for success, or an exit code other than 0 that is not a failure, or a last step. */
+  /**
+   * Returns nothing after a success. May return an exit code for a result that is not a failure, or a
+   * `CommandEnd`.
+   */
   run(
     context: Context,
     options: never,

@@ -110,8 +110,8 @@ export const configCommands = {
         : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined) {
-        // `readProfile` adds the profile's secrets to the texts that are redacted. If it fails, the value is
-        // not quoted, because it may be one of them.
+        // The value may be a secret of the profile. `readProfile` makes parley redact these secrets. If it
+        // fails, the message does not quote the value.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
           `${isQuoted ? nameValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,

@@ -30,7 +30,7 @@ export async function openAnswerFile(context: Context, name: string): Promise<Fi
       if (part?.name !== undefined) return part
       const isLost = part !== undefined && !file.isDirect && pieces.length > 0
       const text = isLost ? Buffer.concat(pieces).toString() : held
-      // The caller saves an unreadable body.
+      // `held` may be an unreadable body, which the caller saves.
       return typeof text === 'string' ? (saveText(context, text) ?? part) : part
     },
     async commit() {

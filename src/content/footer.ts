@@ -35,7 +35,10 @@ export function listWarnings(end: AnswerEnd): string[] {
 /** Required content of an answer. `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
-/** Returns the missing part of an answer; `undefined` if it meets the requirement. */
+/**
+ * Describes the required content that an answer lacks. Returns `undefined` if the answer meets the
+ * requirement.
+ */
 export function findMissingPart(
   end: AnswerEnd,
   isBlank: boolean,

@@ -32,7 +32,7 @@ export function saveAnswerAfterFailure(
 const maxBytesInFailure = 64 * 1024 * 1024
 
 /**
- * Saves the text of an answer that was not printed in the temporary folder. Returns `undefined` if the text
+ * Saves the text of an unprinted answer in the temporary folder. Returns `undefined` if the text
  * is blank.
  */
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>

@@ -247,7 +247,7 @@ function createCallRules(
       messages.note(describeRetry(last, wait))
       return wait
     },
-    whenLate: (failure) => (last ?? failure).with({ deadline: true }),
+    getDeadlineFailure: (failure) => (last ?? failure).with({ deadline: true }),
     beforeNext() {
       try {
         requireLock?.()

@@ -29,7 +29,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
     const [plain, setting] = secretSettings[service]
     const given = settings.values[plain]
     if (given !== undefined) return given
-    if (settings.values[setting] === undefined) throw missing(service, [plain], settings)
+    if (settings.values[setting] === undefined) throw missingSettingsError(service, [plain], settings)
     const { runSecretCommand } = await import('../settings/secret-command.ts')
     const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
     printed.set(service, secret)
@@ -72,7 +72,7 @@ function requireUsable(
   const address = values[name]
   const [plain, command] = secretSettings[service]
   const hasSecret = !credential || (values[plain] ?? values[command]) !== undefined
-  if (address === undefined) throw missing(service, hasSecret ? [name] : [name, plain], settings)
+  if (address === undefined) throw missingSettingsError(service, hasSecret ? [name] : [name, plain], settings)
   refusePlainHttp(settings, service)
   if (!credential) return
   const origin = origins[name]
@@ -80,7 +80,7 @@ function requireUsable(
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
     const hint = `set ${getVariable(plain)} too, or choose a profile with --profile`
-    throw unusable(`the secret of ${secret.name} is not sent to the address in ${origin.name}: ${hint}`)
+    throw authError(`the secret of ${secret.name} is not sent to the address in ${origin.name}: ${hint}`)
   }
   if (origin?.source === 'flag')
     messages.note(
@@ -94,15 +94,15 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
   const address = values[name]
   if (address === undefined || values.allowHttp || !isUnencryptedRemote(address)) return
   const { host } = new URL(address)
-  throw unusable(
+  throw authError(
     `${origins[name]?.name}: plain http to ${host} would not be encrypted: use https, or --allow-http`,
   )
 }
 
-const unusable = (message: string) => new CliError('credentials', message)
+const authError = (message: string) => new CliError('credentials', message)
 
 /** Creates the failure for missing settings of a service. */
-function missing(service: Service, names: SettingName[], resolved: ResolvedSettings): CliError {
+function missingSettingsError(service: Service, names: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
   const what = names.map((name) => (name === addressSettings[service] ? 'no address' : secret)).join(' and ')
   const hints = [
@@ -110,7 +110,7 @@ function missing(service: Service, names: SettingName[], resolved: ResolvedSetti
     ...(resolved.profile.isNamed ? [] : [`set ${names.map(getVariable).join(' and ')}`]),
     "try '--profile demo'",
   ]
-  return unusable(`${what} for ${serviceNames[service]}: ${hints.join(', or ')}`)
+  return authError(`${what} for ${serviceNames[service]}: ${hints.join(', or ')}`)
 }
 
 /**

@@ -33,7 +33,7 @@ async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8A
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > maxBytes) throw unreadable('it is longer than 512 MiB')
+    if (size > maxBytes) throw unreadableError('it is longer than 512 MiB')
     yield chunk
   }
 }
@@ -42,7 +42,7 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   const zlib = await import('node:zlib')
   if (codings.length > maxCodings || codings.some((name) => !decoders.has(name))) {
     response.close()
-    throw unreadable(`its encoding, ${codings.join(', ')}, is unknown`)
+    throw unreadableError(`its encoding, ${codings.join(', ')}, is unknown`)
   }
   yield* codings.reduceRight<Body>((body, coding, index) => {
     // Some proxies send `gzip, gzip` although they encode the body only once.
@@ -84,7 +84,7 @@ async function* decompress(
   try {
     yield* source.pipe(decoder)
   } catch (error) {
-    throw error instanceof CliError ? error : unreadable('it cannot be decompressed')
+    throw error instanceof CliError ? error : unreadableError('it cannot be decompressed')
   } finally {
     source.destroy()
   }
@@ -99,4 +99,4 @@ async function* prepend(start: Uint8Array, rest: AsyncIterator<Uint8Array>): Asy
   }
 }
 
-const unreadable = (why: string) => createResponseError(`the answer cannot be read: ${why}`)
+const unreadableError = (why: string) => createResponseError(`the answer cannot be read: ${why}`)

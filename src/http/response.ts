@@ -62,7 +62,7 @@ export async function readErrorResponse(
   const bytes = await collectStart(response)
   const body = jsonOrText(bytes, headers['content-type'])
   const problem = readProblem(body)
-  // The failure must not show user name and password.
+  // The address may have a user name and a password, which the failure must not show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
   const redirect = `redirect not followed${target ? `, to ${target}` : ''}:`
   const what = status < 400 ? redirect : `${serviceNames[service]} answered`

@@ -10,7 +10,7 @@ export interface RetryRules {
    */
   decide(failure: CliError, attempts: number): number | CliError
   /** Returns the failure that `retry` throws if the deadline passes before the next attempt. */
-  whenLate(failure: CliError): CliError
+  getDeadlineFailure(failure: CliError): CliError
   /** Called before each further attempt. Throws a `CliError` if no further attempt is allowed. */
   beforeNext?(): void
 }
@@ -29,7 +29,7 @@ export async function retry<T>(
       const wait = rules.decide(error, attempts)
       if (wait instanceof CliError) throw wait
       await deadline.wait(wait)
-      if (deadline.hasPassed) throw rules.whenLate(error)
+      if (deadline.hasPassed) throw rules.getDeadlineFailure(error)
     }
     rules.beforeNext?.()
   }

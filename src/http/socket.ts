@@ -102,7 +102,7 @@ export function findSocketError(socket: Socket): Error | null {
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
   if (socket.errored || isPlain) return socket.errored
   // This write sends nothing, because the connection has ended. It fails if the server has reset the
-  // connection: with EPIPE if the reset came after the end, and no data was lost.
+  // connection. EPIPE means that the reset came after the end, so no data was lost.
   socket.write('\n')
   const error: NodeJS.ErrnoException = socket.errored ?? new Error('reset')
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })

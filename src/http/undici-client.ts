@@ -14,7 +14,7 @@ export function createClient(url: URL, socket: Socket): Client {
       // the given connection is used.
       if (isUsed) return callback(new CliError('not-sent', `${url.host}: the connection was closed`), null)
       isUsed = true
-      // When undici calls this function, it is not ready for a connection, so the callback runs in a microtask.
+      // undici is not ready for a connection while it calls this function, so the callback runs in a microtask.
       queueMicrotask(() => withoutOptimizedParser(() => callback(null, socket)))
     },
     headersTimeout: 0,

@@ -1,4 +1,4 @@
-// Types of two modules of undici. Its own types describe only the whole package, which is slow to load.
+// Types of two modules of undici. undici's own types describe only the whole package, which loads slowly.
 declare module 'undici/lib/dispatcher/client.js' {
   import type { Client } from 'undici'
 

@@ -5,7 +5,7 @@ import { describeFileError, hasCode } from '../errors.ts'
 interface CacheEnvironment {
   env: Readonly<Record<string, string | undefined>>
   platform: NodeJS.Platform
-  /** The user's id, if files have owners. */
+  /** The user's id. `undefined` on Windows. */
   uid?: number
 }
 

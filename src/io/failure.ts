@@ -51,7 +51,7 @@ export function renderAnnotation({ kind, exitCode, message, details }: CliError,
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 
-/** Maximum length of a body that is not JSON, in characters. */
+/** Maximum length of a printed body that is not JSON, in characters. */
 const maxBodyLength = 4096
 
 /** Formats a failure as the JSON line of `--errors json`. */

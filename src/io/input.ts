@@ -49,7 +49,7 @@ export type GivenFile = { name?: string; text: string } | { mimeType: string; ba
 /** File types that a service accepts in addition to text. */
 export interface FileKinds {
   mimeTypes: RegExp
-  /** Description: `an image or PDF file`. */
+  /** Description for messages, such as `an image or PDF file`. */
   description: string
 }
 
@@ -265,7 +265,7 @@ export class Input {
 
   /**
    * Reads a stream to its end. Throws a `CliError` if the deadline passes first, or if the content is longer
-   * than a text can be.
+   * than V8's longest string.
    */
   async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
     const { deadline, host } = this.#options

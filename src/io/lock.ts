@@ -55,7 +55,7 @@ export class Lock {
     this.#timer = setInterval(() => this.#updateTime(), heartbeatMs).unref()
   }
 
-  /** Returns false if another process removed the lock because it seemed abandoned, or wrote into it. */
+  /** Returns false if another process has removed the lock, which seemed abandoned, or has written to it. */
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n

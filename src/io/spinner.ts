@@ -69,7 +69,7 @@ export function createPendingSpinner(stage: SpinnerStage) {
     },
     stop,
     /** Returns an output whose writes remove the spinner. */
-    over: (output: Output): Output => ({
+    wrapOutput: (output: Output): Output => ({
       isTerminal: output.isTerminal,
       write(chunk) {
         if (chunk.length > 0) stop()

@@ -69,7 +69,7 @@ export class ReconnectPolicy implements RetryRules {
    */
   findFinalFailure(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
-    if (parts.deadline.hasPassed) return this.whenLate(failure)
+    if (parts.deadline.hasPassed) return this.getDeadlineFailure(failure)
     if (!this.#allowsRetry(failure)) return failure
     const refusal = refuseLongWait(failure, this.#requestedWaitMs)
     if (refusal) return refusal
@@ -84,7 +84,7 @@ export class ReconnectPolicy implements RetryRules {
    * Returns the failure to report after a deadline. For a time limit of parley itself, such as 30 s for a
    * list, this is the failure of the request.
    */
-  whenLate(failure: CliError): CliError {
+  getDeadlineFailure(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? createDeadlineError() : failure
   }
 

@@ -55,7 +55,8 @@ export function requireProfilePath(info: ProcessInfo): string {
 /** Failure for an existing profile file that the user may not read. */
 export class UnreadableProfiles extends CliError {}
 
-const unreadable = (path: string, why: string) => new UnreadableProfiles('credentials', `${path}: ${why}`)
+const unreadableError = (path: string, why: string) =>
+  new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
  * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not
@@ -70,7 +71,7 @@ export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<Profi
     bytes = readProtected(path, info, warn)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadable : unusableProfileFile)(
+    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadableError : profileFileError)(
       path,
       describeFileError(error),
     )
@@ -114,11 +115,11 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     content = JSON.parse(text)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw unusableProfileFile(path, 'not UTF-8 text')
-    throw unusableProfileFile(path, `not valid JSON: ${describeJsonError(text)}`)
+    if (!(error instanceof SyntaxError)) throw profileFileError(path, 'not UTF-8 text')
+    throw profileFileError(path, `not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw unusableProfileFile(path, `${formatPath(issue.path) || 'the file'}: ${issue.message}`)
+  if (issue) throw profileFileError(path, `${formatPath(issue.path) || 'the file'}: ${issue.message}`)
   return content as ProfileFile
 }
 
@@ -135,9 +136,9 @@ function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Arr
   try {
     const stat = fstatSync(file)
     if (!stat.isFile())
-      throw unusableProfileFile(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+      throw profileFileError(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
     const isOtherUsers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
-    if (isOtherUsers) throw unreadable(path, `it belongs to another user (uid ${stat.uid})`)
+    if (isOtherUsers) throw unreadableError(path, `it belongs to another user (uid ${stat.uid})`)
     if (uid !== undefined && (stat.mode & othersPermissions) !== 0)
       warn(`${path}: others have access to it; 'chmod 600' removes the access`)
     return readFileSync(file)
@@ -152,7 +153,7 @@ function openExisting(path: string): number | undefined {
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    if (statIfExists(path)) throw unusableProfileFile(path, 'it is a broken symbolic link')
+    if (statIfExists(path)) throw profileFileError(path, 'it is a broken symbolic link')
     return undefined
   }
 }
@@ -164,8 +165,7 @@ export const findLink = (path: string): string | undefined =>
 export const statIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /** Returns the failure for a path that cannot be the profile file. */
-export const unusableProfileFile = (path: string, why: string) =>
-  new CliError('credentials', `${path}: ${why}`)
+export const profileFileError = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
 
 /** Advice for a file or folder to which others can write. */
 export const permissionAdvice =

@@ -11,10 +11,10 @@ import {
   othersPermissions,
   type ProfileFile,
   permissionAdvice,
+  profileFileError,
   readProfiles,
   requireProfilePath,
   statIfExists,
-  unusableProfileFile,
   type Warn,
 } from './profile-file.ts'
 
@@ -42,7 +42,7 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
     while (!(await changeOnce(path, info, warn, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw unusableProfileFile(path, describeFileError(error))
+    throw profileFileError(path, describeFileError(error))
   }
 }
 
@@ -56,10 +56,10 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
     removeLeftovers(path)
     const file = await readProfiles(info, warn)
     if (file.version !== undefined && file.version !== version)
-      throw unusableProfileFile(path, 'written by a newer parley')
+      throw profileFileError(path, 'written by a newer parley')
     // Rewriting would make the user the owner of commands that somebody else added.
     const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(info) : undefined
-    if (exposed !== undefined) throw unusableProfileFile(exposed, `others can write it; ${permissionAdvice}`)
+    if (exposed !== undefined) throw profileFileError(exposed, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)
@@ -100,10 +100,10 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
   const link = findLink(path)
-  if (link) throw unusableProfileFile(link, 'it is a symbolic link: change the file that it points to')
+  if (link) throw profileFileError(link, 'it is a symbolic link: change the file that it points to')
   const stat = statIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
-    throw unusableProfileFile(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
+    throw profileFileError(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
   }
   if (!stat) protectFolder(folder, info)
 }

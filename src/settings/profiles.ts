@@ -7,9 +7,9 @@ import { getSetting, isSecret, type SettingName, settingNames } from './table.ts
 export interface Profile {
   name: string
   values: Partial<Record<SettingName, unknown>>
-  /** Chosen by `--profile`: addresses and secrets from the environment do not apply. */
+  /** `--profile` names the profile. Then addresses and secrets from the environment do not apply. */
   isNamed: boolean
-  /** Source of the choice, such as `--profile` or `config use`. */
+  /** Source of the profile's name, such as `--profile` or `config use`. */
   chosenBy: string
   /**
    * The profile file, its folder or a link to it, if others can write to it. Then no command of the profile

@@ -26,7 +26,7 @@ export interface HttpResponse {
 
 /**
  * Sends one request and returns its response, whatever its status. Throws a `CliError` of kind `not-sent`,
- * `unknown` or `response` if no response arrives. `onSent` is called when the first byte leaves.
+ * `unknown` or `response` if no response arrives. Calls `onSent` when the first byte is sent.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 

@@ -20,7 +20,7 @@ export interface Page {
   /** Source text of each element, on one line. */
   texts: string[]
   /** The page has a field `next_page` or `has_more`. */
-  statesNext: boolean
+  hasNextField: boolean
   /**
    * Returns the query parameter of the next page, or `undefined` after the last page. Throws a `CliError` if
    * there is a next page, but no parameter for it.
@@ -37,16 +37,16 @@ export function readPage(text: string, name: string): Page {
     return JSON.parse(text)
   })
   if (isErrorEnvelope(page)) throw readFailureInBody(page)
-  if (Array.isArray(page)) return { data: page, texts, statesNext: false, next: () => undefined }
+  if (Array.isArray(page)) return { data: page, texts, hasNextField: false, next: () => undefined }
   const fields: Record<string, unknown> = isObject(page) ? page : {}
   const { data } = fields
   if (data === undefined || data === null) throw unexpectedBodyFailure(page, `${name} has no field 'data'`)
   if (!Array.isArray(data)) throw createResponseError(`${name}: data must be a list`)
-  const statesNext = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
+  const hasNextField = ['next_page', 'has_more'].some((mark) => Object.hasOwn(fields, mark))
   return {
     data,
     texts,
-    statesNext,
+    hasNextField,
     next: () => findNext(fields, data, name),
   }
 }

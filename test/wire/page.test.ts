@@ -4,7 +4,7 @@ import { createPageHistory, listElements, readPage, toOneLineJson } from '../../
 const page = (text: string) => readPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
 
-test.each<[text: string, texts: string[], statesNext: boolean, next: object | undefined]>([
+test.each<[text: string, texts: string[], hasNextField: boolean, next: object | undefined]>([
   ['[]', [], false, undefined],
   ['[1, {"a" : 2}]', ['1', '{"a" : 2}'], false, undefined],
   ['{"data":[]}', [], false, undefined],
@@ -29,9 +29,9 @@ test.each<[text: string, texts: string[], statesNext: boolean, next: object | un
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[],"next_page":null,"has_more":true,"last_id":"z"}', [], true, after('z')],
 ])('the list page %s has the items %j, more follow: %j, and the next page is %j', (...row) => {
-  const [text, texts, statesNext, next] = row
+  const [text, texts, hasNextField, next] = row
   const read = page(text)
-  expect(read).toMatchObject({ texts, statesNext, data: texts.map((each) => JSON.parse(each)) })
+  expect(read).toMatchObject({ texts, hasNextField, data: texts.map((each) => JSON.parse(each)) })
   expect(read.next()).toEqual(next)
 })
 
@@ -45,7 +45,7 @@ test.each([
   ['{"data":[],"has_more":true}', 'the list has more items, but no cursor for the next page'],
 ])('the list page %s does not name its next page: %s', (text, message) => {
   const read = page(text)
-  expect(read.statesNext).toBe(true)
+  expect(read.hasNextField).toBe(true)
   expect(() => read.next()).toThrow(message)
 })
 

@@ -61,7 +61,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   } = context
   const isRaw = flags.raw ?? false
   const waiting = createPendingSpinner(context)
-  const output = file ?? waiting.over(context.output)
+  const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
   const layout = { isMarkdown, waiting }
   const printer = await createPrinter({ ...context, output }, layout)
@@ -198,7 +198,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
     },
 
-    /** Ends the text. Throws a `CliError` if the answer lacks required content. */
+    /** Prints the rest of the answer. Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<PrintedAnswer | Mismatch> {
       const isLenient = isRaw && requirement === 'text'
       const missing = findMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)

@@ -1,6 +1,6 @@
 const maxNameLength = 60
 
-/** A file name is made from this number of characters of the prompt. */
+/** Maximum number of characters of a prompt from which a file name is made. */
 const maxPromptLength = 1000
 
 /** Names that Windows reserves for devices, with any extension. */

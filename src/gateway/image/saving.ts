@@ -40,7 +40,7 @@ export async function saveImages(
   if (closed) throw closed
 }
 
-const tooMany = (count: number) =>
+const tooManyError = (count: number) =>
   new CliError('file', `-o - can write only one image, and the answer has ${count}`)
 
 function summarize(failures: CliError[], count: number): CliError {
@@ -66,7 +66,8 @@ async function saveImage(
   const extension = await findFormat(bytes, mimeType).catch((error: unknown) => {
     throw saveAnswerAfterFailure(context, asFailure(error), bytes)
   })
-  if (count > destination.capacity) throw saveAnswerAfterFailure(context, tooMany(count), bytes, extension)
+  if (count > destination.capacity)
+    throw saveAnswerAfterFailure(context, tooManyError(count), bytes, extension)
   if (extension === undefined) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
     throw saveAnswerAfterFailure(

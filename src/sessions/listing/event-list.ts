@@ -178,12 +178,12 @@ async function* readPages(
   }
   for (let cursor: Cursor | undefined; ; ) {
     const isFirst = cursor === undefined
-    const { items, statesNext, next } = await readPage(query, cursor)
+    const { items, hasNextField, next } = await readPage(query, cursor)
     history.addMark(items[0]?.event.id, 'its pages repeat')
     yield dropRepeated(items)
     cursor = next()
     if (!cursor) {
-      if (statesNext || !isFirst || !commonPageSizes.includes(items.length)) return
+      if (hasNextField || !isFirst || !commonPageSizes.includes(items.length)) return
       const whole = await readPage({ ...query, limit: maxPageSize }).catch(ignoreRefusal)
       if (whole) yield dropRepeated(whole.items.slice(items.length))
       if (Math.max(items.length, whole?.items.length ?? 0) < maxPageSize) return

@@ -44,14 +44,17 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     otherContent: reader.otherContent,
     /** Returns the received body if no text was decoded from it. It may be the only copy of a paid answer. */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /** Returns the progress of the answer. Inside an incomplete value, `finished` replaces `settled`. */
+    /**
+     * Returns the progress of the answer. While a value is incomplete, returns `finished` instead of
+     * `settled`.
+     */
     progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
     /** Number of values with text or an image. */
     contentCount: () => reader.contentCount,
-    /** Returns true if the answer has text, an image or other content than thoughts. */
+    /** Returns true if the answer has text, an image or any other content except thoughts. */
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     /** Returns whether bytes of the body were invalid text and became U+FFFD. */
     isDamaged: () => decoder?.isDamaged() ?? false,

@@ -35,7 +35,7 @@ export const hasContinuation = ({ stopReason }: AnswerSummary): boolean => stopR
 /** Content of one JSON value of an answer. */
 export interface AnswerPiece {
   text: string
-  /** Facts in this value; `undefined` fields are unknown. */
+  /** Facts from this value. A field is `undefined` if the value does not have it. */
   summary: AnswerSummary
   /** Kinds of content other than text. */
   otherContent: OtherContent[]

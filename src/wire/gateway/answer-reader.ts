@@ -19,7 +19,7 @@ import {
  * - `open`: incomplete
  * - `finished`: complete if the body ends here
  * - `settled`: complete, even if the service sends nothing more and does not end the body
- * - `ended`: the service has sent an end marker
+ * - `ended`: the service has sent an end marker or a whole body
  */
 export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 
@@ -37,8 +37,7 @@ export class AnswerReader {
   /** At least one value had the form of an answer. */
   #isKnown = false
   /**
-   * The answer has a stop reason. For native chunks, the last chunk of the first candidate has a finish
-   * reason, and so has the last chunk of the other candidates.
+   * The answer has a stop reason. For native chunks: the last chunks of all candidates have a finish reason.
    */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}

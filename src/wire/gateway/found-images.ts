@@ -56,7 +56,7 @@ export class ImageFinder {
   }
 
   /**
-   * Searches every object of a value in order. `name` is the field with the value, or with the list of the
+   * Searches every object of a value in order. `name` is the field that has the value, or the list with the
    * value.
    */
   #findIn(name: string, value: unknown): void {

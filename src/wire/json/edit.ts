@@ -8,20 +8,20 @@ type Step = string | number | undefined
 export interface Assignment {
   /** Ends with `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
-  /** JSON source text of the user. */
+  /** The assigned value as JSON source text. */
   json: string
   /** Text of the assignment, for messages. */
   source: string
 }
 
-/** Sets a field to a JSON text. */
+/** Creates an assignment that sets a field to a JSON text. */
 export const createAssignment = (path: Path, json: string): Assignment => ({
   path,
   json,
   source: path.join('.'),
 })
 
-/** Appends a JSON text to a list. */
+/** Creates an assignment that appends a JSON text to a list. */
 export const createAppending = (path: Path, json: string): Assignment => ({
   ...createAssignment(path, json),
   path: [...path, undefined],

@@ -17,7 +17,7 @@ export interface EventItem {
  * Throws a `CliError`.
  */
 export function readEventsPage(text: string) {
-  const { data, texts, statesNext, next } = readPage(text, 'the list of events')
+  const { data, texts, hasNextField, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
     const { data: event, error } = SessionEvent.safeParse(value)
@@ -26,11 +26,11 @@ export function readEventsPage(text: string) {
         throw createEventError(error, `the list of events: [${index}]`)
       }
       // This page has the valid events. When the caller requests the next page, `next` throws the failure.
-      return { items, statesNext: true, next: refuse }
+      return { items, hasNextField: true, next: refuse }
     }
     items.push({ event, text: texts[index] ?? '' })
   }
-  return { items, statesNext, next }
+  return { items, hasNextField, next }
 }
 
 /**

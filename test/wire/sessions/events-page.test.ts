@@ -17,7 +17,7 @@ function failureOf(read: () => unknown): CliError | undefined {
 
 const first = '{"id":"a", "type":"x"}'
 
-test.each<[text: string, events: object[], statesNext: boolean, next?: object]>([
+test.each<[text: string, events: object[], hasNextField: boolean, next?: object]>([
   ['[]', [], false],
   [`[${first}]`, [{ id: 'a', type: 'x' }], false],
   [`{"data":[${first}]}`, [{ id: 'a', type: 'x' }], false],
@@ -25,9 +25,9 @@ test.each<[text: string, events: object[], statesNext: boolean, next?: object]>(
   [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
 ])('the events page %s has the events %j, more follow: %j, and the next page is %j', (...row) => {
-  const [text, events, statesNext, next] = row
+  const [text, events, hasNextField, next] = row
   const page = readEventsPage(text)
-  expect(page).toMatchObject({ items: events.map((event) => ({ event })), statesNext })
+  expect(page).toMatchObject({ items: events.map((event) => ({ event })), hasNextField })
   expect(page.next()).toEqual(next)
   for (const { text: own } of page.items) expect(text).toContain(own)
 })
@@ -39,9 +39,9 @@ test.each([
   ['{"id":"b","type":5}', 'type: must be text'],
 ])('an events page with the invalid event %s has the events before it and then fails', (other, problem) => {
   for (const more of ['', ',"has_more":false', ',"next_page":"p"']) {
-    const { items, statesNext, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
+    const { items, hasNextField, next } = readEventsPage(`{"data":[${first},${other},${first}]${more}}`)
     expect(items).toEqual([{ event: { id: 'a', type: 'x' }, text: first }])
-    expect(statesNext).toBe(true)
+    expect(hasNextField).toBe(true)
     const message = `the list of events: [1]: ${problem}`
     expect(failureOf(next)).toMatchObject({ kind: 'response', message })
   }
