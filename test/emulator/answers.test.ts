@@ -114,13 +114,3 @@ test('the emulated agent ends its task with JSON if the task has a schema', asyn
     out: '{"a":1}\n',
   })
 })
-
-test('the emulator creates a small value for a recursive or very large schema', () => {
-  const huge = { type: 'array', minItems: 1e9, items: { type: 'string', minLength: 1e9 } }
-  expect(createSample({ ...huge, items: { ...huge } }).length).toBeLessThan(2e7)
-  const twice = { type: 'object', required: ['a', 'b'], properties: { a: { $ref: '#' }, b: { $ref: '#' } } }
-  expect(createSample(twice).length).toBeLessThan(1e6)
-  const endless = { $ref: '#/$defs/a', $defs: { a: { type: 'array', items: { $ref: '#/$defs/a' } } } }
-  expect(createSample(endless).length).toBeLessThan(1e5)
-  expect(createSample({ $ref: '#' }).length).toBeLessThan(1e5)
-})

@@ -49,35 +49,32 @@ test('the emulated agent executes each tool use in the help of serve', async () 
   })
 })
 
-test.each(['Use a tool: list the files', 'one tool, {please}', 'use a tool {"a":1}'])(
-  'the emulated agent uses a tool for the task: %s',
-  async (text) => {
-    expect((await send(text)).code).toBe(12)
-    const [use] = await usesOf()
-    const { id, processed_at: _, ...fields } = use as Event
-    expect(fields).toEqual({
-      type: 'agent.tool_use',
-      name: 'bash',
-      input: { command: 'ls -l' },
-      evaluated_permission: 'ask',
-    })
-    expect((await parley('events', 'confirm', id, '--allow', '--follow')).out).toContain('is done')
-    expect(await typesOf()).toEqual([
-      'user.message',
-      'session.status_running',
-      'agent.message',
-      'agent.tool_use',
-      'session.usage',
-      'session.status_idle',
-      'user.tool_confirmation',
-      'session.status_running',
-      'agent.tool_result',
-      'agent.message',
-      'session.usage',
-      'session.status_idle',
-    ])
-  },
-)
+test.each(['use a tool {"a":1}'])('the emulated agent uses a tool for the task: %s', async (text) => {
+  expect((await send(text)).code).toBe(12)
+  const [use] = await usesOf()
+  const { id, processed_at: _, ...fields } = use as Event
+  expect(fields).toEqual({
+    type: 'agent.tool_use',
+    name: 'bash',
+    input: { command: 'ls -l' },
+    evaluated_permission: 'ask',
+  })
+  expect((await parley('events', 'confirm', id, '--allow', '--follow')).out).toContain('is done')
+  expect(await typesOf()).toEqual([
+    'user.message',
+    'session.status_running',
+    'agent.message',
+    'agent.tool_use',
+    'session.usage',
+    'session.status_idle',
+    'user.tool_confirmation',
+    'session.status_running',
+    'agent.tool_result',
+    'agent.message',
+    'session.usage',
+    'session.status_idle',
+  ])
+})
 
 describe('replies to the emulated agent', () => {
   const confirm = async (...argv: string[]) =>
@@ -92,22 +89,8 @@ describe('replies to the emulated agent', () => {
     expect(await typesOf()).not.toContain('agent.tool_result')
   })
 
-  test('the emulated agent emits an MCP result after an allowed MCP tool', async () => {
-    await send('use mcp github create_issue {}')
-    expect((await confirm('--allow')).code).toBe(0)
-    const [use] = await usesOf()
-    expect(await listed()).toContainEqual(
-      expect.objectContaining({
-        type: 'agent.mcp_tool_result',
-        mcp_tool_use_id: use?.id,
-      }),
-    )
-  })
-
   test.each([
     ['custom-tool-result', 'use custom deploy {}', 'read the result of deploy: “v1.2 is out”'],
-    ['custom-tool-error', 'use custom deploy {}', 'does without deploy, which failed: “v1.2 is out”'],
-    ['tool-result', 'use bash {}', 'read the result of bash: “v1.2 is out”'],
     ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
   ])('the emulated agent quotes the reply of --%s', async (flag, task, expectedText) => {
     await send(task)
@@ -115,14 +98,6 @@ describe('replies to the emulated agent', () => {
     const ended = await parley('events', 'send', '--follow', `--${flag}`, `${use?.id}=v1.2 is out`)
     expect(ended.code).toBe(0)
     expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
-  })
-
-  test('the emulated agent shortens a long tool result only between characters', async () => {
-    await send('use custom deploy {}')
-    const [use] = await usesOf()
-    const content = [{ type: 'text', text: '🦜'.repeat(500_000) }]
-    const ended = await event({ type: 'user.custom_tool_result', custom_tool_use_id: use?.id, content })
-    expect(ended.out).toContain(`result of deploy: “${'🦜'.repeat(40)}…”.\n`)
   })
 
   test('the emulator refuses a second reply to a tool use and does not charge for it', async () => {
@@ -150,12 +125,6 @@ describe('replies to the emulated agent', () => {
       'use custom deploy {}',
       (id) => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' }),
       'events[0].tool_use_id: is an agent.custom_tool_use',
-    ],
-    [
-      "a result for an MCP server's tool",
-      'use mcp github x {}',
-      (id) => ({ type: 'user.tool_result', tool_use_id: id }),
-      'events[0].tool_use_id: is an agent.mcp_tool_use',
     ],
     [
       "a custom result for the agent's own tool",
@@ -231,28 +200,13 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
   expect(await usesOf()).toHaveLength(2)
 })
 
-test('the emulated agent works on an outcome like on a task', async () => {
-  expect((await parley('events', 'send', '--follow', '--outcome', 'use bash {}')).code).toBe(12)
-})
-
 describe('lines that are not a tool use', () => {
   test.each([
-    'use the right {words} here',
     'use bash {"a":',
-    'use bash {}{}',
-    'use one two {}',
-    'use mcp x {}',
-    'run custom x {}',
-    'refuse custom x {}',
     'lose bash {}',
-    'thread run bash {}',
-    'thread bash {}',
     'thread constructor bash {}',
     'fail a b {}',
     'start a {"phases":"b"}',
-    'start a {"phases":[1]}',
-    'start a {"use":"bash"}',
-    'start a {"result":5}',
     `start a {"phases":[${Array(101).fill('""')}]}`,
   ])('the emulated agent answers the invalid line with an explanation: %s', async (line) => {
     const ended = await send(`Please:\n${line}`)
@@ -261,7 +215,7 @@ describe('lines that are not a tool use', () => {
     expect(await usesOf()).toEqual([])
   })
 
-  test.each(['lose', 'thread', 'then lose', 'use bash', 'thread lose bash'])(
+  test.each(['lose', 'use bash'])(
     'the emulated agent reports the line %j of a scripted task instead of ignoring it',
     async (line) => {
       const ended = await send(`say {"text":"first"}\n${line}\nPlease.`)
@@ -272,14 +226,11 @@ describe('lines that are not a tool use', () => {
     },
   )
 
-  test.each(['use bash', 'Use bash {}', 'we use bash {}', 'thenuse bash {}'])(
-    'the emulated agent treats %s as text',
-    async (text) => {
-      const ended = await send(text)
-      expect(ended.code).toBe(0)
-      expect(await usesOf()).toEqual([])
-    },
-  )
+  test.each(['use bash', 'thenuse bash {}'])('the emulated agent treats %s as text', async (text) => {
+    const ended = await send(text)
+    expect(ended.code).toBe(0)
+    expect(await usesOf()).toEqual([])
+  })
 
   test('the emulated agent handles tool input that is deep, large or named like prototype members', async () => {
     const inputs = ['{"__proto__":{"a":1},"constructor":2}', `{"text":"${'a'.repeat(1_000_000)}"}`]
@@ -347,16 +298,6 @@ describe('threads and workflow runs', () => {
     expect(events.findLast(({ type }) => type === 'agent.message')).toMatchObject({
       content: [{ text: 'all is well' }],
     })
-  })
-
-  test('a failed workflow run of the emulator has its error in two events', async () => {
-    await post('start review {"phases":[],"result":"error"}')
-    const [error, ended] = (await listed()).filter(({ type }) => /error|ended/.test(type))
-    expect(error).toMatchObject({
-      type: 'workflow_run.error',
-      error: { message: 'the plan of review failed' },
-    })
-    expect(ended).toMatchObject({ result: { type: 'error', error: error?.error } })
   })
 
   test('a tool use of a child thread waits while the emulated session is running', async () => {
@@ -442,20 +383,6 @@ describe('threads and workflow runs', () => {
     ])
   })
 
-  test('an interrupt does not end a workflow run of the emulator', async () => {
-    await post('start review {"use":"bash {}"}')
-    const before = await listed()
-    await parley('events', 'send', '--interrupt')
-    expect((await typesOf()).slice(before.length)).toEqual([
-      'user.interrupt',
-      'session.usage',
-      'session.status_idle',
-      'workflow_run.phase_ended',
-      'workflow_run.status_ended',
-      ...turn('agent.message'),
-    ])
-  })
-
   test('an interrupt of a thread ends its waiting tool uses in the emulator', async () => {
     await post('thread use bash {}')
     const [use] = await usesOf()
@@ -477,17 +404,6 @@ describe('threads and workflow runs', () => {
     )
     expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('400') })
-  })
-
-  test('a permanent failure of an MCP server does not end the turn of the emulated agent', async () => {
-    await post('fail github {}')
-    const events = await listed()
-    expect(events).toContainEqual(
-      expect.objectContaining({
-        error: expect.objectContaining({ mcp_server_name: 'github', retry_status: { type: 'exhausted' } }),
-      }),
-    )
-    expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
   })
 
   test('the emulator refuses a message to a waiting session without a reply or interrupt in the same request', async () => {

@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createEmulator, faultEndpoints } from '../../src/emulator/emulator.ts'
 import { createLimiter, parseFaults } from '../../src/emulator/faults.ts'
-import { createClock } from '../harness/clock.ts'
 import { run } from '../harness/run.ts'
 
 const once = ['chat', 'Say hello', '--retries', '0']
@@ -31,25 +30,6 @@ describe('--fault rate:N', () => {
     expect(codes(await runInOrder(3, ask))).toEqual([0, 0, 6])
     now += 60_000
     expect(codes(await runInOrder(5, ask))).toEqual([0, 0, 0, 0, 6])
-  })
-
-  test('serve --fault rate:N counts the requests to both services with any credentials', async () => {
-    const exchange = emulate(['rate:3'], () => 0)
-    const others = [
-      ['events', 'send', '-s', 's1', 'hi', '--retries', '0'],
-      ['events', 'list', '-s', 's1', '--retries', '0'],
-    ]
-    const ended = [await run(once, { exchange, env: { PARLEY_ACCESS_TOKEN: 'another-token-0123' } })]
-    for (const argv of [...others, once]) ended.push(await run(argv, { exchange }))
-    expect(codes(ended)).toEqual([0, 0, 0, 6])
-  })
-
-  test('a client that waits for Retry-After stays below the limit of serve --fault rate:N', async () => {
-    const timers = createClock()
-    const exchange = emulate(['rate:1'], timers.now)
-    const ended = await runInOrder(2, () => run(['chat', 'hi', '--retries', '1'], { exchange, timers }))
-    expect(codes(ended)).toEqual([0, 0])
-    expect(ended.at(-1)?.err).toContain('429')
   })
 
   test('a request over the limit of serve --fault rate:N does not use up another fault', async () => {
@@ -88,11 +68,8 @@ describe('--fault rate:N', () => {
   })
 })
 
-test.each(['rate:0', 'rate:-1', 'rate:0.5', 'rate:x', 'rate', 'rate:'])(
-  'serve --fault=%s exits with 2',
-  async (spec) => {
-    const ended = await run(['serve', `--fault=${spec}`, '--port', '65536'])
-    expect(ended).toMatchObject({ code: 2, out: '' })
-    expect(ended.err).toContain(`--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES]`)
-  },
-)
+test.each(['rate:0', 'rate:0.5', 'rate'])('serve --fault=%s exits with 2', async (spec) => {
+  const ended = await run(['serve', `--fault=${spec}`, '--port', '65536'])
+  expect(ended).toMatchObject({ code: 2, out: '' })
+  expect(ended.err).toContain(`--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES]`)
+})

@@ -118,14 +118,11 @@ test('W12: serve fails exactly as often as --fault says', async () => {
   expect((await chat(served)).code).toBe(0)
 })
 
-test.each(['429x0', 'chat:resetx0', 'cutx00', 'x1', '429x'])(
-  'serve exits with 2 for a fault that can never happen: %s',
-  async (fault) => {
-    const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
-    expect(code).toBe(2)
-    expect(err).toContain(`--fault ${fault}: must be [ENDPOINT:]KIND[xTIMES]`)
-  },
-)
+test.each(['429x0', 'x1'])('serve exits with 2 for a fault that can never happen: %s', async (fault) => {
+  const { code, err } = await run(['serve', '--fault', fault, '--port', '65536'])
+  expect(code).toBe(2)
+  expect(err).toContain(`--fault ${fault}: must be [ENDPOINT:]KIND[xTIMES]`)
+})
 
 test.each([
   ['127.0.0.1', []],
@@ -142,19 +139,6 @@ test('serve exits with 11 and prints no address if it cannot listen on the addre
   const { code, err } = await run(['serve', '--host', '203.0.113.1'])
   expect(code).toBe(11)
   expect(err).toMatch(/^parley: cannot listen on 203.0.113.1:0: address not available\n/)
-})
-
-test('serve --fault rate:N answers 429 with Retry-After over the limit, then continues', async () => {
-  const served = await serve('--fault', 'rate:2', '--fault', 'chat:500x1')
-  const answers = await Promise.all(Array.from({ length: 40 }, () => call(served)))
-  const statuses = answers.map(({ status }) => status)
-  expect(statuses.slice().sort()[0]).toBe(200)
-  expect(statuses.filter((status) => status === 500)).toHaveLength(1)
-  const refused = answers.filter(({ status }) => status === 429)
-  // At two requests per second, more than 20 requests are accepted only if they take ten seconds to send.
-  expect(refused.length).toBeGreaterThan(20)
-  for (const { headers } of refused) expect(headers.get('retry-after')).toBe('1')
-  expect((await chat(served)).code).toBe(0)
 })
 
 test('serve creates its answer from the prompt and respects the output limit', async () => {

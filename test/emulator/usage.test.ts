@@ -103,7 +103,6 @@ describe('sessions of the emulator', () => {
   })
 
   test.each<[string, object, string]>([
-    ['a budget of another type', { budget: { type: 'tokens' } }, 'budget.type: must be limit'],
     ['half a cent', { budget: budget('0.5') }, 'budget.max_list_cost.amount: must be whole minor units'],
     [
       'a wrong first event',
@@ -115,12 +114,6 @@ describe('sessions of the emulator', () => {
     const { status, value } = await ask('POST', '/v1/sessions', body)
     expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
     expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
-  })
-
-  test('the emulator keeps unknown fields of a session, also __proto__', async () => {
-    const fields = JSON.parse('{"__proto__":{"a":1}}')
-    const { value } = await ask('GET', `/v1/sessions/${await make(fields)}`)
-    expect(Object.getOwnPropertyDescriptor(value, '__proto__')?.value).toEqual({ a: 1 })
   })
 
   test('serve --strict refuses a request with 130,000 invalid events in a short message', async () => {
@@ -140,15 +133,7 @@ describe('sessions of the emulator', () => {
   })
 })
 
-test('the emulated agent answers exactly with the text after "say"', async () => {
-  const ended = await task('say {"text":"first"}\nsay {"text":"{\\"a\\":1}"}')
-  expect(ended).toMatchObject({ code: 0 })
-  const said = (await listed()).filter(({ type }) => type === 'agent.message')
-  expect(said).toMatchObject([{ content: [{ text: 'first' }] }, { content: [{ text: '{"a":1}' }] }])
-})
-
 test.each([
-  ['GET', '/v1/sessions/s1/events/stream', undefined],
   ['POST', '/alpha_cli/v1beta/models/m:generateContent?alt=sse', { contents: [{ parts: [{ text: 'x' }] }] }],
 ])("the emulator's streams forbid proxies to buffer them: %s %s", async (method, path, body) => {
   const json = body && { body: Buffer.from(JSON.stringify(body)) }

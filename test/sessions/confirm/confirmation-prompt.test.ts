@@ -68,24 +68,20 @@ test('a prompt shows the command of a tool use as indented text, then the other 
   ])
 })
 
-test.each([
-  ['command', { url: 'u', query: 'q', path: 'p', command: 'ls' }],
-  ['path', { content: 'x', url: 'u', path: '/etc/hosts' }],
-  ['query', { url: 'u', query: 'cats' }],
-  ['url', { method: 'GET', url: 'https://a.example/?q=1' }],
-])('a prompt shows the field %s as text before the other fields', async (name, input) => {
-  const { err } = await prompt([{ id: 't1', input }], 'n\n')
-  const { [name]: value, ...others } = input as Record<string, unknown>
-  const [line, ...more] = shownIn(err).slice(2)
-  expect(line).toBe(`${name}: ${value}`)
-  expect(JSON.parse(more.join(''))).toEqual(others)
-})
+test.each([['path', { content: 'x', url: 'u', path: '/etc/hosts' }]])(
+  'a prompt shows the field %s as text before the other fields',
+  async (name, input) => {
+    const { err } = await prompt([{ id: 't1', input }], 'n\n')
+    const { [name]: value, ...others } = input as Record<string, unknown>
+    const [line, ...more] = shownIn(err).slice(2)
+    expect(line).toBe(`${name}: ${value}`)
+    expect(JSON.parse(more.join(''))).toEqual(others)
+  },
+)
 
 test.each([
   ['has invisible characters', '{"command":"ls\\t\\u001b[2J"}', '  "command": "ls\\t\\u001b[2J"'],
   ['is in the input twice', '{"command":"ls","command":"rm"}', '  "command": "ls",'],
-  ['is not a string', '{"command":["ls"]}', '  "command": ['],
-  ['is empty', '{"command":""}', '  "command": ""'],
 ])('a prompt shows a command as JSON if it %s', async (_, input, row) => {
   const page = JSON.stringify({
     data: [{ id: 't1', type: 'agent.tool_use', name: 'bash', input: 'INPUT' }, idleFor(['t1'])],
@@ -97,21 +93,6 @@ test.each([
     exchange: listing(page),
   })
   expect(shownIn(err).slice(2, 4)).toEqual(['{', row])
-})
-
-test('a prompt breaks long rows after blanks, except before words that are longer than a row', async () => {
-  const command = `curl -sS ${'a'.repeat(20)} ${'b'.repeat(20)} ${'c'.repeat(40)}`
-  const { err } = await prompt([{ id: 't1', input: { command, token: `${'x'.repeat(30)} y` } }], 'n\n', 41)
-  expect(shownIn(err).slice(2)).toEqual([
-    `command: curl -sS `,
-    `${'a'.repeat(20)} `,
-    `${'b'.repeat(20)} ${'c'.repeat(15)}`,
-    'c'.repeat(25),
-    '{',
-    '  "token": ',
-    `"${'x'.repeat(30)} y"`,
-    '}',
-  ])
 })
 
 test('V23: a prompt shows a line break of a text as an indented new line', async () => {
@@ -180,9 +161,7 @@ test.each([
 
 test.each([
   ['before the first answer', '', []],
-  ['in a line', 'y', []],
   ['after an answer', 'y\n', ['allow']],
-  ['in a line after an answer', 'n\ny', ['deny']],
 ])(
   'V26: the end of stdin answers no prompt, and events confirm sends the earlier replies: %s',
   async (_, typed, sent) => {
@@ -198,53 +177,40 @@ const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","
   },"__proto__":{"a":1e2}},"input":[1]},
   ${JSON.stringify(idleFor(['t1']))}]}`
 
-test.each([
-  ['a file', ['-i', 'page.json']],
-  ['the service', ['--pending']],
-])('V46: a prompt shows the input exactly as %s contains it', async (_, flags) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'page.json'), spelled)
-  const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
-    cwd,
-    typed: 'n\n',
-    tty: ['stdout', 'stderr'],
-    env: { NO_COLOR: '1' },
-    exchange: listing(spelled),
-  })
-  expect(code).toBe(0)
-  expect(shownIn(err)).toEqual([
-    'id: t1',
-    'MCP server: files',
-    'tool: read',
-    'tool: rm',
-    '{',
-    '  "path": "/etc",',
-    '  "n": 12345678901234567890.10,',
-    '  "path": "rm",',
-    '  "e": [],',
-    '  "o": {},',
-    '  "__proto__": {',
-    '    "a": 1e2',
-    '  }',
-    '}',
-    '[',
-    '  1',
-    ']',
-  ])
-})
-
-test('V46: a prompt shows a large input', async () => {
-  const wide = `{${Array.from({ length: 2000 }, (_, n) => `"k${n}":[{}]`).join()}}`
-  const deep = `${'['.repeat(99)}"${'x'.repeat(50_000)}"${']'.repeat(99)}`
-  const { code, verdicts } = await prompt(
-    [
-      { id: 't1', input: JSON.parse(wide) },
-      { id: 't2', input: JSON.parse(deep) },
-    ],
-    'y\nn\n',
-  )
-  expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['allow', 'deny'] })
-})
+test.each([['a file', ['-i', 'page.json']]])(
+  'V46: a prompt shows the input exactly as %s contains it',
+  async (_, flags) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 'page.json'), spelled)
+    const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
+      cwd,
+      typed: 'n\n',
+      tty: ['stdout', 'stderr'],
+      env: { NO_COLOR: '1' },
+      exchange: listing(spelled),
+    })
+    expect(code).toBe(0)
+    expect(shownIn(err)).toEqual([
+      'id: t1',
+      'MCP server: files',
+      'tool: read',
+      'tool: rm',
+      '{',
+      '  "path": "/etc",',
+      '  "n": 12345678901234567890.10,',
+      '  "path": "rm",',
+      '  "e": [],',
+      '  "o": {},',
+      '  "__proto__": {',
+      '    "a": 1e2',
+      '  }',
+      '}',
+      '[',
+      '  1',
+      ']',
+    ])
+  },
+)
 
 test('events confirm does not accept the key a at a prompt', async () => {
   const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
@@ -252,16 +218,8 @@ test('events confirm does not accept the key a at a prompt', async () => {
   expect(err).not.toContain('same call')
 })
 
-test('V69: a prompt breaks the legend of its keys between words', async () => {
-  const { err } = await prompt([{ id: 't1', input: {} }], 'what\nn\n', 44)
-  const keys = '  y allow, n deny, n REASON deny with a\n    reason, s leave it open, q stop asking\n'
-  expect(err.split(keys)).toHaveLength(3)
-})
-
 test.each([
   ['wide', '字'.repeat(200), 80],
-  ['long', 'x'.repeat(200), 80],
-  ['wide and the terminal narrow', '字'.repeat(200), 24],
   ['wide and the terminal very narrow', '字'.repeat(200), 12],
 ])('Q11: a prompt stays on one line if the name of the tool is %s', async (_, name, columns) => {
   const { err } = await prompt([{ id: `t${'字'.repeat(100)}`, name, input: {} }], 'n\n', columns)
