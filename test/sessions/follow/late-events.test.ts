@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import {
   bash,
   createSessionService,
-  custom,
   type Event,
   endTurn,
   interrupt,
@@ -25,7 +24,6 @@ const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
   tool_use_id: id,
   result,
 })
-const evaluates = (result: string): Event => ({ type: 'span.outcome_evaluation_end', result })
 
 /**
  * Creates a session with these events after a task. The stream shows them at once, lists after three seconds.
@@ -48,13 +46,6 @@ describe('idle event that the stream omits and the list shows late', () => {
     const service = afterTask([running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn])
     const { code } = await service.run(runArguments)
     expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
-  })
-
-  test('events run ignores a late idle event after an interrupt of another client: it starts no command', async () => {
-    const service = afterTask([running, custom('t1'), late(waitsFor('t1')), interrupt, endTurn])
-    const { code } = await service.run([...runArguments, '--tool', 'count=echo done > ran'])
-    expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
-    expect(() => service.lines('ran')).toThrow('ENOENT')
   })
 
   test('events run ignores a late idle event of a terminated session: it allows no tool use', async () => {
@@ -105,18 +96,6 @@ test('events run exits with 15 if an interrupt precedes its reply, which then ha
   const { code, out } = await service.run([...runArguments, '--audit', 'audit'])
   expect([code, out, service.posts.length]).toEqual([15, '', 2])
   expect(service.lines('audit').map(({ event }) => event)).not.toContain('done')
-})
-
-test('an evaluation of an outcome that the list shows late does not replace a later one', async () => {
-  const service = afterTask([
-    running,
-    late(evaluates('needs_revision')),
-    says('half'),
-    evaluates('max_iterations_reached'),
-    endTurn,
-  ])
-  const { code, out } = await service.run(['events', 'run', 'do it', '--last'])
-  expect([code, out]).toEqual([13, ''])
 })
 
 test('a late message of another client does not clear a denial that follows it', async () => {

@@ -87,8 +87,6 @@ describe('policy check of recorded events', () => {
   test.each<[string, string]>([
     ['events in lines', lines(session)],
     ['a page', JSON.stringify({ data: session, next_page: null })],
-    ['a list', JSON.stringify(session)],
-    ['a body', JSON.stringify({ events: session })],
   ])('policy check prints the decision and the deciding rule of each tool use of %s', async (_, text) => {
     const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
     expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
@@ -190,9 +188,7 @@ describe('policy check of recorded events', () => {
   })
 
   test.each([
-    ['git status', undefined],
     ['git diff a|b & c', '* does not match "|" or "&" in \'command\''],
-    ['cat ../x', "'command' is not 'git *'"],
     ['git a/../b', '* does not match ".." in \'command\''],
     [7, "'command' is not a text"],
   ])(
@@ -216,7 +212,6 @@ describe('policy check of recorded events', () => {
   )
 
   test.each<[string, object, object, string]>([
-    ['a missing field', { input: { cmd: '*' } }, {}, "the rule's input field 'cmd' is missing in the input"],
     [
       'an additional field',
       { input: { command: '*' } },
@@ -231,12 +226,6 @@ describe('policy check of recorded events', () => {
       { type: 'agent.mcp_tool_use', mcp_server_name: 's' },
       'the server is "s"',
     ],
-    [
-      'an input of 100,001 characters',
-      { input: { command: '**' } },
-      { input: { command: 'x'.repeat(100_001 - '{"command":""}'.length) } },
-      'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions',
-    ],
   ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
     const files = {
       'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),
@@ -248,27 +237,6 @@ describe('policy check of recorded events', () => {
       rule: null,
       reason: `rules[0] does not match: ${why}`,
     })
-  })
-
-  test('policy check can allow an input of 100,000 characters, and denies a longer one', async () => {
-    const ofLength = (length: number) => ({ command: 'x'.repeat(length - '{"command":""}'.length) })
-    const allow = { tool: 'bash', input: { command: '**' }, decision: 'allow' }
-    const files = {
-      'p.json': JSON.stringify({
-        rules: [allow, { tool: 'rm', input: { command: '*x' }, decision: 'deny' }],
-      }),
-      'e.ndjson': lines([
-        { ...bash('t1', ''), input: ofLength(100_000) },
-        { ...bash('t2', ''), input: ofLength(100_001) },
-        { ...bash('t3', ''), name: 'rm', input: ofLength(3_000_000) },
-      ]),
-    }
-    const { out } = await check(['p.json', 'e.ndjson'], { files })
-    expect(inPipe(out)).toEqual([
-      ['allow', 'rules[0]', 't1'],
-      ['ask', 'default', 't2'],
-      ['deny', 'rules[1]', 't3'],
-    ])
   })
 
   test('policy check never allows an id with two inputs, or an input with a duplicate key', async () => {
@@ -315,21 +283,13 @@ describe('usage errors of policy check', () => {
       { 'p.json': JSON.stringify({ rules: [example] }) },
       'rules[0].examples.match[0]: the rule does not match it',
     ],
-    ['a broken policy', ['p.json', 'e.ndjson'], { 'p.json': '{' }, 'p.json: not valid JSON'],
     ['a missing file argument', [], {}, 'the argument <file> is missing'],
-    [
-      'a text instead of events',
-      ['p.json', 'report.md'],
-      { 'report.md': '# Report' },
-      'report.md: not valid JSON: line 1, column 1: value expected; EVENTS must be events as JSON',
-    ],
     [
       'values that are not events',
       ['p.json', 'e.ndjson'],
       { 'e.ndjson': '[1]' },
       'e.ndjson: events[0]: is not an event',
     ],
-    ['events that are not JSON', ['p.json', 'e.ndjson'], { 'e.ndjson': 'text' }, 'e.ndjson: not valid JSON'],
     [
       'EVENTS and a session',
       ['p.json', 'e.ndjson', '-s', 's1'],
@@ -446,10 +406,4 @@ test('help policy lists exactly the characters that * of an allow rule does not 
   const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index))
   const isMatched = createMatcher('*', 'narrow')
   expect(line.split(' ').sort()).toEqual(printable.filter((char) => !isMatched(char)).sort())
-})
-
-test('help distinguishes the topic policy from the command policy', async () => {
-  expect((await run(['help', 'policy'])).out).toContain('## How rules match'.slice(3))
-  expect((await run(['help', 'policy', 'check'])).out).toContain('Usage: parley policy check')
-  expect((await run(['policy', '--help'])).out).toContain('Usage: parley policy <command>')
 })

@@ -72,27 +72,6 @@ test('events run exits with 11 if its audit file cannot record that the task got
   expect(err).toContain('the task may have been accepted')
 })
 
-test('the Retry-After of an old list does not delay a later stream', async () => {
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    history: [userSays('go'), running],
-    lists: [{ nth: 3, fault: { status: 503, headers: { 'retry-after': '50' } } }],
-    streams: [{ nth: 1, cutAfter: 4, act: () => void play() }],
-  })
-  async function play() {
-    const { timers, add } = service
-    for (const text of ['one', 'two', 'three', 'four', 'five']) {
-      await timers.wait(5_000)
-      add(says(text))
-    }
-    await timers.wait(1_000)
-    add(endTurn)
-  }
-  const { code, err } = await service.run(['events', 'follow', '--deadline', '1h'])
-  expect({ code }, err).toEqual({ code: 0 })
-  const [, second] = service.requests.filter(({ kind }) => kind === 'stream').map(({ at }) => at)
-  expect(second).toBeLessThan(40_000)
-})
-
 test('events run finds the reply that a reset made unknown after 10 s of lists that are not JSON', async () => {
   let since = Infinity
   const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -159,18 +138,6 @@ test('events run waits for the Retry-After of its last list', async () => {
   expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
 })
 
-test('events run does not repeat its last list after a Retry-After of more than 30 s', async () => {
-  const isLast = () => service.events.some(({ type }) => type === endTurn.type)
-  const service = createWaitingSession({
-    work: [running, says('done'), endTurn],
-    lists: [{ when: isLast, fault: { status: 503, headers: { 'retry-after': '31' } } }],
-  })
-  const { code, err } = await service.run(['events', 'run', 'go', '--deadline', '1h'])
-  expect({ code }, err).toEqual({ code: 0 })
-  expect(err).toContain('the list could not be read after the session stopped')
-  expect(service.requests.filter(({ kind, at }) => kind === 'list' && at > 1_000)).toEqual([])
-})
-
 test('a reply without a response is reported as unknown after an interrupt, not as the reply of another client', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
@@ -189,22 +156,6 @@ test('a reply without a response is reported as unknown after an interrupt, not 
   ])
 })
 
-test('the audit file has each interrupt before it is posted, and each refusal after it', async () => {
-  const fault = { status: 429, headers: { 'retry-after': '20' } }
-  const service = createWaitingSession({
-    work: [running, spent],
-    posts: [
-      { type: 'user.interrupt', nth: 1, fault },
-      { type: 'user.interrupt', next: [endTurn] },
-    ],
-  })
-  const { code, err } = await service.run([...allowing, '--max-total-tokens', '10'])
-  expect({ code }, err).toEqual({ code: 15 })
-  expect(err.match(/the session is interrupted/g)).toHaveLength(1)
-  const lines = service.lines('a.jsonl').filter(({ toolUse, task }) => toolUse === null && !task)
-  expect(lines.map(({ event }) => event)).toEqual(['interrupt', 'refused', 'interrupt'])
-})
-
 test.each([
   ['is reported as unknown, if the turn then ends by itself', [says('done'), endTurn], true],
   ['counts as arrived once the session shows it', [{ type: 'user.interrupt' }, endTurn], false],
@@ -220,8 +171,6 @@ test.each([
 })
 
 test.each<[string, number, SessionFault]>([
-  ['a 500', 1, { status: 500 }],
-  ['a refused connection', 1, 'unreachable'],
   ['a 503 with Retry-After', 5, { status: 503, headers: { 'retry-after': '20' } }],
 ])(
   'events follow exits with 15 if its deadline passes before it can repeat the first list after %s',

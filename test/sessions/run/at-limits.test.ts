@@ -77,23 +77,6 @@ test('events run starts no --tool command if a limit is reached while it reads a
   ).toEqual([true, false])
 })
 
-test('after a refused interrupt, the resume command of events run sends no new message', async () => {
-  const service = createSessionService({
-    posts: [
-      { type: 'user.message', next: [running, spent] },
-      { type: 'user.interrupt', fault: { status: 403 } },
-    ],
-  })
-  const { code, err } = await service.run([...limited, '--errors', 'json'])
-  const { error } = JSON.parse(err.trim().split('\n').at(-1) ?? '')
-  expect({ code, message: error.message }).toEqual({
-    code: 15,
-    message: expect.stringContaining('not accept'),
-  })
-  expect(error.resume.slice(0, 3)).toEqual(['events', 'run', '-s'])
-  expect(error.resume.join(' ')).not.toContain('Go on')
-})
-
 test('events run --last saves the answer if stdout fails', async () => {
   const service = createSessionService({
     posts: [{ type: 'user.message', next: [running, says('the paid answer'), endTurn] }],

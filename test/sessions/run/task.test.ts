@@ -91,29 +91,9 @@ test.each([
   },
 )
 
-test('events run reports a cut response to its task as such', async () => {
-  const exchange: Exchange = async (request) => {
-    const isStream = request.url.endsWith('/stream')
-    const headers = { 'content-type': isStream ? 'text/event-stream' : 'application/json' }
-    if (request.method !== 'POST') return answering(isStream ? '' : '{"data":[]}', { headers })(request)
-    async function* body() {
-      yield Buffer.from('{"data":[')
-      throw new CliError('response', 'the connection was reset')
-    }
-    return { status: 200, statusText: '', headers, body: body(), close() {} }
-  }
-  const { code, err } = await run(['events', 'run', '-s', 's1', 'go', '--no-stdin'], { exchange })
-  expect(code).toBe(8)
-  expect(err).toMatch(
-    /^parley: the event was accepted \(200\), but the response to it is incomplete: the connection was reset\n {2}the task was accepted\n/,
-  )
-})
-
 test.each([
   ['y\n', 0, 2],
   ['n\n', 15, 1],
-  ['\n', 15, 1],
-  ['', 15, 1],
 ])(
   'events run without --audit prompts on a terminal before it sends the last task again: keys %j',
   async (typed, expected, tasks) => {
@@ -200,17 +180,6 @@ describe('Y134: repeated events run', () => {
       tasks: 1,
     })
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
-  })
-
-  test('the resume command records in the audit file that the task is done', async () => {
-    const { service, cwd, again, readAudit } = open({ rounds: [[bash('t1')]] })
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
-    expect((await again()).code).toBe(12)
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-    expect((await again({}, ['--no-stdin'])).code).toBe(0)
-    expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
-    expect((await again()).code).toBe(0)
-    expect(service.tasks).toBe(2)
   })
 
   test.each([
@@ -324,59 +293,6 @@ describe('Y135: task of unknown delivery', () => {
         'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file',
       ])
     }
-  })
-
-  test('events run prints that it searches for its task before it waits', async () => {
-    const { service, again, timers } = open({ rounds: [] })
-    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
-    const stop = new Error('the first wait')
-    const waiting: typeof timers = {
-      ...timers,
-      wait: (ms, signal) => (ms === 100 ? Promise.reject(stop) : timers.wait(ms, signal)),
-    }
-    const { err } = await again({ timers: waiting })
-    expect(err).toContain('looking for the task in the session, for up to 30 s\n')
-  })
-
-  test('events run sends nothing if lists omit the events of clients and the session has worked since', async () => {
-    const { service, again, readAudit } = open({ rounds: [] })
-    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
-    service.add({ type: 'agent.message', content: [] })
-    service.add(endTurn)
-    const { code, err, requests } = await again()
-    expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
-    expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
-    expect(err).toContain(
-      "  check with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
-    )
-    expect(err).not.toContain('parley events run')
-    expect(err.match(/looking for[^\n]*/g)).toEqual(['looking for the task in the session, for up to 30 s'])
-    expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
-  })
-
-  test('events run exits with 10 if the list shows a changed text, because the service may have changed the task', async () => {
-    const { service, again, readAudit } = open({ history: [userSays('old'), endTurn], rounds: [] }, [
-      '  go  ',
-    ])
-    const trimming: Exchange = (request, onSent) =>
-      breaking(service, true)(
-        request.body
-          ? { ...request, body: Buffer.from(Buffer.from(request.body).toString().replace('  go  ', 'go')) }
-          : request,
-        onSent,
-      )
-    expect((await again({ exchange: trimming })).code).toBe(10)
-    const { code, err } = await again({ exchange: trimming })
-    expect({ code, tasks: service.tasks }).toEqual({ code: 10, tasks: 1 })
-    expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived')
-    expect(taskLines(readAudit())).toEqual(['sent', 'unknown'])
-  })
-
-  test('events run exits with 10 while the session works, because the task may be queued', async () => {
-    const { service, again } = open({ history: [userSays('other')], rounds: [] })
-    expect((await again({ exchange: breaking(service, false) })).code).toBe(10)
-    const { code, requests } = await again()
-    expect({ code, posts: requests.filter(isTask) }).toEqual({ code: 10, posts: [] })
   })
 })
 

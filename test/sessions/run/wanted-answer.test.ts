@@ -106,16 +106,6 @@ describe('events run --last', () => {
     expect({ code: printed.code, out: printed.out }).toEqual({ code: 8, out: '' })
   })
 
-  test('events run without a task names the list command if the turn ended before, unless --last prints the answer', async () => {
-    const history = [userSays('one'), says('of one'), endTurn]
-    const plain = await runAll([], { history, rounds: [] })
-    expect({ code: plain.code, out: plain.out }).toEqual({ code: 0, out: '' })
-    expect(plain.err).toContain(
-      'nothing new has happened; to see the earlier events: parley events list -s s1\n',
-    )
-    expect((await runAll(['--last'], { history, rounds: [] })).err).not.toContain('nothing new')
-  })
-
   test('Y126: --last exits with 15 and a resume command if an interrupt ended the turn', async () => {
     const history = [userSays('one'), says('half'), { type: 'user.interrupt' }, endTurn]
     for (const words of [['--last'], []]) {
@@ -203,33 +193,6 @@ describe('events run --last', () => {
       }
       expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
     })
-
-    test('events run reads the list only once after the task if the turn is not interrupted', async () => {
-      const { code, out, requests } = await runAll(['do it', '--last'], {
-        rounds: [[says('all'), endTurn]],
-        echoes,
-      })
-      expect({ code, out }).toEqual({ code: 0, out: 'all\n' })
-      const since = requests.slice(requests.findIndex(({ method }) => method === 'POST') + 1)
-      const lists = since.filter(({ url }) => !url.includes('/stream'))
-      // A list that finds the sent event or the events that the stream omitted.
-      expect(lists.length).toBe(1)
-    })
-  })
-
-  test('Y126: events run --interrupt without a task exits with 15, and a rerun interrupts again', async () => {
-    const service = createAgentService({ history: [userSays('one'), says('of one'), endTurn], rounds: [] })
-    const cwd = temporaryFolder()
-    const argv = ['events', 'run', '-s', 's1', '--interrupt', '--last', '--audit', 'a.ndjson']
-    for (const posts of [1, 2]) {
-      const { code, out, err } = await run(argv, { cwd, timers, exchange: service.exchange })
-      expect({ code, out, posts: service.posts }).toEqual({ code: 15, out: '', posts })
-      expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-    }
-    const thread = createAgentService({ history: [userSays('one'), says('of one'), endTurn], rounds: [] })
-    const words = ['events', 'run', '-s', 's1', '--interrupt-thread', 'th1', '--last']
-    const { code, out } = await run(words, { cwd, timers, exchange: thread.exchange })
-    expect({ code, out, posts: thread.posts }).toEqual({ code: 0, out: 'of one\n', posts: 1 })
   })
 
   describe.each([true, false])('event of another client after the task (streams show it: %s)', (echoes) => {
@@ -368,15 +331,6 @@ describe('events run --schema', () => {
     expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
   })
 
-  test.each([
-    ['prints the transcript', [], expect.stringMatching(/^before\n.*\tend_turn\n$/ms)],
-    ['prints nothing with --last', ['--last'], ''],
-  ])('--schema -o FILE %s', async (_, flags, transcript) => {
-    const rounds = [[says('before'), says(fits)]]
-    const ended = await runAll(['do it', '--schema', 's.json', '-o', 'a.json', ...flags], { rounds })
-    expect([ended.code, ended.out, ended.read('a.json')]).toEqual([0, transcript, '{"verdict": 1.0}\n'])
-  })
-
   test('Y154: --schema without a task checks the last answer, and sends nothing', async () => {
     const history = [userSays('one'), says(fits), endTurn]
     const { code, out, service } = await runAll(['--schema', 's.json'], { history, rounds: [] })
@@ -490,10 +444,7 @@ test.each([
   expect(err).toContain(why)
 })
 
-test.each([
-  ['next to the stop reason', { stop_reason: { type: 'refusal' } }],
-  ['inside the stop reason', {}],
-])(
+test.each([['inside the stop reason', {}]])(
   'Y158: events run exits with 13 and prints category and explanation of a refusal, which are %s',
   async (_, more) => {
     const details = { category: 'cyber', explanation: 'not\u001b[31m this' }

@@ -161,11 +161,7 @@ describe('checks of events against the specification', () => {
   test.each<[string, object[]]>([
     ['an id of 1 character', [confirmation({ tool_use_id: 'a' })]],
     ['an id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
-    ['an id of 128 halves of characters', [confirmation({ tool_use_id: '\ud83d'.repeat(128) })]],
     ['a deny message of 10000 characters', [confirmation({ deny_message: '👍'.repeat(10000) })]],
-    ['a deny message of null', [confirmation({ deny_message: null })]],
-    ['null with allow', [confirmation({ result: 'allow', deny_message: null })]],
-    ['an interrupt of null', [{ type: 'user.interrupt', session_thread_id: null }]],
     [
       'unknown fields and blocks',
       [{ type: 'user.message', content: [{ type: 'image', source: 5 }], extra: [1] }],
@@ -174,10 +170,8 @@ describe('checks of events against the specification', () => {
       'results of an undocumented shape',
       [{ type: 'user.tool_result' }, { type: 'user.custom_tool_result', content: 5 }],
     ],
-    ['an outcome of an undocumented shape', [{ type: 'user.define_outcome', rubric: 'text' }]],
     ['a system message after a message', [message, system]],
     ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
-    ['a system message after a custom tool result', [{ type: 'user.custom_tool_result' }, system]],
   ])('events send accepts %s', async (_, events) => {
     const ended = await send([], { stdin: JSON.stringify(events) })
     expect(ended).toMatchObject({ code: 0 })
@@ -192,18 +186,8 @@ describe('checks of events against the specification', () => {
       'events[0].tool_use_id: must not be empty',
     ],
     [
-      'an id of 129',
-      [confirmation({ tool_use_id: 'a'.repeat(129) })],
-      'events[0].tool_use_id: must be at most 128',
-    ],
-    [
       'an id of 129 characters of two units each',
       [confirmation({ tool_use_id: '👍'.repeat(129) })],
-      'events[0].tool_use_id: must be at most 128 characters long',
-    ],
-    [
-      'an id of 129 halves of characters',
-      [confirmation({ tool_use_id: '\ud83d'.repeat(129) })],
       'events[0].tool_use_id: must be at most 128 characters long',
     ],
     [
@@ -223,13 +207,6 @@ describe('checks of events against the specification', () => {
       "events[0].deny_message: is allowed only when result is 'deny'",
     ],
     [
-      'a thread that is a number',
-      [{ type: 'user.interrupt', session_thread_id: 5 }],
-      'session_thread_id: must be text',
-    ],
-    ['a message without content', [{ type: 'user.message' }], 'events[0].content: is missing'],
-    ['a content of text', [{ type: 'user.message', content: 'x' }], 'events[0].content: must be a list'],
-    [
       'a text block without text',
       [{ type: 'user.message', content: [{ type: 'text' }] }],
       'content[0].text: is missing',
@@ -241,18 +218,8 @@ describe('checks of events against the specification', () => {
       'events[1]: a system.message must be the last event',
     ],
     [
-      'a system message not last',
-      [message, system, message],
-      'events[1]: a system.message must be the last event',
-    ],
-    [
       'a system message after an interrupt',
       [{ type: 'user.interrupt' }, system],
-      'events[1]: a system.message must come right after',
-    ],
-    [
-      'a system message after a confirmation',
-      [confirmation({}), system],
       'events[1]: a system.message must come right after',
     ],
     [
@@ -297,14 +264,6 @@ describe('checks of events against the specification', () => {
     expect(err).toContain('  events[2].content: ')
   })
 
-  test('events send also checks the other fields of an event with a missing field', async () => {
-    const stdin = '{"type":"user.tool_confirmation","result":"allow","deny_message":"x"}'
-    const ended = await send([], { stdin })
-    expect(ended.err).toMatch(/tool_use_id: is missing\n.*deny_message: is allowed only when/)
-    const strange = '{"type":"user.tool_confirmation","deny_message":5}'
-    expect((await send([], { stdin: strange })).err).toMatch(/deny_message: must be text/)
-  })
-
   test('events send --no-validate sends any JSON unchanged', async () => {
     const ended = await send(['--no-validate'], { stdin: '[{"type":"user.future"}]' })
     expect(getBody(ended)).toBe('{"events":[{"type":"user.future"}]}')
@@ -331,16 +290,6 @@ describe('checks of events against the specification', () => {
       ['--outcome', 'x', '--rubric', 'é'.repeat(262_145)],
       'rubric.content: must be at most 262144 characters long',
     ],
-    [
-      'a custom tool result for an id of 129 characters',
-      ['--custom-tool-result', `${'c'.repeat(129)}=ok`],
-      'custom_tool_use_id: must be at most 128 characters long',
-    ],
-    [
-      'a tool result for an empty id',
-      ['--event', '{"type":"user.tool_result","tool_use_id":""}'],
-      'tool_use_id: must not be empty',
-    ],
   ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
     const { code, err, requests } = await send([...argv, '-q'])
     expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
@@ -349,10 +298,7 @@ describe('checks of events against the specification', () => {
   })
 
   test.each([
-    ['20 iterations', '"max_iterations":20'],
     ['a rubric of 262,144 characters', `"rubric":{"type":"text","content":"${'🦊'.repeat(262_144)}"}`],
-    ['a rubric of another form', '"rubric":{"type":"file","file_id":"f_1"}'],
-    ['a rubric that is text', '"rubric":"x"'],
   ])('events send does not warn about an outcome with %s', async (_, field) => {
     const { code, err } = await send([], {
       stdin: `{"type":"user.define_outcome","description":"x",${field}}`,
@@ -360,21 +306,9 @@ describe('checks of events against the specification', () => {
     expect({ code, err }).toEqual({ code: 0, err: '' })
   })
 
-  test('events send warns about at most ten values out of range, and prints that more follow', async () => {
-    const line = '{"type":"user.define_outcome","max_iterations":99}\n'
-    const { code, err } = await send([], { stdin: line.repeat(12) })
-    expect(code).toBe(0)
-    const lines = err.trimEnd().split('\n')
-    expect(lines).toHaveLength(11)
-    expect(lines[9]).toContain('stdin: line 10: max_iterations: must be at most 20')
-    expect(lines[10]).toBe('parley: stdin: more such values follow')
-  })
-
   test.each([
     ['--message', ['--message', '']],
-    ['--message of blanks', ['--message', ' \n']],
     ['--message @- from an empty pipe', ['--message', '@-'], ''],
-    ['--message with --no-validate', ['--message', '', '--no-validate']],
   ])('events send refuses an empty %s', async (_, argv, stdin?: string) => {
     const ended = await send(argv, stdin === undefined ? {} : { stdin })
     expect(ended).toMatchObject({ code: 2, requests: [], err: 'parley: --message is empty\n' })
@@ -405,49 +339,27 @@ describe('checks of events against the specification', () => {
     expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
   })
 
-  test.each([
-    ['send', ['x']],
-    ['run', ['x', '--deadline', '1']],
-    ['list', []],
-    ['follow', ['--deadline', '1']],
-    ['confirm', ['toolu_1', '--allow']],
-  ])('events %s --no-validate sends an undocumented beta after the others', async (verb, words) => {
-    const betas = ['--beta', 'new-2027-01-01', '--beta', 'skills-2025-10-02', '--no-validate']
-    const { requests } = await run(['events', verb, '-s', 'sesn_1', ...words, ...betas])
-    const sent = 'managed-agents-2026-04-01,new-2027-01-01,skills-2025-10-02'
-    expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
-  })
+  test.each([['send', ['x']]])(
+    'events %s --no-validate sends an undocumented beta after the others',
+    async (verb, words) => {
+      const betas = ['--beta', 'new-2027-01-01', '--beta', 'skills-2025-10-02', '--no-validate']
+      const { requests } = await run(['events', verb, '-s', 'sesn_1', ...words, ...betas])
+      const sent = 'managed-agents-2026-04-01,new-2027-01-01,skills-2025-10-02'
+      expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
+    },
+  )
 
-  test('--no-validate accepts an undocumented beta of --betas and of the environment', async () => {
-    const env = { PARLEY_BETAS: 'new-1,new-2' }
-    const environment = await send(['x', '--no-validate'], { env })
-    expect(environment.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1,new-2' })
-    const flag = await send(['x', '--no-validate', '--betas', 'new-3'], { env })
-    expect(flag.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-3' })
-  })
-
-  test.each([
-    ['a comma', ['--beta', 'new-1,new-2']],
-    ['a blank', ['--beta', 'new 1']],
-    ['a line break', ['--betas', 'new\n1']],
-  ])('--no-validate refuses a beta with %s', async (_, flags) => {
-    expect(await send(['x', '--no-validate', ...flags])).toMatchObject({ code: 2, requests: [] })
-  })
-
-  test('a printed follow command keeps --no-validate, so it works with the same betas', async () => {
-    const exchange = answering('{"data":[]}')
-    const { err } = await send(['x', '--beta', 'new-1', '--no-validate'], { exchange, tty: ['stdout'] })
-    expect(err).toContain('parley events follow --beta new-1 --no-validate -s sesn_1')
-  })
+  test.each([['a comma', ['--beta', 'new-1,new-2']]])(
+    '--no-validate refuses a beta with %s',
+    async (_, flags) => {
+      expect(await send(['x', '--no-validate', ...flags])).toMatchObject({ code: 2, requests: [] })
+    },
+  )
 
   test.each([
     ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], undefined, 2, 'exclude'],
-    ['--no-beta after --beta', ['x', '--beta', 'skills-2025-10-02', '--no-beta'], undefined, 2, 'exclude'],
-    ['no events on a terminal', [], undefined, 2, 'no events'],
-    ['empty stdin', [], ' ', 2, 'stdin is empty'],
     ['a rubric without its outcome', ['--rubric', 'x'], undefined, 2, '--rubric must follow'],
     ['a tool result without an id', ['--tool-result', 'x'], undefined, 2, 'ID=TEXT'],
-    ['a missing file', ['--message', '@nowhere'], undefined, 11, 'nowhere: no such file'],
     ['a broken event', ['--event', '{'], undefined, 2, '--event: not valid JSON'],
     [
       'a list as one event',
@@ -531,9 +443,7 @@ describe('response to events send', () => {
 
   test.each([
     [202, ''],
-    [204, ''],
     [200, '{}'],
-    [200, '{"data":null}'],
   ])('events send accepts an empty response: status %i, body "%s"', async (status, body) => {
     const ended = await send(['x'], { exchange: answering(body, { status }) })
     expect(ended).toMatchObject({ code: 0, out: '' })
@@ -546,16 +456,6 @@ describe('response to events send', () => {
     expect(ended.err).toContain('the event was accepted (200)')
     expect(ended.err).toContain('\n  do not send it again\n')
   })
-
-  test.each(['ok', '{"data":5}', '{"type":"error"', '5', '{"data":[],"error":{"message":"no"}}'])(
-    'events send exits with 8 and does not claim acceptance if the response is: %s',
-    async (body) => {
-      const ended = await send(['x'], { exchange: answering(body) })
-      expect(ended).toMatchObject({ code: 8, out: '' })
-      expect(ended.err).not.toContain('was accepted')
-      expect(ended.err).toContain('\n  the event may have been accepted: check with')
-    },
-  )
 })
 
 describe('repetition of events send', () => {
@@ -564,11 +464,8 @@ describe('repetition of events send', () => {
 
   test.each<[string, Parameters<typeof serve>[0], number]>([
     ['resets', (socket) => socket.resetAndDestroy(), 10],
-    ['closes', (socket) => socket.end(), 10],
     ['stalls', () => {}, 10],
     ['answers 500', (socket) => socket.end('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
-    ['answers 503', (socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
-    ['answers 504', (socket) => socket.end('HTTP/1.1 504 No\r\ncontent-length: 2\r\n\r\n{}'), 7],
   ])('events send posts only once if a server reads the request and %s', async (_, script, code) => {
     server = await serve(script)
     const ended = await send(['x', '--timeout', '0.3'], {
@@ -604,8 +501,6 @@ describe('repetition of events send', () => {
 
 test.each([
   [['run', 'x', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
-  [['send', 'x', '--follow', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
-  [['run', 'x', '-s', '..'], {}, 2, "the session id must not be '..'"],
   [['send', 'x', '--follow', '-s', '..'], {}, 2, "the session id must not be '..'"],
 ])(
   'the message of a failure before the first request does not blame the session: %j',

@@ -104,20 +104,6 @@ describe('tool use of a child thread that waits while the session runs', () => {
     })
   })
 
-  test('events run starts a --tool command for a child thread', async () => {
-    const service = open({
-      posts: [
-        task([running, custom('t1', inThread), threadWaits('t1')]),
-        { type: 'user.custom_tool_result', next: done },
-      ],
-    })
-    const { code, err } = await service.run([...runArguments, '--tool', 'count=echo out'])
-    expect({ code, replies: service.replies() }, err).toMatchObject({
-      code: 0,
-      replies: [[{ custom_tool_use_id: 't1', content: [{ text: 'out\n' }] }]],
-    })
-  })
-
   test('events run sends the result of an allowed tool use for which a child thread waits again', async () => {
     const service = open({
       posts: [
@@ -140,16 +126,6 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
   })
 
-  test('events confirm replies to a waiting child thread from events without an idle event of the session', async () => {
-    const service = open({ history: [userSays('x'), ...childWaits] })
-    const { out } = await service.run(['events', 'list', '--raw'])
-    const { code, err } = await service.run(['events', 'confirm', '--allow'], {
-      stdin: out,
-      stdinKind: 'pipe',
-    })
-    expect({ code, posts: service.posts() }, err).toEqual({ code: 0, posts: [[allow('t1')]] })
-  })
-
   test('events follow prints that a child thread waits, and continues', async () => {
     const service = open({ history: [userSays('x'), ...childWaits] })
     void service.timers.wait(20_000).then(() => service.add(allow('t1'), ...(done as Event[])))
@@ -165,15 +141,6 @@ describe('tool use of a child thread that waits while the session runs', () => {
     void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
     const { code, out, err } = await service.run(['events', 'follow', '--ids'])
     expect({ code, out }, err).toEqual({ code: 12, out: 't1\n' })
-  })
-
-  test("events run leaves a child's undecided tool use open, and exits with 12 when all else is done", async () => {
-    const service = open({
-      posts: [task([...childWaits, shown(says('x'), { after: 60_000 }), waitsFor('t2')])],
-    })
-    const { code, err } = await service.run(['events', 'run', 'do it'])
-    expect({ code, replies: service.replies() }, err).toEqual({ code: 12, replies: [] })
-    expect(err).toContain('t1 of a child thread stays open')
   })
 
   test.each<[string, Steps]>([
@@ -276,16 +243,6 @@ describe('end of a thread', () => {
     expect(err).toContain('its thread has ended')
     expect(service.listAuditEvents('t1')).toContain('answered-elsewhere')
   })
-
-  test('events confirm prints that the thread has ended', async () => {
-    const service = open({ history: [userSays('x'), ...childWaits, terminated] })
-    const typed = await service.run(['events', 'confirm', 't1'], {
-      stdinKind: 'terminal',
-      tty: ['stdout', 'stderr'],
-      typed: 'y\n',
-    })
-    expect(typed).toMatchObject({ code: 2, err: expect.stringContaining('its thread has ended') })
-  })
 })
 
 test('events run posts each tool result in a separate request, and confirmations together', async () => {
@@ -369,16 +326,6 @@ describe('warnings about refused tool uses and failed servers', () => {
       .split('\n')
       .map((line) => JSON.parse(line).warning)
     expect(lines).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
-  })
-
-  test('events run does not warn about an earlier turn', async () => {
-    const service = open({
-      history: [userSays('x'), running, refused, fails('github', 'exhausted'), endTurn],
-      posts: [task([running, says('done'), endTurn])],
-    })
-    const { code, err } = await service.run(argv)
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 0, failedServers: 0 } })
   })
 })
 

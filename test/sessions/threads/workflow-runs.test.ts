@@ -21,7 +21,6 @@ const created = (id: string, more: object = {}): Event => ({
   phases: [],
   ...more,
 })
-const pauses = (id: string): Event => ({ type: 'workflow_run.status_idle', workflow_run_id: id })
 const ended = (id: string, type = 'completed', more: object = {}): Event => ({
   type: 'workflow_run.status_ended',
   workflow_run_id: id,
@@ -94,24 +93,11 @@ describe('turn with an open workflow run', () => {
     expect(err).toContain('review-w1 (w1)')
   })
 
-  test('a workflow run is open even if the stream shows only a later event of it', async () => {
-    const hidden = shown(created('w1'), { streamed: 'never' })
-    const service = open([running, hidden, says('one'), endTurn, later(ended('w1')), says('two'), endTurn])
-    expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'two\n' })
-  })
-
   test('events run exits with 15 at the deadline if a workflow run never ends', async () => {
     const service = open(starts)
     const { code, out, err } = await service.run([...runArguments, '--deadline', '10m'])
     expect({ code, out }, err).toEqual({ code: 15, out: '' })
     expect(service.report()).toMatchObject({ warnings: { openWorkflowRuns: 1 } })
-  })
-
-  test('events run does not end at retries_exhausted while a workflow run is open', async () => {
-    const next = [running, created('w1'), stops('retries_exhausted'), later(ended('w1')), says('x'), endTurn]
-    expect(await open(next).run(runArguments)).toMatchObject({ code: 0, out: 'x\n' })
-    const stuck = await open([running, stops('retries_exhausted')]).run(runArguments)
-    expect(stuck.code).toBe(13)
   })
 })
 
@@ -158,12 +144,6 @@ describe('last workflow run that ends while the session is idle', () => {
     const { code, out, err } = await open(next).run([...runArguments, '--deadline', '1h'])
     expect({ code, out }, err).toEqual({ code: 8, out: '' })
   })
-
-  test('events run waits after the last workflow run while the session resource is running', async () => {
-    const session = () => ({ id: 's1', status: 'running' })
-    const { code, out } = await open(next, { session }).run([...runArguments, '--deadline', '1h'])
-    expect({ code, out }).toEqual({ code: 15, out: '' })
-  })
 })
 
 describe('open workflow run that a command does not wait for', () => {
@@ -178,13 +158,6 @@ describe('open workflow run that a command does not wait for', () => {
     const { code, err } = await open(next).run([...runArguments, '--deadline', '1h'])
     expect({ code }, err).toEqual({ code: expected })
     expect(err).not.toContain('deadline passed')
-  })
-
-  test('events run waits for an open workflow run again if a message follows the interrupt', async () => {
-    const service = open([...starts, later(ended('w1')), says('two'), endTurn], {
-      history: [userSays('x'), ...starts, interrupt],
-    })
-    expect(await service.run(runArguments)).toMatchObject({ code: 0, out: 'two\n' })
   })
 })
 
@@ -279,12 +252,5 @@ describe('waiting tool use during a workflow run', () => {
     const { code, out, err } = await service.run(['events', 'follow'])
     expect({ code }, err).toEqual({ code: 12 })
     expect(out).toContain('of the run')
-  })
-
-  test('events follow exits with 12 at once if a tool use waits and the workflow run is idle', async () => {
-    const service = createSessionService({
-      history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1'), pauses('w1')],
-    })
-    expect((await service.run(['events', 'follow', '--deadline', '1h'])).code).toBe(12)
   })
 })
