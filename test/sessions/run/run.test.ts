@@ -210,7 +210,7 @@ test.each([['s\ny\n', ['t2']]])(
       world: { exchange: service.exchange, stdin: undefined, typed, tty: ['stderr'], env: { NO_COLOR: '1' } },
     })
     expect(code).toBe(12)
-    expect([...service.taken.keys()]).toEqual(answered)
+    expect([...service.acceptedReplies.keys()]).toEqual(answered)
     expect(err).toContain('· bash stays open\n')
   },
 )
