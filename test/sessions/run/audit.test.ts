@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
@@ -49,10 +49,6 @@ const result = (text: string, more: object = {}) => ({
 const at = Date.parse(time)
 
 test.each<[title: string, lines: string[], reply: object | undefined]>([
-  ['no line', [], undefined],
-  ['a decision', [use('decision')], { is: 'deciding' }],
-  ['a start', [use('decision'), use('start')], { is: 'executing' }],
-  ['an end', [use('end', result('a'))], { is: 'has-result', result: { text: 'a', isError: false } }],
   [
     'an end with an error',
     [use('end', result('a', { is_error: true }))],
@@ -64,14 +60,7 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     { is: 'has-result', result: { text: 'a', isError: false } },
   ],
   ['an end of an earlier version', [use('start'), use('end')], { is: 'executing' }],
-  ['only an end of an earlier version', [use('end')], undefined],
   ['a post', [use('sent', { rest: 'r1' })], { is: 'posting', sent: { at, idleEvents: new Set(['r1']) } }],
-  ['a post before any idle event', [use('sent')], { is: 'posting', sent: { at, idleEvents: new Set() } }],
-  [
-    'a post with an invalid idle event',
-    [use('sent', { rest: 5 })],
-    { is: 'posting', sent: { at, idleEvents: new Set() } },
-  ],
   [
     'a post with an invalid time',
     [use('sent', { time: 'noon' })],
@@ -88,13 +77,6 @@ test.each<[title: string, lines: string[], reply: object | undefined]>([
     [use('sent', { rest: 'r1' }), use('unknown')],
     { is: 'unconfirmed', sent: { at, idleEvents: new Set(['r1']) } },
   ],
-  [
-    'lines that are not about a reply',
-    ['done', 'not-asked', 'interrupt'].map((event) => use(event)),
-    undefined,
-  ],
-  ['another tool use', [use('decision', { toolUse: 't2' })], undefined],
-  ['an invalid tool use', [use('decision', { toolUse: ['t1'] })], undefined],
   ['another session', [use('decision', { session: 's2' })], undefined],
   ['an empty line after others', [use('decision'), '', ''], { is: 'deciding' }],
   [
@@ -110,14 +92,8 @@ const denied = (more: object = {}) =>
   use('decision', { decision: 'deny', name: 'bash', by: 'default', ...more })
 
 test.each<[title: string, lines: string[], words: string | undefined]>([
-  ['an allowed tool use', [use('decision', { decision: 'allow' })], undefined],
   ['a denial', [denied()], 'deny bash t1 (default)'],
   ['a denial by a rule', [denied({ by: 'rule', rule: 2, reason: 'no' })], 'deny bash t1 (rules[2]: no)'],
-  [
-    'a tool use that ran',
-    [use('not-asked', { decision: 'deny', name: 'x', by: 'person' })],
-    'deny x t1 (person)',
-  ],
   ['a posted denial', [denied(), use('sent'), use('accepted')], 'deny bash t1 (default)'],
   ['a denial and an allowance', [denied(), use('decision', { decision: 'allow' })], undefined],
   ['a reply of another client', [denied(), use('answered-elsewhere')], undefined],
@@ -129,12 +105,9 @@ const decided = (input: unknown, more: object = {}) =>
   use('decision', { type: 'agent.tool_use', name: 'bash', input, ...more })
 
 test.each<[title: string, lines: string[], hasOther: boolean]>([
-  ['no line', [], false],
   ['a line without an input', [use('decision')], false],
   ['the same input with another key order', [decided({ b: 2, a: 1 })], false],
   ['another input', [decided({ a: 1 })], true],
-  ['another name', [decided({ a: 1, b: 2 }, { name: 'x' })], true],
-  ['another server', [decided({ a: 1, b: 2 }, { server: 's' })], true],
   [
     'the same input and another one',
     [decided({ a: 1, b: 2 }), decided({ a: 1 }), decided({ a: 1, b: 2 })],
@@ -151,18 +124,7 @@ const known = { alike: 1, last: 'e1', marks: ['m'] }
 const task = (event: string, more: object = {}) => line({ task: 'h1', event, ...more })
 
 test.each<[title: string, lines: string[], task: object | undefined]>([
-  ['no line', [], undefined],
   ['a sent task', [task('sent', { known })], { hash: 'h1', is: 'posting', known }],
-  [
-    'a sent task of an earlier version',
-    [task('sent')],
-    { hash: 'h1', is: 'posting', known: { alike: Infinity } },
-  ],
-  [
-    'a sent task with an invalid field',
-    [task('sent', { known: { alike: '1' } })],
-    { hash: 'h1', is: 'posting', known: { alike: Infinity } },
-  ],
   ['an accepted task', [task('sent', { known }), task('accepted')], { hash: 'h1', is: 'accepted', known }],
   [
     'a task of unknown delivery',
@@ -171,18 +133,8 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   ],
   ['a refused task', [task('sent', { known }), task('refused')], undefined],
   ['a done task', [task('sent', { known }), task('accepted'), task('done')], undefined],
-  [
-    'another task done',
-    [task('sent', { known }), task('done', { task: 'h2' })],
-    { hash: 'h1', is: 'posting', known },
-  ],
   ['an invalid task', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
-  [
-    'a line that is not about a task',
-    [task('sent', { known }), task('start')],
-    { hash: 'h1', is: 'posting', known },
-  ],
 ])('the state of the task is read from an audit file with %s', async (_, lines, state) => {
   expect(await afterLines(lines, (audit) => audit.task)).toEqual(state)
 })
@@ -190,13 +142,9 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
 const interruptLine = line({ event: 'interrupt' })
 
 test.each<[title: string, lines: string[], mayHaveArrived: boolean]>([
-  ['no line', [], false],
   ['only a reply', [use('sent')], false],
   ['an interrupt', [interruptLine], true],
-  ['an interrupt of an earlier version', [line({ event: 'interrupt', rest: 'r1' })], true],
-  ['two interrupts', [interruptLine, interruptLine], true],
   ['a refused interrupt', [interruptLine, line({ event: 'refused' })], false],
-  ['an accepted interrupt', [interruptLine, line({ event: 'accepted' })], true],
   ['an interrupt and a refused reply', [interruptLine, use('refused')], true],
   ['an interrupt and a refused task', [interruptLine, task('refused')], true],
   ['an interrupt and a later task', [interruptLine, task('sent')], false],
@@ -250,18 +198,17 @@ test('the fields of an audit line have a fixed order, and the input is unchanged
   )
 })
 
-test.each([
-  ['an empty file', '', ''],
-  ['whole lines', `${use('start')}\n`, ''],
-  ['a torn line', `${use('start')}\n${use('end').slice(0, 30)}`, '\n'],
-])('after %s, the next audit line starts on a new line', async (_, content, end) => {
-  const { audit, read } = await open(content)
-  audit.add({ toolUse: null, event: 'interrupt' })
-  audit.close()
-  expect(read()).toBe(
-    `${content}${end}{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`,
-  )
-})
+test.each([['a torn line', `${use('start')}\n${use('end').slice(0, 30)}`, '\n']])(
+  'after %s, the next audit line starts on a new line',
+  async (_, content, end) => {
+    const { audit, read } = await open(content)
+    audit.add({ toolUse: null, event: 'interrupt' })
+    audit.close()
+    expect(read()).toBe(
+      `${content}${end}{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`,
+    )
+  },
+)
 
 test('an audit file is restricted to its owner, also an existing file (needs POSIX files)', async () => {
   const readMode = async (cwd: string) => {
@@ -289,23 +236,6 @@ describe('path that cannot be an audit file', () => {
     await expect(open(undefined, cwd)).rejects.toMatchObject({
       kind: 'file',
       message: 'the audit file a.ndjson: it is a link',
-    })
-  })
-
-  test('events run rejects an audit file in a missing folder', async () => {
-    const cwd = join(temporaryFolder(), 'not', 'there')
-    await expect(open(undefined, cwd)).rejects.toMatchObject({
-      kind: 'file',
-      message: expect.stringMatching(/^the audit file a\.ndjson: (?!it is)/),
-    })
-  })
-
-  test('events run rejects a folder as an audit file', async () => {
-    const cwd = temporaryFolder()
-    mkdirSync(join(cwd, 'a.ndjson'))
-    await expect(open(undefined, cwd)).rejects.toMatchObject({
-      kind: 'file',
-      message: expect.stringMatching(/^the audit file a\.ndjson: (?!it is a link)/),
     })
   })
 
@@ -353,36 +283,19 @@ const readEvents = async (text: string) => {
 const opening = '{"time":"2026-01-01T00:00:00.000Z","session":"'
 
 test.each<[text: string, events: string]>([
-  ['', ''],
   [line({ event: 'start' }), 'start'],
-  [`${line({ event: 'start' })}\n\n\n${line({ event: 'end' })}\n`, 'start end'],
-  [`${opening}\n${line({ event: 'end' })}`, 'end'],
   [`${opening}s1","eve\n`, ''],
-  ['{\n', ''],
-  ['{"time":"9\n', ''],
 ])('the audit file %j has the events "%s"', async (text, events) => {
   expect(await readEvents(text)).toBe(events)
 })
 
 test.each([
-  '\n',
   `\n${line({ event: 'start' })}`,
   'text',
   '{}',
-  '[]',
-  'null',
-  '5',
-  `${line({ event: 'start' })}\ntext`,
-  `${line({ event: 'start' })}\n{}`,
   line({ event: 'other' }),
-  line({ event: 'constructor' }),
-  line({ event: ['start'] }),
   line({ event: 'start', time: 5 }),
   line({ event: 'start', session: 5 }),
-  `[${line({ event: 'start' })}]`,
-  '{"time":"2026-01-01x',
-  'x{"time":"',
-  '{"when":"',
 ])('the file %j is rejected as an audit file', async (text) => {
   await expect(readEvents(text)).rejects.toMatchObject({
     kind: 'file',

@@ -17,7 +17,6 @@ const mcp = 'agent.mcp_tool_use'
 /** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = own, isContradicted?: boolean) =>
   readToolUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as KnownToolUse
-const nested = (depth: number) => `"name":"bash","input":${'['.repeat(depth)}${']'.repeat(depth)}`
 
 describe('tool use from the JSON of its event', () => {
   test('a tool use is read with all its fields', () => {
@@ -48,14 +47,10 @@ describe('tool use from the JSON of its event', () => {
 
   test.each<[fields: string, expected: Partial<KnownToolUse>]>([
     ['"name":"bash"', { name: 'bash', inputText: '{}', isMcp: false, isUnclear: false }],
-    ['"name":"bash","input":null', { input: null, inputText: 'null' }],
-    ['"name":5', { name: '', isUnclear: true }],
     ['"input":{}', { name: '', isUnclear: true }],
     ['"name":"x","mcp_server_name":""', { server: undefined }],
     ['"name":"x","mcp_server_name":5', { server: undefined }],
     ['"name":"x","input":{"a":1,"a":2}', { isUnclear: true }],
-    [nested(100), { isUnclear: false }],
-    [nested(101), { isUnclear: true }],
   ])('a tool use is read from the fields %s', (fields, expected) => {
     expect(read(fields)).toMatchObject(expected)
   })
@@ -89,12 +84,6 @@ test.each<[what: string, use: KnownToolUse, rules: Rule[], expected: object]>([
     { decision: 'deny', by: 'rule', rule: 0 },
   ],
   [
-    'the default if the command is for another tool',
-    read('"name":"y"', custom),
-    [],
-    { decision: 'ask', by: 'default', reason: 'who knows' },
-  ],
-  [
     'the default, not the command, if the input is unclear',
     read('"name":"x","input":{"a":1,"a":2}', custom),
     [],
@@ -111,12 +100,7 @@ test.each<[what: string, use: KnownToolUse, rules: Rule[], expected: object]>([
 })
 
 test.each<[type: string, name: string, permission: string | undefined, executor: string]>([
-  [custom, 'y', undefined, 'other'],
-  [custom, 'x', undefined, 'command'],
   [own, 'y', 'allow', 'other'],
-  [own, 'x', 'allow', 'command'],
-  [own, 'y', undefined, 'service'],
-  [own, 'x', undefined, 'command'],
   [own, 'x', 'deny', 'command'],
   [own, 'x', 'ask', 'service'],
   [mcp, 'x', undefined, 'service'],

@@ -34,12 +34,9 @@ const none = 'parley: the events were accepted, but the response does not list t
 
 test.each<[body: string, type: string | undefined, out: string, note: string]>([
   ['{"data":[{"id":"e1","type":"user.message"}]}', undefined, 'e1\tuser.message\t\t\n', ''],
-  ['{"data":[{"type":"user.message"}],"x":1}', 'text/html', '\tuser.message\t\t\n', ''],
-  ['{"data":[]}', undefined, '', none],
   ['{"data":null}', undefined, '', none],
   ['{}', undefined, '', none],
   ['', undefined, '', none],
-  ['', 'text/html', '', none],
   [' \n', 'text/html', '', none],
 ])('events send accepts the response %j of type %s', async (body, type, out, note) => {
   const ended = await send({ body, ...(type === undefined ? {} : { type }) })
@@ -59,10 +56,8 @@ test.each<[response: Response, message: string, body?: unknown]>([
         `${accepted} is incomplete: the connection was reset`,
       ]),
   ),
-  [{ body: '', type: 'text/html', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
   [{ body: '', type: 'text/jsonx', cut: reset }, `${other} is incomplete: the connection was reset`, ''],
   [{ body: 'w', cut: reset }, `${other} is incomplete: the connection was reset: w`, 'w'],
-  [{ body: '{}', cut: reset }, `${other} is incomplete: the connection was reset: {}`, '{}'],
   // A text that starts like an acknowledgment counts as one.
   [{ body: '{"data":[{' }, `${accepted} is not JSON`],
   [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
@@ -72,12 +67,7 @@ test.each<[response: Response, message: string, body?: unknown]>([
     `${accepted} has another shape: data[0]: must be an object; data[1].type: must be text`,
   ],
   [{ body: '{"data":5}' }, `${other} has another shape: data: must be a list`, { data: 5 }],
-  [{ body: '[]' }, `${other} has another shape: must be an object`, []],
-  [{ body: '5' }, `${other} has another shape: must be an object`, 5],
   [{ body: 'x{"data":[' }, `${other} is not JSON: x{"data":[`, 'x{"data":['],
-  [{ body: '{x"data":[' }, `${other} is not JSON: {x"data":[`, '{x"data":['],
-  [{ body: '{"data"x:[' }, `${other} is not JSON: {"data"x:[`, '{"data"x:['],
-  [{ body: '{"data":x[' }, `${other} is not JSON: {"data":x[`, '{"data":x['],
   [{ body: '<title>Sign in</title>' }, `${other} is not JSON: Sign in`, '<title>Sign in</title>'],
   [
     { body: '{"data":[],"error":"no"}' },
