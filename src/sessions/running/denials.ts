@@ -1,14 +1,16 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUse, stopsSession } from '../../wire/sessions/session-event.ts'
+import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { SessionState } from '../session-state.ts'
 import {
   type DeniedToolUses,
   describeJudgement,
+  findRunBefore,
   findUnapprovedToolUses,
   type Judgement,
   type Rules,
+  takeToolUses,
 } from './judgement.ts'
 
 /**
@@ -26,6 +28,8 @@ export class Denials {
   readonly #notRun: DeniedToolUses = { allowed: new Map(), asked: new Map() }
   /** Tool uses that the policy denies and that ran, until it is known whether a client replied to them. */
   #ran: Judgement[] = []
+  /** The last stop event. The stream may omit tool uses before it, so the final list adds them after it. */
+  #lastStop: SessionEvent | undefined
   readonly #rules: Rules
 
   constructor(rules: Rules, earlier: ReadonlyMap<string, string>) {
@@ -34,13 +38,19 @@ export class Denials {
   }
 
   /** Examines new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
-  async add(items: readonly EventItem[], { lastStopId }: SessionState): Promise<void> {
+  async add(items: readonly EventItem[], state: SessionState): Promise<void> {
     for (const item of items) {
-      const { id } = item.event
-      // A list may contain an older stop late. That stop does not list tool uses that are newer than it.
-      const isOlder = stopsSession(item.event) && id !== undefined && id !== lastStopId
-      if (!isOlder && !this.#earlier.has(id ?? ''))
-        this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
+      const { event } = item
+      const { id = '' } = event
+      if (this.#earlier.has(id)) continue
+      if (stopsSession(event)) {
+        // A list may contain an older stop late. That stop does not list tool uses that are newer than it.
+        if (event.id !== undefined && id !== state.lastStopId) continue
+        this.#lastStop = event
+      }
+      this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
+      // The stream may omit a tool use and deliver its result.
+      if (isToolUse(event) && state.getAnswer(id)) this.#ran.push(...takeToolUses(this.#notRun, [id]))
     }
   }
 
@@ -50,6 +60,8 @@ export class Denials {
    * there was none.
    */
   drainUnapproved(state: SessionState, task: FollowedTask, isListed: boolean): Judgement[] {
+    if (isListed && this.#lastStop)
+      this.#ran.push(...takeToolUses(this.#notRun, findRunBefore(this.#lastStop, this.#notRun.allowed)))
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
     // In an idle session, a tool use of a child thread may still wait for its result.

@@ -165,9 +165,13 @@ export async function findUnapprovedToolUses(
     target.set(id, judgement)
     return []
   }
-  const ran = stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event)
-  const found = ran.flatMap((each) => allowed.get(each) ?? asked.get(each) ?? [])
-  for (const each of ran) if (!allowed.delete(each)) asked.delete(each)
+  return takeToolUses(notRun, stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event))
+}
+
+/** Removes tool uses that have run. Returns them. */
+export function takeToolUses({ allowed, asked }: DeniedToolUses, ran: readonly string[]): Judgement[] {
+  const found = ran.flatMap((id) => allowed.get(id) ?? asked.get(id) ?? [])
+  for (const id of ran) if (!allowed.delete(id)) asked.delete(id)
   return found
 }
 
@@ -175,7 +179,7 @@ export async function findUnapprovedToolUses(
  * Returns the tool uses in `allowed` that have run before an idle event, because the event does not list them
  * as waiting. An idle event that waits for replies but lists no tool use proves nothing.
  */
-function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
+export function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)
   if (type === 'requires_action' && !eventIds) return []
   const waiting = new Set(eventIds)

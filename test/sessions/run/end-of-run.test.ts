@@ -110,3 +110,33 @@ describe('--tool command that fails (needs sh)', () => {
     expect(report(service)).toMatchObject({ failedCommands: 0 })
   })
 })
+
+const ran = (permission: string): Event => ({
+  id: 't1',
+  type: 'agent.tool_use',
+  name: 'bash',
+  input: { command: 'rm x' },
+  evaluated_permission: permission,
+})
+
+test.each([
+  ['is not in the stream', 'allow', []],
+  ['is not in the stream, but its result is', 'ask', [{ type: 'agent.tool_result', tool_use_id: 't1' }]],
+])('events run warns and exits with 14 if a denied tool use that ran %s', async (_, permission, result) => {
+  const service = createSessionService({
+    posts: [
+      { next: [running, shown(ran(permission), { streamed: 'never' }), ...result, says('ok'), endTurn] },
+    ],
+  })
+  service.write('rules.json', { rules: [], default: { decision: 'deny' } })
+  const { code, err } = await service.run(['events', 'run', 'go', '--policy', 'rules.json', ...audited])
+  expect({ code, err }).toEqual({
+    code: 14,
+    err: expect.stringContaining(
+      'the policy denies a tool use that the service ran without a question: bash {"command":"rm x"} t1',
+    ),
+  })
+  expect(service.lines('audit.ndjson')).toContainEqual(
+    expect.objectContaining({ event: 'not-asked', toolUse: 't1' }),
+  )
+})
