@@ -452,24 +452,6 @@ describe('events list', () => {
         }
       },
     )
-
-    test.each([
-      ['one event', ['--limit', '1'], [say('a', 'x')], 'a\n'],
-      [
-        'one event of the type',
-        ['--limit', '1', '--type', 'agent.message'],
-        [say('a', 'x'), done('b')],
-        'a\n',
-      ],
-      [
-        'two events with times',
-        ['--order', 'asc'],
-        [1, 2].map((i) => ({ ...say(`a${i}`, 'x'), processed_at: new Date(i * 1000).toISOString() })),
-        'a1\na2\n',
-      ],
-    ])('events list prints no note about the order of %s', async (_, flags, listed, out) => {
-      expect(await list(flags, true, listed)).toMatchObject({ code: 0, out, err: '' })
-    })
   })
 
   test('events list --limit prints nothing if a later page fails, because newer events could be missing', async () => {

@@ -19,14 +19,6 @@ test.each(['next_page', 'has_more'] as const)(
   },
 )
 
-test('events list prints an id twice if the next page repeats it with other fields', async () => {
-  const { run } = createSessionService({
-    history: [userSays('go'), says('one', { id: 'm1' }), says('two', { id: 'm1' }), endTurn],
-    list: { pageSize: 2 },
-  })
-  expect((await run(['events', 'list', '--ids'])).out).toBe('e1\nm1\nm1\ne4\n')
-})
-
 test('events list does not print event previews', async () => {
   const previews = [
     { id: undefined, type: 'event_start', event: { id: 'e5', type: 'agent.message' } },

@@ -42,7 +42,6 @@ const getProgressLines = (err: string) => err.split('\n').filter((line) => line.
 describe('Y160: progress lines if stderr is not a terminal', () => {
   test.each([
     ['run', ['run', 'go']],
-    ['run --last', ['run', 'go', '--last']],
     ['send --follow', ['send', 'go', '--follow']],
   ])('events %s prints a progress line each minute', async (_, words) => {
     const { code, err } = await follow(words)
@@ -54,11 +53,7 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     ])
   })
 
-  test.each([
-    ['run', ['run', 'go'], true],
-    ['send --follow', ['send', 'go', '--follow'], true],
-    ['follow', ['follow'], false],
-  ])(
+  test.each([['follow', ['follow'], false]])(
     'Y242: events %s prints progress lines from its first request on, also if a proxy delays the stream',
     async (_, words, isSent) => {
       const { err } = await follow(words, { headAfter: 2.5 * minutes, isSent })
@@ -89,15 +84,10 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
   test.each([
     ['with -q', ['run', 'go', '-q'], {}],
     ['with --errors json', ['run', 'go', '--errors', 'json'], {}],
-    ['with --stay', ['follow', '--stay', '--deadline', '5m'], { isSent: false }],
   ])('events follow prints no progress line %s', async (_, words, more) => {
     const { err } = await follow(words, more)
     expect(getProgressLines(err)).toEqual([])
   })
-})
-
-test('Y160: events follow prints no progress line on a terminal', async () => {
-  expect(getProgressLines((await follow(['run', 'go'], { tty: ['stderr'] })).err)).toEqual([])
 })
 
 test('Y243: events follow --stay requests only the newest event of a quiet session, not its history', async () => {

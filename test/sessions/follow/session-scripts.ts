@@ -177,14 +177,6 @@ export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
     }
   })
 
-/** A session that gets a second message once it is idle. The first turn is successful. */
-export const sendingTwice = (limits: Limits): fc.Arbitrary<Scenario> =>
-  fc.tuple(sending(limits), doings, fc.constantFrom(0, 10, 300)).map(([scenario, list, after]) => {
-    const end: Ending = { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) }
-    const next = toTurn('n', list, end).slice(scenario.runsFirst ? 1 : 0)
-    return { ...scenario, nextTurn: next.map((event) => ({ event, after })) }
-  })
-
 /**
  * A session that works or is idle when it is followed. The first list shows at least the agent's task,
  * because without it no client can detect that the agent works.

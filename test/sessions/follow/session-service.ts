@@ -31,8 +31,6 @@ export interface SessionScript {
   isSent: boolean
   /** The events of the turn, each with its delay in milliseconds after the previous one. */
   turn: readonly { event: Event; after: number }[]
-  /** The events after a second sent message. */
-  nextTurn?: SessionScript['turn']
   /** The response to a sent message. */
   receipt: 'whole' | 'ids' | 'other ids' | 'no data' | 'empty'
   /** The list shows `session.status_running` before the message that caused it. */
@@ -80,9 +78,9 @@ export function createSessionService(
   if (!script.isSent) happen()
 
   /** Adds the turn to the ledger, each event with its time. */
-  function happen(turn = script.turn): void {
+  function happen(): void {
     let at = clock.now()
-    for (const { event, after } of turn) {
+    for (const { event, after } of script.turn) {
       at += after
       ledger.push({ event, at })
     }
@@ -101,15 +99,14 @@ export function createSessionService(
   function takePost(request: HttpRequest): HttpResponse {
     posts++
     const { events } = JSON.parse(Buffer.from(request.body ?? []).toString()) as { events: object[] }
-    const more = posts > 1 ? String(posts) : ''
-    const sent = { id: sentId + more, processed_at: null, ...events[0] } as unknown as Event
-    const running: Event = { id: `sent${more}_running`, type: 'session.status_running' }
+    const sent = { id: sentId, processed_at: null, ...events[0] } as unknown as Event
+    const running: Event = { id: 'sent_running', type: 'session.status_running' }
     for (const event of script.runsFirst ? [running, sent] : [sent]) ledger.push({ event, at: clock.now() })
-    happen(posts > 1 ? (script.nextTurn ?? []) : script.turn)
+    happen()
     const data = {
       whole: [sent],
       ids: [{ id: sent.id, type: sent.type }],
-      'other ids': [{ id: receiptId + more, type: sent.type }],
+      'other ids': [{ id: 'receipt_1', type: sent.type }],
       'no data': [],
       empty: [],
     }
@@ -244,9 +241,6 @@ export function createSessionService(
     },
   }
 }
-
-/** Id in a receipt whose ids differ from the stored events. */
-export const receiptId = 'receipt_1'
 
 /** Id of a sent message. */
 export const sentId = 'sent_1'

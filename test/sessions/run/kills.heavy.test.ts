@@ -9,42 +9,6 @@ import type { Event } from './agent-service.ts'
 import { argv, countReplies, isDone, removeLocks, serve } from './served-agent.ts'
 
 const random = createRandom([process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'])
-const kills = Number(process.env.SOAK_KILLS ?? 3)
-
-test(
-  `Y64: events run killed at ${kills} random moments sends nothing twice if it is repeated (needs sh)`,
-  async () => {
-    for (let time = 0; time < kills; time++) {
-      const { service, cwd, env } = await serve({
-        rounds: [[bash('t1'), custom('c1'), bash('t2')], [custom('c2')], [bash('t3')]],
-      })
-      const world = { cwd, env }
-      // Each run of the command adds a line.
-      const words = ['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.05', '--deadline', '6']
-      let ended = { code: null as number | null, err: '' }
-      for (let attempt = 0; ended.code === null; attempt++) {
-        const { child, ended: end } = start([...argv, 'go', ...words], world)
-        const timer = attempt < 4 ? setTimeout(() => child.kill('SIGKILL'), 150 + random() * 500) : undefined
-        ended = await end
-        clearTimeout(timer)
-        removeLocks(cwd)
-        if (isDone(cwd)) ended = { ...ended, code: 0 }
-      }
-      expect([0, 10], ended.err).toContain(ended.code)
-      const isAll =
-        service.events.at(-1)?.type === 'session.status_idle' && service.acceptedReplies.size === 5
-      expect(ended.code, ended.err).toBe(isAll ? 0 : 10)
-      expect(service.tasks).toBeLessThanOrEqual(1)
-      expect(countReplies(service).filter((text) => !text.endsWith(' 1'))).toEqual([])
-      const runs = existsSync(join(cwd, 'runs'))
-        ? readFileSync(join(cwd, 'runs'), 'utf8').trim().split('\n')
-        : []
-      expect(runs).toEqual([...new Set(runs)])
-    }
-  },
-  kills * 120_000,
-)
-
 /** The agent's last message matches the schema. */
 const rounds = (): Event[][] => [
   [says('I begin'), bash('t1'), custom('c1')],

@@ -323,12 +323,6 @@ describe('events run that reaches a limit', () => {
     expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
   })
 
-  test('events run exits with 13 and cancels a delayed interrupt if the session is terminated', async () => {
-    const { code, counts, auditEvents } = await limited([{ type: 'session.status_terminated' }])
-    expect({ code, interrupts: counts.interrupts }).toEqual({ code: 13, interrupts: 1 })
-    expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused'])
-  })
-
   test('events run exits with 15 if an interrupt is delayed for more than 30 s; a rerun may interrupt again', async () => {
     const cwd = temporaryFolder()
     const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]

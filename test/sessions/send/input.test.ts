@@ -183,16 +183,6 @@ describe('files of a message', () => {
     ])
   })
 
-  test('Q28: events send prints the type of an image, but not its bytes', async () => {
-    const event = { id: 'sevt_1', type: 'user.message', content: [image] }
-    const exchange = answering(JSON.stringify({ data: [event] }))
-    for (const tty of [[], ['stdout']] as 'stdout'[][]) {
-      const { out } = await send(['-f', 'fox.png'], { cwd, exchange, tty })
-      expect(out).toContain('[image]')
-      expect(out).not.toContain('iVBOR')
-    }
-  })
-
   test.each([
     ['of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image or PDF file'],
     ['that is empty', ['none.txt'], 2, 'none.txt: the file is empty'],
@@ -204,14 +194,6 @@ describe('files of a message', () => {
     const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
     expect(ended).toMatchObject({ code, out: '', requests: [] })
     expect(ended.err).toContain(said)
-  })
-
-  test('Q28: events run sends the same files as events send, and its resume command omits them', async () => {
-    const argv = ['events', 'run', '-f', 'notes.md', '-f', 'fox.png', '--fail-on-empty']
-    const preview = await run([...argv, '--dry-run'], { cwd, env })
-    expect(JSON.parse(preview.out).body.events).toEqual([{ type: 'user.message', content: [notes, image] }])
-    const waiting = await run([...argv, '--errors', 'json', '--profile', 'demo'], { cwd, env })
-    expect(waiting.err).not.toMatch(/"resume":[^\]]*(notes\.md|--file|-f|--fail-on-empty)/)
   })
 })
 
