@@ -10,13 +10,20 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
-import { answering, credentials, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import {
+  answering,
+  credentials,
+  ownerOnlyMode,
+  type RunOptions,
+  run,
+  temporaryFolder,
+} from '../harness/run.ts'
 import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
 
-const api = (words: string[], world?: Parameters<typeof run>[1]) => run(['api', ...words], world)
+const api = (words: string[], world?: RunOptions) => run(['api', ...words], world)
 
 describe('request of api', () => {
   test.each([
@@ -232,7 +239,7 @@ describe('body of api that stdout or a file does not accept', () => {
   const post = ['gateway', '/v1/m', '--set', 'a=1']
   const chunks = ['first ', 'second ', 'third']
 
-  async function call(words: string[], world: Parameters<typeof run>[1]) {
+  async function call(words: string[], world: RunOptions) {
     const cwd = temporaryFolder()
     const ended = await api(words, { cwd, env: { TMPDIR: cwd }, exchange: answering(chunks), ...world })
     const name = readdirSync(cwd).find((file) => file.startsWith('parley-'))

@@ -24,7 +24,7 @@ export interface TestFile {
   isGone?: boolean
 }
 
-interface World extends Partial<Omit<BatchLimits, 'retry'>> {
+interface PlayOptions extends Partial<Omit<BatchLimits, 'retry'>> {
   interrupted?: AbortSignal
   timers?: Timers
   stdout?: Pick<Reporter, 'write'>
@@ -101,7 +101,7 @@ export async function play(
     deadline = Infinity,
     retries = 0,
     ...options
-  }: World = {},
+  }: PlayOptions = {},
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8

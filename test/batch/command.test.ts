@@ -16,7 +16,15 @@ import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, createFastClock, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
+import {
+  answering,
+  createFastClock,
+  message,
+  ownerOnlyMode,
+  type RunOptions,
+  run,
+  temporaryFolder,
+} from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 interface Line {
@@ -573,7 +581,7 @@ describe('the end of a batch', () => {
   const refused: Exchange = async () => {
     throw new CliError('not-sent', 'connection refused')
   }
-  test.each<[string, string[], Parameters<typeof run>[1], string, string]>([
+  test.each<[string, string[], RunOptions, string, string]>([
     [
       'an unreachable service until the deadline',
       ['--deadline', '3s'],

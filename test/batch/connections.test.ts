@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../faults/certificates.ts'
-import { createFastClock, message, run, temporaryFolder } from '../harness/run.ts'
+import { createFastClock, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 
 interface Line {
@@ -23,7 +23,7 @@ async function ask(
   concurrency: number,
   script: Script,
   options: ServeOptions = {},
-  world: Parameters<typeof run>[1] = {},
+  world: RunOptions = {},
   name = (url: string) => url,
 ) {
   const server = await serve(script, options)

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Host, Interrupt } from '../../src/context.ts'
 import { runOnTerminal } from '../../src/io/command.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 import { helpOnCommand } from './pages.ts'
 
 type Shown = Parameters<NonNullable<Host['runPager']>>[0]
 
 /** Runs parley on a terminal of 24 rows with a pager that ends with this code. */
-async function runPaged(argv: string[], world: Parameters<typeof run>[1] = {}, code: number | undefined = 0) {
+async function runPaged(argv: string[], world: RunOptions = {}, code: number | undefined = 0) {
   const shown: Shown[] = []
   const runPager: Host['runPager'] = async (command) => {
     shown.push(command)
@@ -51,7 +51,7 @@ describe('long help on a terminal goes through the pager', () => {
 })
 
 describe('help without the pager', () => {
-  test.each<[why: string, argv: string, world: Parameters<typeof run>[1]]>([
+  test.each<[why: string, argv: string, world: RunOptions]>([
     ['with --no-pager', 'help ci --no-pager', {}],
     ['with --no-pager before the command', '--no-pager help ci', {}],
     ['with --no-pager and --help', 'chat --no-pager --help', {}],

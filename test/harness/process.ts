@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
-interface World {
+interface ProcessOptions {
   /** Variables in addition to PATH, HOME and credentials. `undefined` removes a variable. */
   env?: Record<string, string | undefined>
   stdin?: string
@@ -78,12 +78,12 @@ export function canRunAsNobody(): boolean {
 }
 
 /** Starts the built program. */
-export function start(argv: string[], world: World = {}): Started {
-  const cwd = world.cwd ?? temporaryFolder()
-  const parley = world.program ?? (world.isNobody ? copyProgramForNobody() : [process.execPath, binary])
-  const program = [...(world.within ?? []), ...parley, ...argv]
-  const [command = '', ...words] = world.before
-    ? ['sh', '-c', `${world.before}; exec "$@"`, 'sh', ...program]
+export function start(argv: string[], options: ProcessOptions = {}): Started {
+  const cwd = options.cwd ?? temporaryFolder()
+  const parley = options.program ?? (options.isNobody ? copyProgramForNobody() : [process.execPath, binary])
+  const program = [...(options.within ?? []), ...parley, ...argv]
+  const [command = '', ...words] = options.before
+    ? ['sh', '-c', `${options.before}; exec "$@"`, 'sh', ...program]
     : program
   const child = spawn(command, words, {
     cwd,
@@ -93,12 +93,12 @@ export function start(argv: string[], world: World = {}): Started {
       XDG_CACHE_HOME: cache,
       LOCALAPPDATA: cache,
       ...credentials,
-      ...world.env,
+      ...options.env,
     },
-    stdio: [world.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
   child.stdin?.on('error', () => {})
-  child.stdin?.end(world.stdin)
+  child.stdin?.end(options.stdin)
   let out = ''
   let err = ''
   child.stdout?.on('data', (chunk) => {
@@ -115,4 +115,5 @@ export function start(argv: string[], world: World = {}): Started {
   }
 }
 
-export const execute = (argv: string[], world?: World): Promise<Ended> => start(argv, world).ended
+export const execute = (argv: string[], options?: ProcessOptions): Promise<Ended> =>
+  start(argv, options).ended

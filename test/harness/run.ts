@@ -11,7 +11,7 @@ import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createSteadyClock } from './clock.ts'
 import { requireFormats } from './formats.ts'
 
-interface World {
+export interface RunOptions {
   /**
    * Content of stdin, which is then a pipe. The elements of an array arrive one by one. If omitted, stdin is
    * a terminal.
@@ -96,33 +96,33 @@ export const homeVariables = (home: string) => ({
 /**
  * Runs parley in this process, in an isolated environment. Throws if output for programs has a wrong format.
  */
-export async function run(argv: string[], world: World = {}): Promise<Ended> {
+export async function run(argv: string[], options: RunOptions = {}): Promise<Ended> {
   const requests: Ended['requests'] = []
-  const { exchange } = world
+  const { exchange } = options
   const isFaultless =
     exchange === undefined || (process.env.TEST_PROOF === 'answers' && exchange !== 'network')
   const exchangeOrNetwork = isFaultless ? createEmulator({}) : exchange
-  const stdout = createCollector(world.tty?.includes('stdout') ?? false)
-  const stderr = createCollector(world.tty?.includes('stderr') ?? false)
-  const cwd = world.cwd ?? emptyFolders.pop() ?? temporaryFolder()
+  const stdout = createCollector(options.tty?.includes('stdout') ?? false)
+  const stderr = createCollector(options.tty?.includes('stderr') ?? false)
+  const cwd = options.cwd ?? emptyFolders.pop() ?? temporaryFolder()
   const host: Host = {
-    env: { ...homeVariables(cwd), ...credentials, ...world.env },
+    env: { ...homeVariables(cwd), ...credentials, ...options.env },
     cwd,
-    platform: world.platform ?? process.platform,
-    uid: world.uid ?? process.getuid?.(),
+    platform: options.platform ?? process.platform,
+    uid: options.uid ?? process.getuid?.(),
     stdin: {
-      kind: world.stdinKind ?? (world.stdin === undefined ? 'terminal' : 'pipe'),
-      open: () => Readable.from(pieces(world.stdin ?? typeLines(world.typed ?? ''))),
+      kind: options.stdinKind ?? (options.stdin === undefined ? 'terminal' : 'pipe'),
+      open: () => Readable.from(pieces(options.stdin ?? typeLines(options.typed ?? ''))),
     },
-    stdout: world.stdout ?? { ...stdout.end, columns: world.columns, rows: world.rows },
-    stderr: world.stderr ?? { ...stderr.end, columns: world.columns },
-    timers: world.timers ?? createFastClock(),
-    onSignal: world.onSignal,
-    onCrash: world.onCrash,
-    detectEarlyExit: world.detectEarlyExit,
-    interceptInterrupt: world.interceptInterrupt,
-    runPager: world.runPager,
-    limitYoungGeneration: world.limitYoungGeneration,
+    stdout: options.stdout ?? { ...stdout.end, columns: options.columns, rows: options.rows },
+    stderr: options.stderr ?? { ...stderr.end, columns: options.columns },
+    timers: options.timers ?? createFastClock(),
+    onSignal: options.onSignal,
+    onCrash: options.onCrash,
+    detectEarlyExit: options.detectEarlyExit,
+    interceptInterrupt: options.interceptInterrupt,
+    runPager: options.runPager,
+    limitYoungGeneration: options.limitYoungGeneration,
     ...(exchangeOrNetwork === 'network'
       ? {}
       : {
@@ -136,7 +136,7 @@ export async function run(argv: string[], world: World = {}): Promise<Ended> {
   const [out, err] = [stdout, stderr].map(({ bytes }) => Buffer.from(bytes()).toString()) as [string, string]
   requireFormats(argv, { code, out, err, cwd })
   printIfTestFails(argv, { code, err, requests })
-  if (world.cwd === undefined && readdirSync(cwd).length === 0) emptyFolders.push(cwd)
+  if (options.cwd === undefined && readdirSync(cwd).length === 0) emptyFolders.push(cwd)
   return { code, requests, outBytes: stdout.bytes(), out, err }
 }
 
@@ -158,10 +158,12 @@ function printIfTestFails(
 }
 
 /** Yields typed text line by line, as a terminal delivers it. */
-const typeLines = (typed: NonNullable<World['typed']>) =>
+const typeLines = (typed: NonNullable<RunOptions['typed']>) =>
   typeof typed === 'string' ? typed.split(/(?<=[\r\n])/) : typed
 
-async function* pieces(stdin: NonNullable<World['stdin'] | World['typed']>): AsyncGenerator<Uint8Array> {
+async function* pieces(
+  stdin: NonNullable<RunOptions['stdin'] | RunOptions['typed']>,
+): AsyncGenerator<Uint8Array> {
   const isOne = typeof stdin === 'string' || stdin instanceof Uint8Array
   for await (const piece of isOne ? [stdin] : stdin) yield Buffer.from(piece as string)
 }

@@ -6,7 +6,7 @@ import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
 import { breakOff, createResponse } from './responses.ts'
-import { run, temporaryFolder } from './run.ts'
+import { type RunOptions, run, temporaryFolder } from './run.ts'
 
 /** An event of a session. The service adds an id and a time, unless they are given. */
 export type Event = { type: string } & Record<string, unknown>
@@ -412,14 +412,14 @@ export function createSessionService(script: SessionScript) {
         .filter((line) => line !== '')
         .map((line) => JSON.parse(line)),
     /** Runs parley on the session, in the same folder each time. */
-    run: (argv: string[], world: Parameters<typeof run>[1] = {}) =>
+    run: (argv: string[], options: RunOptions = {}) =>
       run(argv, {
         cwd: getFolder(),
         timers,
         stdinKind: 'none',
         exchange,
-        ...world,
-        env: { PARLEY_SESSION: 's1', ...world.env },
+        ...options,
+        env: { PARLEY_SESSION: 's1', ...options.env },
       }),
   }
 }

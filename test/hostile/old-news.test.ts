@@ -50,7 +50,7 @@ interface Outcome {
   answers: number
 }
 
-interface World {
+interface Scenario {
   ids: string[]
   act(service: AgentService): void
   /** Number of responses after which the other client acts, or `in a command` for the first command. */
@@ -60,7 +60,7 @@ interface World {
 }
 
 /** Runs parley with three waiting tool uses while another client acts once. */
-async function runBeside({ ids, act, when, echoes }: World): Promise<Outcome> {
+async function runBeside({ ids, act, when, echoes }: Scenario): Promise<Outcome> {
   // If a stream omits the other client's event, a list shows it after a second.
   let passed = 0
   const timers = { ...clock, now: () => clock.now() + passed, wallTime: () => clock.wallTime() + passed }

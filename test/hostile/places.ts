@@ -2,15 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { imageAnswer } from '../gateway/image/image.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
-
-type World = NonNullable<Parameters<typeof run>[1]>
+import { answering, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 
 /**
  * Input that reaches a parser: the command that reads it, and the files, environment and responses that contain
  * the text.
  */
-export type ParserInput = (text: Buffer) => { argv: string[]; world: World }
+export type ParserInput = (text: Buffer) => { argv: string[]; options: RunOptions }
 
 const send = ['events', 'send', '-s', 'sesn_1']
 const list = ['events', 'list', '-s', 'sesn_1']
@@ -31,14 +29,14 @@ const answered =
   ): ParserInput =>
   (text) => ({
     argv,
-    world: { exchange: answering(body(text), options), cwd: argv === image ? temporaryFolder() : cwd },
+    options: { exchange: answering(body(text), options), cwd: argv === image ? temporaryFolder() : cwd },
   })
 
 const piped =
   (argv: string[]): ParserInput =>
   (text) => ({
     argv,
-    world: { stdin: text, exchange: anything, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
+    options: { stdin: text, exchange: anything, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
   })
 
 const inFile =
@@ -47,7 +45,7 @@ const inFile =
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, folder), { recursive: true, mode: 0o700 })
     writeFileSync(join(cwd, folder, path), text, { mode: 0o600 })
-    return { argv, world: { cwd, exchange: anything, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
+    return { argv, options: { cwd, exchange: anything, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
   }
 
 const asIs = (text: Buffer) => text
@@ -74,11 +72,11 @@ export const wholeInputs: Record<string, ParserInput> = {
   'stdin of send': piped(send),
   'stdin of send with a flag': piped([...send, '-i', '-', '--interrupt']),
   'stdin of confirm': piped(confirm),
-  '--event': (text) => ({ argv: [...send, '--event', text.toString()], world: { exchange: anything } }),
-  '--set': (text) => ({ argv: ['chat', 'hi', '--set', `a=${text}`], world: { exchange: anything } }),
+  '--event': (text) => ({ argv: [...send, '--event', text.toString()], options: { exchange: anything } }),
+  '--set': (text) => ({ argv: ['chat', 'hi', '--set', `a=${text}`], options: { exchange: anything } }),
   'the path of --set': (text) => ({
     argv: ['chat', 'hi', '--set', `${text}=1`],
-    world: { exchange: anything },
+    options: { exchange: anything },
   }),
   '-H @file': inFile(['chat', 'hi', '-H', '@header'], 'header'),
   'a file': inFile(['chat', 'hi', '-f', 'file'], 'file'),
@@ -111,22 +109,25 @@ export const partialInputs: Record<string, ParserInput> = {
   ),
   'the type of an event to send': (text) => ({
     argv: send,
-    world: { exchange: anything, stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}` },
+    options: { exchange: anything, stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}` },
   }),
   'the type of a block to send': (text) => ({
     argv: send,
-    world: { exchange: anything, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
+    options: { exchange: anything, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
   }),
   'a field of a body': (text) => ({
     argv: ['chat', '-i', '-', '--set', 'a.b=1'],
-    world: { exchange: anything, stdin: `{${json(text)}:${json(text)},"contents":[{"role":${json(text)}}]}` },
+    options: {
+      exchange: anything,
+      stdin: `{${json(text)}:${json(text)},"contents":[{"role":${json(text)}}]}`,
+    },
   }),
 }
 
 /** Runs the command, which must end without a bug and with a short stderr. */
 export async function runWithText(place: ParserInput, text: string | Buffer): Promise<void> {
-  const { argv, world } = place(Buffer.from(text as string))
-  const { code, err } = await run(argv, world)
+  const { argv, options } = place(Buffer.from(text as string))
+  const { code, err } = await run(argv, options)
   expect(code, err.slice(0, 500)).not.toBe(1)
   expect(err.length).toBeLessThan(2_500_000)
 }

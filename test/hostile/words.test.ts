@@ -18,7 +18,7 @@ test.each([
   for (const word of prototypeNames) {
     for (const status of [200, 400]) {
       const exchange = answering(message('a'), { status, headers: { [name]: word } })
-      await runWithText(() => ({ argv: [command, 'hi'], world: { exchange } }), '')
+      await runWithText(() => ({ argv: [command, 'hi'], options: { exchange } }), '')
     }
   }
 })

@@ -9,7 +9,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { answerInOrder } from '../gateway/parts.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { start } from '../harness/process.ts'
-import { answering, credentials, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
 
 const envelope = (type: string, text: string) =>
@@ -284,7 +284,7 @@ test("--raw escapes the control characters of a failure's body on a terminal as 
 })
 
 describe('--errors json', () => {
-  const failure = async (argv: string[], world: Parameters<typeof run>[1] = {}) => {
+  const failure = async (argv: string[], world: RunOptions = {}) => {
     const ended = await run([...argv, '--errors', 'json'], world)
     expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
     return { ...JSON.parse(ended.err).error, code: ended.code }

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { answering, createFastClock, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, createFastClock, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, serve } from '../harness/server.ts'
 
-const github = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
-  run([...argv, '--errors', 'github'], world)
+const github = (argv: string[], world: RunOptions = {}) => run([...argv, '--errors', 'github'], world)
 
 const refusal = (text: string) =>
   answering(JSON.stringify({ error: { type: 'invalid_request_error', message: text } }), {

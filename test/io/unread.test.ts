@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createIdleClock } from '../harness/clock.ts'
-import { answering, message, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { type AgentScript, createAgentService } from '../sessions/run/agent-service.ts'
-
-type World = NonNullable<Parameters<typeof run>[1]>
 
 /** Creates a stdout that accepts no bytes. */
 const unread = () => asEnd(new Writable({ write() {} }))
@@ -25,7 +23,7 @@ const picture = JSON.stringify({
 })
 
 /** Runs parley until a deadline with a stdout that accepts no bytes. */
-async function runUnread(argv: string[], world: World) {
+async function runUnread(argv: string[], world: RunOptions) {
   const ended = await run([...argv, '--deadline', '60', '--errors', 'json'], {
     stdout: unread(),
     timers: createIdleClock(),
@@ -100,7 +98,7 @@ describe('O11: deadline if nothing reads stdout', () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"p"\n'.repeat(100))
     const sent: string[] = []
-    const exchange: World['exchange'] = async (request) => {
+    const exchange: RunOptions['exchange'] = async (request) => {
       sent.push(request.url)
       return answering(message(long))(request)
     }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, run, temporaryFolder } from '../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createSessionService, endTurn, running, userSays } from '../harness/session-service.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
@@ -13,7 +13,7 @@ const use = (id: string, input: object) => ({ id, type: 'agent.tool_use', name: 
 /** Follows a session that is idle or becomes idle in its stream. */
 async function follow(
   { listed, live = [] }: { listed: object[]; live?: object[] },
-  { argv = [], ...world }: { argv?: string[] } & Parameters<typeof run>[1] = {},
+  { argv = [], ...world }: { argv?: string[] } & RunOptions = {},
 ) {
   const frames = live.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
   const stream = answering(`: open\n\n${frames}`, { headers: { 'content-type': 'text/event-stream' } })

@@ -2,7 +2,14 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
+import {
+  answering,
+  message,
+  ownerOnlyMode,
+  type RunOptions,
+  run,
+  temporaryFolder,
+} from '../../harness/run.ts'
 
 const native = (...parts: object[]) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] })
@@ -11,7 +18,7 @@ const call = { functionCall: { name: 'look', args: { at: 'a' } } }
 const picture = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
 
 /** Runs chat with a new temporary folder and returns its saved files. */
-async function chat(flags: string[], body: string, world: Parameters<typeof run>[1] = {}) {
+async function chat(flags: string[], body: string, world: RunOptions = {}) {
   const folder = temporaryFolder()
   const headers = { 'content-type': body.startsWith('data:') ? 'text/event-stream' : 'application/json' }
   const exchange = answering(body, { headers })

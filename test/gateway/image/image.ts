@@ -1,12 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encode } from 'fast-png'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
-
-type World = NonNullable<Parameters<typeof run>[1]>
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 
 /** Runs `parley image` in a new folder. By default the answer has one image. */
-export async function image(argv: string[], { cwd = temporaryFolder(), ...world }: World = {}) {
+export async function image(argv: string[], { cwd = temporaryFolder(), ...world }: RunOptions = {}) {
   const exchange = world.exchange ?? answering(imageAnswer(inline(png())))
   const env = { PARLEY_IMAGE_MODEL: 'alpha-image', TMPDIR: temporaryFolder(), ...world.env }
   const ended = await run(['image', ...argv], { ...world, cwd, env, exchange })

@@ -18,10 +18,10 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-type World = Parameters<typeof execute>[1]
+type ProcessOptions = Parameters<typeof execute>[1]
 
 /** Runs the built `parley image` in the test's folder, with a new temporary folder. */
-async function image(argv: string[], world: World = {}) {
+async function image(argv: string[], world: ProcessOptions = {}) {
   const temporary = temporaryFolder()
   const env = { TMPDIR: temporary, ...envFor(server), ...world.env }
   const ended = await execute(['image', '-m', 'm', '--no-stdin', ...argv], { cwd, ...world, env })

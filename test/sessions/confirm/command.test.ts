@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 
 const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 
@@ -18,7 +18,7 @@ const usesTool = (id: string): Event => ({
 })
 
 describe('events confirm', () => {
-  const confirm = (argv: string[], more: Parameters<typeof run>[1] = {}) =>
+  const confirm = (argv: string[], more: RunOptions = {}) =>
     run(['events', 'confirm', ...argv], { ...world, ...more })
   const parseEvents = (ended: Awaited<ReturnType<typeof run>>) =>
     JSON.parse(ended.requests.at(-1)?.text ?? '{}').events

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answering, run } from '../../harness/run.ts'
+import { answering, type RunOptions, run } from '../../harness/run.ts'
 
 const env = { PARLEY_SESSION: 'sesn_1' }
 
@@ -27,7 +27,7 @@ const listing = (events: object[]): Exchange => {
     (request.method === 'POST' ? receipt : request.url.endsWith('/stream') ? stream : list)(request)
 }
 
-async function confirm(argv: string[], world: Parameters<typeof run>[1] = {}) {
+async function confirm(argv: string[], world: RunOptions = {}) {
   const ended = await run(['events', 'confirm', ...argv], { env, exchange: listing([]), ...world })
   const posts = ended.requests.filter(({ method }) => method === 'POST').map(({ text }) => text)
   return { ...ended, posts, answered: posts.map((text) => JSON.parse(text).events) }
@@ -158,7 +158,7 @@ describe('id with two different tool uses', () => {
         [['--pending', '--allow'], { exchange: listing(shown) }],
         [['--pending'], { exchange: listing(shown), tty: ['stdout', 'stderr'], typed: 'y\ny\n' }],
       ] as const) {
-        const { code, err, posts } = await confirm([...argv], world as Parameters<typeof run>[1])
+        const { code, err, posts } = await confirm([...argv], world as RunOptions)
         expect({ code, posts }).toEqual({ code: 2, posts: [] })
         expect(err).toContain('t1: sent twice with different inputs')
       }

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { createMatcher } from '../../../src/sessions/policy/pattern.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { createAgentService, type Event } from '../run/agent-service.ts'
 
 const rules = {
@@ -57,10 +57,7 @@ const session: Event[] = [
 ]
 const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
 
-async function check(
-  words: string[],
-  world: Parameters<typeof run>[1] & { files?: Record<string, string> } = {},
-) {
+async function check(words: string[], world: RunOptions & { files?: Record<string, string> } = {}) {
   const cwd = world.cwd ?? temporaryFolder()
   const files = { 'p.json': JSON.stringify(rules), 'e.ndjson': lines(session), ...world.files }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)

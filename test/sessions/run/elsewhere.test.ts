@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { run, temporaryFolder } from '../../harness/run.ts'
+import { type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { bash, custom, endTurn, says, userSays, waitsFor } from '../../harness/session-service.ts'
 import { type AgentScript, type AgentService, createAgentService } from './agent-service.ts'
 
@@ -15,7 +15,7 @@ function open(script: AgentScript) {
   const timers = createIdleClock()
   const service = createAgentService({ ...script, timers })
   const cwd = temporaryFolder()
-  const start = (words: string[], world: Parameters<typeof run>[1] = {}) =>
+  const start = (words: string[], world: RunOptions = {}) =>
     run(['events', 'run', '-s', 's1', ...words], {
       cwd,
       timers,

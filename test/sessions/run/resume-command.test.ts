@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
 import { createAgentService, type Event } from './agent-service.ts'
 
@@ -203,7 +203,7 @@ describe('suggested commands', () => {
     stop_reason: { type: 'requires_action', event_ids: ['t1'] },
   }
   const list = answering(JSON.stringify({ data: [use, idle] }))
-  const exchange: Parameters<typeof run>[1] = {
+  const exchange: RunOptions = {
     exchange: (request) => (request.url.endsWith('/stream') ? stream : list)(request),
   }
 

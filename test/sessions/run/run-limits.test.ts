@@ -6,7 +6,7 @@ import { createEmulator } from '../../../src/emulator/emulator.ts'
 import type { Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createClock, createIdleClock } from '../../harness/clock.ts'
-import { answering, createFastClock, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, createFastClock, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import {
   createSessionService,
   type Event,
@@ -83,7 +83,7 @@ function service(script: Script, timers: Timers = createIdleClock()) {
   return { exchange, counts, events, timers }
 }
 
-async function ran(script: Script, flags: string[], world: Parameters<typeof run>[1] = {}, clock?: Timers) {
+async function ran(script: Script, flags: string[], world: RunOptions = {}, clock?: Timers) {
   const cwd = temporaryFolder()
   const served = service(script, clock ?? world.timers)
   const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', '--report', 'report.json', ...flags]

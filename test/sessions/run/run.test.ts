@@ -6,7 +6,14 @@ import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answering, createFastClock, ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
+import {
+  answering,
+  createFastClock,
+  ownerOnlyMode,
+  type RunOptions,
+  run,
+  temporaryFolder,
+} from '../../harness/run.ts'
 import { says, waitsFor } from '../../harness/session-service.ts'
 import {
   type AgentScript,
@@ -59,7 +66,7 @@ interface Options {
   policy?: object
   words?: string[]
   cwd?: string
-  world?: Parameters<typeof run>[1]
+  world?: RunOptions
 }
 
 /** Runs events run with a policy and an audit file. */

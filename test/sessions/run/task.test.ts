@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { bash, custom, endTurn, says, userSays } from '../../harness/session-service.ts'
 import {
   type AgentScript,
@@ -25,7 +25,7 @@ function open(script: AgentScript, words = ['go']) {
   writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
   const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
   const tool = ['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs']
-  const again = (more: Parameters<typeof run>[1] = {}, line = words) =>
+  const again = (more: RunOptions = {}, line = words) =>
     run([...argv, ...tool, ...line], {
       cwd,
       timers,

@@ -3,23 +3,23 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createIdleClock } from '../../harness/clock.ts'
-import { run, temporaryFolder } from '../../harness/run.ts'
+import { type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { bash, endTurn, says, userSays } from '../../harness/session-service.ts'
 import { type AgentScript, createAgentService as createService, type Event } from './agent-service.ts'
 
 const timers = createIdleClock()
 const createAgentService = (script: AgentScript) => createService({ ...script, timers })
 
-interface World extends AgentScript {
+interface RunScript extends AgentScript {
   policy?: 'allow' | 'deny' | 'ask'
   cwd?: string
-  more?: Parameters<typeof run>[1]
+  more?: RunOptions
 }
 
 /** Runs events run with a policy that decides every tool use in the same way. */
 async function runAll(
   words: string[],
-  { policy = 'allow', cwd = temporaryFolder(), more, ...script }: World,
+  { policy = 'allow', cwd = temporaryFolder(), more, ...script }: RunScript,
 ) {
   writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision: policy } }))
   writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')

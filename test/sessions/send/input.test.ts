@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 
 const env = { PARLEY_SESSION: 'sesn_1' }
 const given = '{"type":"user.interrupt","x":1.10}'
 
-async function send(argv: string[], world: Parameters<typeof run>[1] = {}) {
+async function send(argv: string[], world: RunOptions = {}) {
   const exchange = answering('{"data":[]}')
   const ended = await run(['events', 'send', ...argv], { env, exchange, ...world })
   const body = ended.requests[0]?.text
@@ -149,7 +149,7 @@ describe('files of a message', () => {
   const document = { type: 'document', source: source('application/pdf', pdf) }
   const words = { type: 'text', text: 'What is this?' }
 
-  const contents = async (argv: string[], world: Parameters<typeof run>[1] = {}) => {
+  const contents = async (argv: string[], world: RunOptions = {}) => {
     const { code, body, err } = await send(argv, { cwd, ...world })
     expect({ code, err }).toEqual({ code: 0, err: expect.any(String) })
     return JSON.parse(body ?? '{}').events

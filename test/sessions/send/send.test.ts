@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { answering, run, temporaryFolder } from '../../harness/run.ts'
+import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { type ScriptedServer, serve } from '../../harness/server.ts'
 
-const send = (argv: string[], world: Parameters<typeof run>[1] = {}) =>
+const send = (argv: string[], world: RunOptions = {}) =>
   run(['events', 'send', '-s', 'sesn_1', ...argv], world)
 
 /** Returns the sent body as text. */
@@ -434,7 +434,7 @@ describe('response to events send', () => {
 
   test('events send escapes control characters of the response, in an id and with --raw', async () => {
     const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
-    const world: Parameters<typeof run>[1] = { exchange: answering(evil), tty: ['stdout'] }
+    const world: RunOptions = { exchange: answering(evil), tty: ['stdout'] }
     expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
     expect((await send(['x', '--raw'], world)).out).toBe(
       '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}\n',
