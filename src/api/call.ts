@@ -102,7 +102,7 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
   const isOther = flags.header?.some((line) => /^content-type:(?!.*json)/i.test(line)) ?? false
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
-  parseGivenJson(text, name, "other bodies need -H 'Content-Type: TYPE'")
+  parseGivenJson(text, name, "a body that is not JSON needs -H 'Content-Type: TYPE'")
   return Buffer.from(createBodyText(() => editJson(text, assignments)))
 }
 
@@ -118,7 +118,7 @@ function readPath(given: string, address: string | undefined) {
   const { pathname: path, search } = new URL(`http://host${text}`)
   if (given === '' || path + search !== text.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
-      'a path must not be empty, or have the segments . and .., a fragment (#), or characters that are not percent-encoded',
+      'a path must not be empty, and must not have a segment . or .., a fragment (#), or a character that must be percent-encoded',
     )
   return { path, query: search.slice(1) }
 }

@@ -85,7 +85,7 @@ function findFields(value: Record<string, unknown>, names: string[]): string[] {
 function refuseUnknownFields(value: Record<string, unknown>, known: string[]): void {
   const other = Object.keys(value).find((name) => !known.includes(name))
   if (other === undefined) return
-  throw usageError(`it has ${JSON.stringify(other.slice(0, 50))}, which a line of this form cannot have`)
+  throw usageError(`it has the unknown field ${JSON.stringify(other.slice(0, 50))}`)
 }
 
 /** Returns the object without the fields with this name. The other source text is unchanged. */

@@ -163,8 +163,8 @@ function refuseCredential(
   if (shown && shown === wanted) return undefined
   const place =
     service === 'gateway'
-      ? 'Authorization must be Bearer and the access token'
-      : 'x-api-key must be the key, or Authorization Bearer and the key'
+      ? "Authorization must be 'Bearer ACCESS_TOKEN'"
+      : "x-api-key must be the key, or Authorization must be 'Bearer KEY'"
   return errorResponse(401, `the header ${place}`)
 }
 

@@ -30,7 +30,7 @@ describe('forms of a batch line', () => {
 
   test('the message about an unknown field of a batch line shortens the name of the field', () => {
     const read = () => parseLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
-    expect(read).toThrow(`it has "${'k'.repeat(50)}", which a line of this form cannot have`)
+    expect(read).toThrow(`it has the unknown field "${'k'.repeat(50)}"`)
   })
 
   test('parsing a batch line removes the model and keeps the rest of the source text', () => {
@@ -60,7 +60,7 @@ describe('invalid batch lines', () => {
     ['"  "', /prompt is empty/],
     ['{"prompt":""}', /prompt is empty/],
     ['{"prompt":["p"]}', /"prompt" must be a string/],
-    ['{"prompt":"p","temperature":1}', /it has "temperature"/],
+    ['{"prompt":"p","temperature":1}', /it has the unknown field "temperature"/],
     ['{"prompt":"p","id":null}', /"id" must be/],
     ['{"prompt":"p","id":1.5}', /"id" must be/],
     ['{"prompt":"p","model":""}', /"model" must be/],
@@ -69,7 +69,7 @@ describe('invalid batch lines', () => {
     ['{"custom_id":"a","key":"b","body":{}}', /both "custom_id" and "key"/],
     ['{"custom_id":"a","body":{},"request":{}}', /both "body" and "request"/],
     ['{"custom_id":"a","body":"{}"}', /"body" must be an object/],
-    ['{"custom_id":"a","body":{},"priority":1}', /it has "priority"/],
+    ['{"custom_id":"a","body":{},"priority":1}', /it has the unknown field "priority"/],
   ])('a batch rejects the line %s', (line, why) => expect(() => parseLine(line)).toThrow(why))
 
   test('a batch rejects a line that is not JSON or nested too deep', () => {

@@ -691,7 +691,7 @@ faultsInside('Y: empty sessions', [
   follows(
     'Y102: parley announces that it waits for the first event of an empty session',
     { lists: [list(), list(), list(done('i1'))], stream: streaming(done('i1')) },
-    { out: ended, reqs: 4, err: ['nothing has happened in sesn_1 yet: waiting for its first event'] },
+    { out: ended, reqs: 4, err: ['sesn_1 has no events yet: waiting for its first event'] },
   ),
   row(
     'Y103: parley exits with 2 if a session without events is to be resumed (run)',
@@ -701,7 +701,7 @@ faultsInside('Y: empty sessions', [
       code: 2,
       reqs: 7,
       atLeast: 5,
-      err: ['nothing has happened in this session yet\n  give a task: parley events run TASK -s sesn_1'],
+      err: ['this session has no events yet\n  to give it a task: parley events run TASK -s sesn_1'],
     },
   ),
   row(

@@ -163,7 +163,7 @@ function createPage<T>(
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), maxPageSize)
   if (!(start >= 0) || !(limit >= 1))
-    return errorResponse(400, 'page must be a token of the service, and limit a number')
+    return errorResponse(400, 'page must be a page token, and limit a number')
   const end = start + limit
   const next = end < items.length ? String(end) : null
   return createList(items.slice(start, end).map(toJson), `,"next_page":${JSON.stringify(next)}`)

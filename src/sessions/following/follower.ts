@@ -351,8 +351,8 @@ function createEmptySessionError({ context, parts }: SessionAccess): CliError {
     'parley',
     ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
   ])
-  const message = 'nothing has happened in this session yet'
-  return new CliError('usage', message, { consequence: `give a task: ${command}` })
+  const message = 'this session has no events yet'
+  return new CliError('usage', message, { consequence: `to give it a task: ${command}` })
 }
 
 function describeProgress({ events, toolUses, last }: FollowProgress, now: number): string {

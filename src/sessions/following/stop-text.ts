@@ -46,7 +46,7 @@ export async function createWaitingError(
       : []),
     ...[...types].map((type) => {
       const same = forResults.filter((id) => state.getToolUse(id)?.type === type)
-      return `give a result with: ${formatResultCommand(context, session, type, same)}`
+      return `to send a result: ${formatResultCommand(context, session, type, same)}`
     }),
   ]
   return new CliError('waiting', `${session} waits for an answer`, {

@@ -141,7 +141,7 @@ function describeSession(
   now: number,
 ): string {
   if (isEmpty && !sent)
-    return `nothing has happened in ${session} yet: waiting for its first event; Ctrl-C stops waiting`
+    return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session continues`
   const moment = stoppedAt && formatLocalTime(stoppedAt, now)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`

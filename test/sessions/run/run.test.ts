@@ -320,10 +320,10 @@ test.each([
       world: { exchange: service.exchange },
     })
     expect(code).toBe(12)
-    expect(err).toContain(`\n  give a result with: parley events send -s s1 ${flag}\n`)
+    expect(err).toContain(`\n  to send a result: parley events send -s s1 ${flag}\n`)
     const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
     expect(followed.code).toBe(12)
-    expect(followed.err).toContain(`give a result with: parley events send -s s1 ${flag}`)
+    expect(followed.err).toContain(`to send a result: parley events send -s s1 ${flag}`)
     expect(err + followed.err).not.toContain('confirm')
   },
 )
