@@ -17,7 +17,7 @@ const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/consta
  * Files of undici that parley does not need, with their replacements. A chat takes 11 % less time without the
  * first file, and 6 % less without the other four.
  */
-const leftOut: Record<string, string> = {
+const undiciReplacements: Record<string, string> = {
   // Only HTTP/1.1 is negotiated.
   'dispatcher/client-h2.js': 'module.exports = () => { throw new Error("HTTP/2 is never negotiated") }',
   // undici falls back to the plain parser if this one is missing.
@@ -34,7 +34,7 @@ const leftOut: Record<string, string> = {
  * Replacements that the build has not used yet. The build fails if one is never used, because undici has then
  * renamed or removed the file.
  */
-const unused = new Set(Object.keys(leftOut))
+const unused = new Set(Object.keys(undiciReplacements))
 
 const withLessOfUndici: Plugin = {
   name: 'with-less-of-undici',
@@ -43,7 +43,7 @@ const withLessOfUndici: Plugin = {
     handler(id) {
       const path = id.replace(/^.*[\\/]undici[\\/]lib[\\/]/, '').replaceAll('\\', '/')
       unused.delete(path)
-      return leftOut[path]
+      return undiciReplacements[path]
     },
   },
   buildEnd(failure) {
@@ -134,15 +134,15 @@ const withTopics: Plugin = {
   },
 }
 
-const sorhus = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
+const sorhusNotice = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
 const withThirdParties = declareThirdParties({
   // Other licences may require more than their text: Apache-2.0 requires the NOTICE file.
   allowed: ['BSD-3-Clause', 'ISC', 'MIT'],
   mit: readFileSync('LICENSE', 'utf8'),
   inside: new Map([
-    ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhus]],
-    ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhus]],
+    ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhusNotice]],
+    ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhusNotice]],
     // undici does not document the version.
     ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
   ]),

@@ -38,7 +38,7 @@ export class Secrets {
     let shown = ''
     let end = 0
     // Overlapping secrets are replaced together, for example if one secret is the start of another.
-    for (const place of this.#findPlaces(part)) {
+    for (const place of this.#findReplacements(part)) {
       if (place.start >= Math.max(limit, end)) break
       if (place.start >= end) shown += part.slice(end, place.start) + place.shown
       end = Math.max(end, place.end)
@@ -46,7 +46,7 @@ export class Secrets {
     return { shown: shown + part.slice(end, limit), end: at + Math.max(limit, end) }
   }
 
-  #findPlaces(text: string): ShownPlace[] {
+  #findReplacements(text: string): Replacement[] {
     const inAddresses = addressSecrets.flatMap((pattern) =>
       Array.from(text.matchAll(pattern), ({ 0: whole, 1: name, index: start }) => {
         return { start, end: start + whole.length, shown: `${name}[redacted]` }
@@ -135,12 +135,12 @@ const maxDepth = 200
 /** Minimum length of a redacted secret, in UTF-16 units. Many words contain a shorter one by chance. */
 const minSecretLength = 4
 
-interface SecretPlace {
+interface SecretRange {
   start: number
   end: number
 }
 
-interface ShownPlace extends SecretPlace {
+interface Replacement extends SecretRange {
   /** Replacement text. */
   shown: string
 }
@@ -167,7 +167,7 @@ class Secret {
     this.#cores = findBase64Cores(word)
   }
 
-  findIn(original: SearchText, read: SearchText): SecretPlace[] {
+  findIn(original: SearchText, read: SearchText): SecretRange[] {
     return [
       ...findCutWord(this.#word, original.text),
       ...findWord(this.#word, original),
@@ -213,8 +213,8 @@ function resolveEscapes(original: string): SearchText {
  * Finds all occurrences of a word. Extends each occurrence by the adjacent characters that match `widened`.
  * Returns offsets in the original text.
  */
-function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretPlace[] {
-  const places: SecretPlace[] = []
+function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretRange[] {
+  const places: SecretRange[] = []
   let end = 0
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, end)) {
     end = at + word.length
@@ -229,7 +229,7 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
  * Finds the start of a secret directly before an ellipsis. A text may have been cut inside a secret, and half
  * a secret must be redacted, too.
  */
-function findCutWord(word: string, text: string): SecretPlace[] {
+function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
   return [...text.matchAll(/…/g)].flatMap(({ index: end }) => {
     const before = text.slice(Math.max(0, end - word.length), end)

@@ -40,15 +40,15 @@ export function interceptInterrupt(act: () => void): Interrupt {
   const earlierListeners = process.rawListeners('SIGINT') as NodeJS.SignalsListener[]
   // Node drops a pending signal if it has no listener, so one listener is always registered.
   const restoreListeners = () => {
-    const isTaken = process.listeners('SIGINT').some((listener) => listener !== takeFirst)
+    const isTaken = process.listeners('SIGINT').some((listener) => listener !== handleFirst)
     if (!isTaken) for (const listener of earlierListeners) process.on('SIGINT', listener)
-    process.off('SIGINT', takeFirst)
+    process.off('SIGINT', handleFirst)
   }
-  const takeFirst = () => {
+  const handleFirst = () => {
     restoreListeners()
     act()
   }
-  process.on('SIGINT', takeFirst)
+  process.on('SIGINT', handleFirst)
   for (const listener of earlierListeners) process.off('SIGINT', listener)
   return {
     release: restoreListeners,

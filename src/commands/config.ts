@@ -19,11 +19,11 @@ import {
   unknownProfileError,
 } from '../settings/profiles.ts'
 import {
-  type Candidate,
   chooseValues,
   findValueProblem,
+  formatNameAndValue,
   formatProfileFlag,
-  nameValue,
+  type UncheckedSetting,
 } from '../settings/resolve.ts'
 import {
   findSetting,
@@ -114,7 +114,7 @@ export const configCommands = {
         // fails, the message does not quote the value.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
-          `${isQuoted ? nameValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
+          `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
         )
       }
       const unknown = name === 'betas' && validate ? findUndocumentedBeta(value as string[]) : undefined
@@ -258,7 +258,7 @@ export const configCommands = {
 /**
  * Formats a value for display. An invalid value may be a misplaced secret, so its problem is shown instead.
  */
-function formatForDisplay(candidate: Pick<Candidate, 'setting' | 'value'>): string {
+function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
   const problem = findValueProblem(candidate)
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
 }

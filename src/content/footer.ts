@@ -16,7 +16,7 @@ export interface AnswerEnd {
 }
 
 /** Finish reasons of a complete answer. Any other reason causes a warning. */
-const normalEnds = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
+const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
 
 /** Prints warnings about the end of an answer on stderr, then its usage (`printUsage`). */
 export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
@@ -24,12 +24,12 @@ export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean |
   printUsage(context, end.summary, showsUsage)
 }
 
-const damaged = 'some bytes of the answer are not UTF-8, and became \ufffd'
+const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
 /** Returns the warnings about an answer that counts as complete. */
 export function listWarnings(end: AnswerEnd): string[] {
   const cut = describeCut(end)
-  return [...(end.isDamaged ? [damaged] : []), ...(cut === undefined ? [] : [cut])]
+  return [...(end.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
 }
 
 /** Required content of an answer. `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
@@ -57,16 +57,16 @@ export function describeCut({
   isAssumed,
 }: Pick<AnswerEnd, 'summary'> & { isAssumed?: boolean }): string | undefined {
   const { stopReason, stopMessage } = summary
-  const isStopped = stopReason !== undefined && !normalEnds.includes(stopReason)
+  const isStopped = stopReason !== undefined && !normalStopReasons.includes(stopReason)
   const explanation = stopMessage ? `: ${oneLine(stopMessage, 300)}` : ''
   const cuts = [
     ...(isStopped ? [`${describeStop(stopReason)}${explanation}`] : []),
-    ...(isAssumed ? [assumed] : []),
+    ...(isAssumed ? [assumedEnd] : []),
   ]
   return cuts.join('; ') || undefined
 }
 
-const assumed = 'the service did not end the stream; the answer counts as complete after 15 s of silence'
+const assumedEnd = 'the service did not end the stream; the answer counts as complete after 15 s of silence'
 
 /**
  * Returns a function that warns about defects of a batch's answers. It prints each kind of defect once, with
@@ -75,7 +75,7 @@ const assumed = 'the service did not end the stream; the answer counts as comple
 export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
-    for (const defect of [...(isDamaged ? [damaged] : []), ...(isAssumed ? [assumed] : [])]) {
+    for (const defect of [...(isDamaged ? [damagedText] : []), ...(isAssumed ? [assumedEnd] : [])]) {
       if (!printed.has(defect)) messages.warn(`line ${line}: ${defect}`)
       printed.add(defect)
     }

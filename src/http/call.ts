@@ -191,7 +191,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
         value = await read(response)
         isRead = true
       }
-      const response = await open(endpoint, parts, endpoint.isReadAgain && readBody)
+      const response = await open(endpoint, parts, endpoint.isRepeatedIfCut && readBody)
       try {
         if (!isRead) await readBody(response)
         response.accept()

@@ -28,13 +28,13 @@ export async function previewRequest(
   if (flags.curl) {
     refusePlainHttp(settings, request.endpoint.service)
     const own = setting && settings.origins[setting]?.source !== 'environment' ? [getVariable(setting)] : []
-    const variables = [...own, ...secretNames(request.headers).map(variableFor)]
+    const variables = [...own, ...findSecretNames(request.headers).map(variableFor)]
     if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
     const shown = { ...request, url: secrets.redact(request.url) }
     await output.write(toCurl(shown, getVariable(setting ?? 'accessToken'), isTerminal))
   } else {
     const json = toDryRun(request, secrets, isBatch)
-    await output.write(isTerminal ? showJson(json) : json)
+    await output.write(isTerminal ? escapeForTerminal(json) : json)
   }
   await output.flush()
 }
@@ -43,7 +43,7 @@ export async function previewRequest(
  * Escapes JSON for a terminal. Carriage returns, which are white space in JSON, become line breaks, because
  * on a terminal the text after them would overwrite the line.
  */
-const showJson = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
+const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 /**
  * Formats the request as JSON text with secrets redacted, on one line if `isLine` is true. The body keeps its
@@ -94,10 +94,10 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
   for (const name of removedHeaders) lines.push(`--header '${name.replaceAll("'", "'\\''")}:'`)
   const secrets = [
     ...(credential ? [`${credential.header}: ${credential.prefix}$${variable}`] : []),
-    ...secretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
+    ...findSecretNames(headers).map((name) => `${name.replaceAll(/[$`]/g, '\\$&')}: $${variableFor(name)}`),
   ]
   if (secrets.length > 0) lines.push('--header @-')
-  const text = quote(asText(body ?? new Uint8Array()))
+  const text = quote(toShellText(body ?? new Uint8Array()))
   const isLong = body !== undefined && body.length > maxArgumentBytes
   // Text after --data-binary that begins with @ would name a file.
   if (body) lines.push(isLong ? '--data-binary @/dev/fd/3' : `--data-raw ${text}`)
@@ -111,12 +111,12 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
 }
 
 /** Decodes a body. Throws a usage error for bytes that a shell command cannot contain. */
-function asText(body: Uint8Array): string {
+function toShellText(body: Uint8Array): string {
   if (!isUtf8(body) || body.includes(0)) throw usageError('--curl: the body is not text; --dry-run shows it')
   return Buffer.from(body).toString()
 }
 
-const secretNames = (headers: Request['headers']) =>
+const findSecretNames = (headers: Request['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
 /** Returns the variable of a header: `$X_API_KEY` for `X-Api-Key`. Other characters become underscores. */

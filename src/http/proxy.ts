@@ -31,10 +31,10 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
  * Matches `HOST:PORT`, which curl accepts for an HTTP proxy. The port is required, because any word could be
  * a host.
  */
-const bareProxy = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
+const hostAndPort = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
-  const text = bareProxy.test(given) ? `http://${given}` : given
+  const text = hostAndPort.test(given) ? `http://${given}` : given
   const address = text.replace(/(?<=:\/\/)[^/\\?#]*@/, '')
   // `URL` ends the host at the first `/`, `?` or `#`, even in a password. Without this check, parley would
   // use the start of the password as the host, and print it.
@@ -54,14 +54,14 @@ function parseProxy(given: string, variable: string): HttpProxy {
   url.username = ''
   url.password = ''
   if (username === '' && password === '') return { url, variable }
-  const credentials = `${decode(username)}:${decode(password)}`
+  const credentials = `${decodePercent(username)}:${decodePercent(password)}`
   return { url, variable, authorization: `Basic ${Buffer.from(credentials, 'latin1').toString('base64')}` }
 }
 
 /**
  * Decodes percent escapes to Latin-1 characters, one for each byte, because a password need not be UTF-8.
  */
-const decode = (text: string) =>
+const decodePercent = (text: string) =>
   text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
 /** Returns whether NO_PROXY names the host: by name, suffix, port, address block, or `*`. */
@@ -71,10 +71,10 @@ function isExempt(url: URL, list: string): boolean {
   return list
     .split(/[\s,]+/)
     .filter((entry) => entry !== '')
-    .some((entry) => entry === '*' || matches(entry.toLowerCase(), host, port))
+    .some((entry) => entry === '*' || matchesEntry(entry.toLowerCase(), host, port))
 }
 
-function matches(entry: string, host: string, port: string): boolean {
+function matchesEntry(entry: string, host: string, port: string): boolean {
   const [, bracketed, name = bracketed, wanted] =
     /^(?:\[(.+)\]|([^:]+|.*:.*:.*?))(?::(\d+))?$/.exec(entry) ?? []
   if (name === undefined || (wanted !== undefined && wanted !== port)) return false

@@ -59,8 +59,8 @@ export async function readErrorResponse(
   head: FailureHeaders,
 ): Promise<CliError> {
   const { status, statusText, headers } = response
-  const bytes = await collectStart(response)
-  const body = jsonOrText(bytes, headers['content-type'])
+  const bytes = await readErrorBody(response)
+  const body = parseJsonOrText(bytes, headers['content-type'])
   const problem = readProblem(body)
   // The address may have a user name and a password, which the failure must not show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
@@ -81,7 +81,7 @@ export async function readErrorResponse(
 /**
  * Returns the received part of the body. A cut body is not an error here, because the failure has the status.
  */
-async function collectStart(response: HttpResponse): Promise<Uint8Array> {
+async function readErrorBody(response: HttpResponse): Promise<Uint8Array> {
   const start = collectBody(maxErrorBodyBytes)
   try {
     for await (const chunk of response.body) if (start.add(chunk) >= maxErrorBodyBytes) break
@@ -91,7 +91,7 @@ async function collectStart(response: HttpResponse): Promise<Uint8Array> {
   return start.bytes()
 }
 
-function jsonOrText(bytes: Uint8Array, contentType: string | undefined): unknown {
+function parseJsonOrText(bytes: Uint8Array, contentType: string | undefined): unknown {
   const text = decodeBodyText(bytes, contentType)
   const value = tryParseJson(text)
   return value === undefined ? text : value

@@ -38,7 +38,7 @@ export async function retry<T>(
 /** Row of the retry table: how parley handles an HTTP status, or a failure without a status. */
 interface StatusRow {
   /** If omitted, the row applies to failures of its kind that have no status. */
-  on?: On
+  on?: StatusSet
   kind: FailureKind
   /** Delivery state of the attempt. */
   delivery: DeliveryState
@@ -60,10 +60,10 @@ interface StatusRow {
  * Failures to which a row applies. `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that
  * was cut.
  */
-type On = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
+type StatusSet = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
 /** The first row that matches a failure applies. */
-const table: readonly StatusRow[] = [
+const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'response', delivery: 'sent' },
@@ -103,10 +103,10 @@ function matches({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, ha
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
-  table.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
+  retryTable.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
 
 function findRow({ kind, details }: CliError): StatusRow {
-  const ofKind = table.filter((row) => row.kind === kind)
+  const ofKind = retryTable.filter((row) => row.kind === kind)
   // A failure without a request, such as a wrong flag, has no row.
   const other: StatusRow = ofKind[0] ?? { kind, delivery: 'answered' }
   const found = ofKind.find((row) => matches(row, details)) ?? other

@@ -48,7 +48,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     })
   }
 
-  function check(): void {
+  function throwIfFailed(): void {
     if (failure) throw asFailure(failure)
   }
 
@@ -68,7 +68,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
       return stream !== undefined
     },
     async write(chunk) {
-      check()
+      throwIfFailed()
       if (chunk.length === 0) return
       stream ??= openWatched()
       const target = stream
@@ -80,11 +80,11 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
         })
       })
       if (!hasRoom) await waitUntilWritten()
-      check()
+      throwIfFailed()
     },
     async flush() {
       await waitUntilWritten()
-      check()
+      throwIfFailed()
     },
   }
 }

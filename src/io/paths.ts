@@ -41,9 +41,9 @@ export function followLinks(path: string): string[] {
 
 /** Returns the real path of a file, or the path at which a file of this name would be created. */
 export const resolveRealPath = (path: string): string =>
-  realPath(inRealFolder(followLinks(path).at(-1) ?? path))
+  realPath(resolveFolder(followLinks(path).at(-1) ?? path))
 
-const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(path))
+const resolveFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
 /**
  * Returns the path in /proc to which a path such as `/dev/stdout` leads. Returns `undefined` if the path does
@@ -51,7 +51,7 @@ const inRealFolder = (path: string) => join(realPath(dirname(path)), basename(pa
  */
 const findDescriptorPath = (path: string): string | undefined =>
   followLinks(path)
-    .map(inRealFolder)
+    .map(resolveFolder)
     .find((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(place))
 
 export const isOpenDescriptor = (path: string): boolean => findDescriptorPath(path) !== undefined

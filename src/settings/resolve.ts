@@ -20,7 +20,7 @@ export interface ResolvedSettings {
 }
 
 /** An unchecked value of a setting. */
-export interface Candidate {
+export interface UncheckedSetting {
   setting: SettingName
   value: unknown
   origin: Origin
@@ -77,10 +77,10 @@ const profileOnlySettings: readonly SettingName[] = [
 ]
 
 /** Returns the value of each setting that has one. A secret and its command count as one setting. */
-export function chooseValues({ flags, profile, env }: SettingSources): Candidate[] {
+export function chooseValues({ flags, profile, env }: SettingSources): UncheckedSetting[] {
   // The name is shown in messages, and a profile file may contain any name, so it is shortened.
   const profileSource = `profile '${oneLine(profile.name, 100)}'`
-  const find = (setting: SettingName, source: Origin['source']): Candidate => {
+  const find = (setting: SettingName, source: Origin['source']): UncheckedSetting => {
     const given = flags[setting]
     const variable = getVariable(setting)
     const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
@@ -109,20 +109,20 @@ export function chooseValues({ flags, profile, env }: SettingSources): Candidate
 export const findValueProblem = ({
   setting,
   value,
-}: Pick<Candidate, 'setting' | 'value'>): string | undefined =>
+}: Pick<UncheckedSetting, 'setting' | 'value'>): string | undefined =>
   getSchema(setting).safeParse(value).error?.issues[0]?.message
 
 /** Formats a name and its value for a message. Omits a value that may contain a password. */
-export const nameValue = (name: string, value: string): string =>
+export const formatNameAndValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
 
 /** Parses a value. Throws a `CliError` as described for `resolveSettings`. */
-function parseValue({ setting, value, origin: { source, name } }: Candidate): unknown {
+function parseValue({ setting, value, origin: { source, name } }: UncheckedSetting): unknown {
   const parsed = getSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
   const location = {
     profile: `'${setting}' in ${name}`,
-    flag: nameValue(name, String(value)),
+    flag: formatNameAndValue(name, String(value)),
     environment: name,
     default: name,
   }[source]

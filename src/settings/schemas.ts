@@ -5,7 +5,7 @@ import { durationForms, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
 
 /** Converts text, from flags and the environment. Other values, from the profile file, stay unchanged. */
-const fromText = (convert: (text: string) => unknown) =>
+const convertText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
 const toNumber = (text: string) =>
@@ -28,7 +28,7 @@ const toList = (text: string) => text.split(/\s*,\s*/).filter((item) => item !==
 const text = z.lazily(() => z.string().check(z.trim(), z.minLength(1, 'must not be empty')))
 const seconds = z.lazily(() =>
   z.pipe(
-    fromText(toSeconds),
+    convertText(toSeconds),
     z
       .number(`must be a duration ${durationForms}; a bare number is seconds`)
       .check(z.gte(0, 'must not be negative')),
@@ -36,7 +36,7 @@ const seconds = z.lazily(() =>
 )
 const count = z.lazily(() =>
   z.pipe(
-    fromText(toNumber),
+    convertText(toNumber),
     z
       .int('must be a whole number')
       .check(z.gte(0, 'must be a whole number'), z.lte(100, 'must be at most 100')),
@@ -66,7 +66,7 @@ const headerValue = z.lazily(() =>
 )
 const betaList = z.lazily(() =>
   z.pipe(
-    fromText(toList),
+    convertText(toList),
     z.array(z.string().check(z.regex(betaForm, 'must be a list of betas without blanks in them'))),
   ),
 )

@@ -14,7 +14,7 @@ export interface Endpoint extends DeliveryRules {
    */
   request?(): Promise<z.ZodMiniType>
   /** If the response is cut, parley repeats the request and reads the new response from its start. */
-  isReadAgain?: true
+  isRepeatedIfCut?: true
 }
 
 const generation = {
@@ -23,7 +23,7 @@ const generation = {
   repeat: 'failed',
   request: async () => (await import('./gateway/generate-request.ts')).GenerateRequest,
 } as const
-const get = { service: 'agents', method: 'GET', repeat: 'always', isReadAgain: true } as const
+const get = { service: 'agents', method: 'GET', repeat: 'always', isRepeatedIfCut: true } as const
 const post = { service: 'agents', method: 'POST', repeat: 'unaccepted' } as const
 
 /** Every endpoint that parley uses. The emulator implements the same endpoints. */

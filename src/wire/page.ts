@@ -80,7 +80,7 @@ const maxEmptyPages = 20
 export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
-  const endless = (why: string) => createResponseError(`${list} does not end: ${why}`)
+  const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /**
      * Records a text that only one page can have, such as a cursor or the id of its first item. Throws a
@@ -88,13 +88,13 @@ export function createPageHistory(list: string) {
      */
     addMark(mark: string | undefined, why: string): void {
       if (mark === undefined) return
-      if (marks.has(mark)) throw endless(why)
+      if (marks.has(mark)) throw endlessListError(why)
       marks.add(mark)
     },
     /** Throws a `CliError` after too many empty pages in a row. */
     addPage(items: number): void {
       empty = items === 0 ? empty + 1 : 0
-      if (empty > maxEmptyPages) throw endless(`${empty} pages in a row are empty`)
+      if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
     },
   }
 }

@@ -35,7 +35,7 @@ export class SchemaChecker {
   /** Resolves with the problems of the schema. Throws a `CliError` if the check takes too long. */
   checkSchema(): Promise<string[]> {
     this.#thread = this.#start()
-    return this.#inTime('the schema', read(this.#thread)).catch((error: unknown) => {
+    return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // A timeout does not prove that the schema is wrong.
       throw error.details.deadline ? deadlineBeforeSending(error.message) : usageError(error.message)
@@ -44,12 +44,12 @@ export class SchemaChecker {
 
   /** Resolves with the mismatches of a JSON text. Throws a `CliError` if the check takes too long. */
   check(text: string): Promise<string[]> {
-    const next = this.#last.then(() => this.#inTime('the answer', this.#request(text)))
+    const next = this.#last.then(() => this.#withTimeLimit('the answer', this.#request(text)))
     this.#last = next.catch(() => {})
     return next
   }
 
-  async #inTime(what: string, work: Promise<string[]>): Promise<string[]> {
+  async #withTimeLimit(what: string, work: Promise<string[]>): Promise<string[]> {
     const late = ({ limitText }: Deadline) =>
       limitText === undefined
         ? createResponseError(`the deadline passed while ${what} was checked`).with({ deadline: true })

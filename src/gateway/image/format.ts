@@ -4,7 +4,7 @@ import { detectMimeType } from '../../io/file-kind.ts'
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
 /** Other extensions of these formats, each with the extension that parley uses. */
-const sameKind = new Map([
+const canonicalExtensions = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],
   ['jfif', 'jpg'],
@@ -13,7 +13,7 @@ const sameKind = new Map([
   ['apng', 'png'],
 ])
 
-const normalizeExtension = (name: string) => sameKind.get(name) ?? name
+const normalizeExtension = (name: string) => canonicalExtensions.get(name) ?? name
 
 /** Returns the extension of a MIME type, such as `heic` of `image/heif-sequence`. */
 function getExtension(mimeType: string): string | undefined {

@@ -17,7 +17,7 @@ export function findSyntaxError(
 /** Creates a syntax error that has the offset of the problem as its `cause`. */
 const createSyntaxError = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
-const closings = new Map([
+const closingBrackets = new Map([
   ['{', '}'],
   ['[', ']'],
 ])
@@ -27,7 +27,7 @@ const closings = new Map([
  * are nested.
  */
 function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
-  const closing = closings.get(text.charAt(start))
+  const closing = closingBrackets.get(text.charAt(start))
   if (closing === undefined) return readScalar(text, start)
   if (depth === maxDepth) throw createSyntaxError(start, `nested more than ${maxDepth} deep`)
   let place = skipBlanks(text, start + 1)

@@ -4,10 +4,10 @@ import * as z from '../zod.ts'
 import { type SentType, sentTypes } from './event-types.ts'
 
 // zod counts characters, as the specification does: an emoji counts as one.
-const filled = z.lazily(() => z.minLength(1, 'must not be empty'))
+const notEmpty = z.lazily(() => z.minLength(1, 'must not be empty'))
 
 /** Id of a tool use (src/wire/README.md: session events, 8). */
-export const ToolUseId = z.lazily(() => z.string().check(filled(), z.maxLength(128)))
+export const ToolUseId = z.lazily(() => z.string().check(notEmpty(), z.maxLength(128)))
 
 export const maxDenyMessageLength = 10_000
 
@@ -31,7 +31,7 @@ const ContentBlock = z.lazily(() =>
 const TextBlock = z.lazily(() =>
   z.looseObject({
     type: z.literal('text', 'must be text blocks only'),
-    text: z.string().check(filled()),
+    text: z.string().check(notEmpty()),
   }),
 )
 
@@ -110,7 +110,7 @@ const documentedRanges = z.lazily(
     ]),
 )
 
-const allowedBefore = ['user.message', 'user.tool_result', 'user.custom_tool_result']
+const typesBeforeSystemMessage = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
 export interface EventProblem {
   /** Begins with the event's index. Empty for the whole list. */
@@ -160,8 +160,8 @@ export function createEventsCheck() {
     /** Returns the problems, at most one more than `maxCountedProblems`. */
     end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
-      if (type === 'system.message' && !allowedBefore.includes(typeBefore as string)) {
-        const message = `a system.message must come right after a ${allowedBefore.join(', ')}`
+      if (type === 'system.message' && !typesBeforeSystemMessage.includes(typeBefore as string)) {
+        const message = `a system.message must come right after a ${typesBeforeSystemMessage.join(', ')}`
         note({ path: [count - 1], message })
       }
       return problems

@@ -21,7 +21,7 @@ export type SessionEvent = z.infer<typeof SessionEvent>
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 /** Returns the value if it is a non-empty text. */
-const filled = (value: unknown): string | undefined =>
+const toNonEmptyText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
 const toFields = (value: unknown): Record<string, unknown> => (isObject(value) ? value : {})
@@ -41,9 +41,9 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
   if (typeof reason === 'string') return { type: reason }
   const { type, event_ids: ids } = toFields(reason)
   const list: unknown[] = Array.isArray(ids) ? ids : []
-  const eventIds = [...new Set(list.map(filled).filter((id) => id !== undefined))]
+  const eventIds = [...new Set(list.map(toNonEmptyText).filter((id) => id !== undefined))]
   return {
-    type: filled(type) ?? (list.length > 0 ? 'requires_action' : undefined),
+    type: toNonEmptyText(type) ?? (list.length > 0 ? 'requires_action' : undefined),
     eventIds: Array.isArray(ids) && (eventIds.length > 0 || list.length === 0) ? eventIds : undefined,
   }
 }
@@ -57,7 +57,7 @@ export function readStopDetails({ stop_details: details, stop_reason: reason }: 
   explanation?: string
 } {
   const { category, explanation } = toFields(details ?? toFields(reason).stop_details)
-  return { category: filled(category), explanation: filled(explanation) }
+  return { category: toNonEmptyText(category), explanation: toNonEmptyText(explanation) }
 }
 
 /**
@@ -74,11 +74,11 @@ export function readError(error: unknown): {
 } {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
   return {
-    type: filled(type),
+    type: toNonEmptyText(type),
     message: describeError(error),
-    server: filled(server),
+    server: toNonEmptyText(server),
     isFinal: /^(exhausted|terminal)$/.test(
-      filled(typeof retry === 'string' ? retry : toFields(retry).type) ?? '',
+      toNonEmptyText(typeof retry === 'string' ? retry : toFields(retry).type) ?? '',
     ),
   }
 }
@@ -88,9 +88,9 @@ export function readError(error: unknown): {
  * 10).
  */
 export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
-  if (typeof result === 'string') return { type: filled(result) }
+  if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
-  return { type: filled(type), message: readError(error).message }
+  return { type: toNonEmptyText(type), message: readError(error).message }
 }
 
 /**
@@ -100,7 +100,7 @@ export function readRunResult({ result }: SessionEvent): { type?: string; messag
  */
 export function readRefusal(event: SessionEvent): string | undefined {
   if (!isToolUse(event) || event.evaluated_permission !== 'deny') return undefined
-  return filled(toFields(toFields(event.evaluation).evaluated_permission).reason_code) ?? ''
+  return toNonEmptyText(toFields(toFields(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
 
 /** Returns the blocks of an event's content, which is a list of blocks or a text. */
@@ -112,13 +112,13 @@ function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
 /** Returns the text of an event's content. */
 export const readText = (event: SessionEvent): string =>
   readBlocks(event)
-    .map(({ text }) => filled(text) ?? '')
+    .map(({ text }) => toNonEmptyText(text) ?? '')
     .join('')
 
 /** Returns the text of an event's content, with `[redacted]` for each redacted block. */
 export const readMarkedText = (event: SessionEvent): string =>
   readBlocks(event)
-    .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (filled(text) ?? '')))
+    .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
 /**
@@ -127,7 +127,7 @@ export const readMarkedText = (event: SessionEvent): string =>
  */
 export const describeContent = (event: SessionEvent): string =>
   readBlocks(event)
-    .map(({ type, text }) => (typeof text === 'string' ? text : `[${filled(type) ?? 'unknown'}]`))
+    .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
     .join(' ')
 
 /** Returns whether an event's content has a redacted block (src/wire/README.md: public clients, 10). */
