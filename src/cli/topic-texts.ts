@@ -20,11 +20,11 @@ const generatedLists: Record<string, () => Row[]> = {
     ['PARLEY_PROFILE', 'the current profile'],
     ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
-    ['HTTPS_PROXY, HTTP_PROXY', 'a proxy; also ALL_PROXY, and NO_PROXY for hosts to reach without one'],
+    ['HTTPS_PROXY, HTTP_PROXY', 'the proxy; also ALL_PROXY, and NO_PROXY for hosts without a proxy'],
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],
     ['NODE_DISABLE_COMPILE_CACHE', '1: do not store compiled code in ~/.cache/parley'],
     ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
-    ['PARLEY_PAGER, PAGER', 'the pager of long help (default less); an empty one turns it off'],
+    ['PARLEY_PAGER, PAGER', 'the pager of long help (default less); an empty value turns it off'],
     ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
   ],
 }

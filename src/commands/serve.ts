@@ -34,9 +34,9 @@ export default {
     new Option('--strict', 'refuse undocumented input, such as an unknown beta'),
     new Option(
       '--fault <spec>',
-      `fail on request, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
+      `simulate failures, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
     ).argParser(appendValue),
-    new Option('--latency <ms>', 'wait before each answer, or 500ms, 2s')
+    new Option('--latency <ms>', 'wait before each answer; also 500ms or 2s')
       .argParser(parseMilliseconds)
       .default(0),
     new TextFlag('--answer <text>', 'the answer to every prompt, or @FILE'),

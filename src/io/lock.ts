@@ -128,7 +128,7 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
     if (file !== undefined) return new Lock(path, file, name)
     const stat = statLock(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
-      throw failure(`it cannot be locked: ${path} is not a lock, and is left alone`)
+      throw failure(`it cannot be locked: ${path} is not a lock, so parley does not change it`)
     const earlier = fingerprint
     fingerprint = stat ? getFingerprint(stat) : ''
     unchanged = fingerprint === earlier ? unchanged + Math.min(now - lastCheck, maxCountedStepMs) : 0

@@ -160,7 +160,7 @@ const closedReaderCodes = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
 /** Creates the failure for an output that was not completely written before the deadline. */
 export const createWriteTimeoutError = (name: string): CliError =>
-  new CliError('file', `${name}: the deadline passed before all of it was written`, { deadline: true })
+  new CliError('file', `${name}: the deadline passed before all output was written`, { deadline: true })
 
 const asFailure = (error: unknown): Error =>
   hasCode(error, ...closedReaderCodes) ? new OutputClosed() : asFileError(error, 'stdout')

@@ -31,7 +31,7 @@ export function findPictureProblem(
 ): string | undefined {
   if (bytes.length > maxPictureBytes) return 'it is larger than 16 MiB'
   return protocol === 'kitty' && extension !== 'png'
-    ? `this terminal shows PNG, and it is ${extension}`
+    ? `this terminal shows only PNG, and the image is ${extension}`
     : undefined
 }
 

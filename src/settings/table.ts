@@ -87,12 +87,12 @@ export const settings = {
   },
   timeout: {
     type: 'seconds',
-    about: 'longest silence of the service; 0 is no limit',
+    about: 'maximum time without data from the service; 0 for no limit',
     default: 600,
   },
-  deadline: { type: 'seconds', about: 'longest total time, retries included; 0 is no limit', default: 0 },
-  connectTimeout: { type: 'seconds', about: 'longest wait for a connection', default: 10 },
-  retries: { type: 'count', about: 'how often a failed request is repeated', default: 2 },
+  deadline: { type: 'seconds', about: 'maximum time of the run, with retries; 0 for no limit', default: 0 },
+  connectTimeout: { type: 'seconds', about: 'maximum time to connect', default: 10 },
+  retries: { type: 'count', about: 'maximum number of retries of a request', default: 2 },
   cacert: { type: 'text', about: "a file of CA certificates in PEM, in addition to the system's" },
   allowHttp: {
     type: 'toggle',

@@ -103,7 +103,7 @@ describe('sessions of the emulator', () => {
   })
 
   test.each<[string, object, string]>([
-    ['half a cent', { budget: budget('0.5') }, 'budget.max_list_cost.amount: must be whole minor units'],
+    ['half a cent', { budget: budget('0.5') }, 'budget.max_list_cost.amount: must be digits, in minor units'],
     [
       'a wrong first event',
       { initial_events: [{ type: 'user.mesage' }] },

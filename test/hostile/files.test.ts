@@ -118,7 +118,7 @@ describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) =>
       speedUpLocks()
       const { code, err, requests } = await run(argv, { cwd })
       expect([code, requests]).toEqual([11, []])
-      expect(err).toContain(`${lock} is not a lock, and is left alone`)
+      expect(err).toContain(`${lock} is not a lock, so parley does not change it`)
       expect(inspect(join(cwd, lock))).toEqual(before)
       expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
     },

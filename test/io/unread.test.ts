@@ -34,7 +34,7 @@ async function runUnread(argv: string[], world: RunOptions) {
   return { code: ended.code, ...JSON.parse(lines.at(-1) ?? '').error }
 }
 
-const deadlineMessage = 'stdout: the deadline passed before all of it was written'
+const deadlineMessage = 'stdout: the deadline passed before all output was written'
 
 describe('O11: deadline if nothing reads stdout', () => {
   test.each<[string, string[], string]>([
@@ -73,7 +73,7 @@ describe('O11: deadline if nothing reads stdout', () => {
       const failure = await runUnread(argv, { cwd, exchange: answering(message(long)), env: { TMPDIR: cwd } })
       expect(failure).toMatchObject({ code: 11, kind: 'file', sent: 'yes', deadline: true })
       expect(failure.message).toBe(
-        `pipe: the deadline passed before all of it was written; the received data is saved as ${failure.kept}`,
+        `pipe: the deadline passed before all output was written; the received data is saved as ${failure.kept}`,
       )
       expect(readFileSync(failure.kept, 'utf8')).toBe(`${long}\n`)
     } finally {

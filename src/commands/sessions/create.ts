@@ -12,7 +12,7 @@ export default {
     new FileFlag('-i, --input <file>', 'a request body, from a file or - for stdin; flags set fields of it'),
     ...betaFlags(),
   ],
-  notes: ['Prints the id of the new session. The specification does not show this request.'],
+  notes: ['Prints the id of the new session. The specification does not describe this request.'],
   examples: [
     'parley sessions create --agent agent_1 --environment env_1',
     'parley sessions create --agent agent_1 --environment env_1 --title Nightly',

@@ -56,7 +56,7 @@ function readScalar(text: string, start: number): number {
     const isText = text[start] === '"'
     throw createSyntaxError(
       start,
-      isText ? 'text with a wrong escape, a line break or no end' : 'value expected',
+      isText ? 'string with an invalid escape, a line break or no end' : 'value expected',
     )
   }
 }

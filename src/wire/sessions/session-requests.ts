@@ -6,7 +6,7 @@ import { EventList } from './send-events.ts'
  * (src/wire/README.md: public clients, 9).
  */
 const Money = z.looseObject({
-  amount: z.string().check(z.refine((text) => /^\d{1,18}$/.test(text), 'must be whole minor units, as text')),
+  amount: z.string().check(z.refine((text) => /^\d{1,18}$/.test(text), 'must be digits, in minor units')),
   currency: z.string(),
 })
 

@@ -128,7 +128,7 @@ describe('previews of images', () => {
     [
       'a JPEG in a Kitty terminal',
       { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) },
-      'this image is not shown: this terminal shows PNG, and it is jpg',
+      'this image is not shown: this terminal shows only PNG, and the image is jpg',
     ],
   ])('--preview explains why image cannot show a preview: %s', async (_, world, why) => {
     expect((await image(['x', '--preview'], world)).err).toBe(`parley: --preview: ${why}\n`)

@@ -24,7 +24,7 @@ describe('JSON syntax check', () => {
   )
 })
 
-const wrongText = 'text with a wrong escape, a line break or no end'
+const wrongText = 'string with an invalid escape, a line break or no end'
 
 test.each([
   ['^', 'value expected'],
@@ -60,7 +60,7 @@ test.each([
   ['\n x', 'line 2, column 2: value expected'],
   ['[\nx', 'line 2, column 1: value expected'],
   ['[\n\n 1,\n  2 3]\n', "line 4, column 5: comma or ']' expected"],
-  ['"a\n', 'line 1, column 1: text with a wrong escape, a line break or no end'],
+  ['"a\n', 'line 1, column 1: string with an invalid escape, a line break or no end'],
   ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 deep'],
   ['[\n]', 'line 2, column 2'],
 ])('the JSON syntax check reports the line and column of the error in %j', (text, expectedText) => {
