@@ -17,15 +17,11 @@ export function saveAnswerAfterFailure(
   extension = 'bin',
   file?: Pick<FileOutput, 'savePart'>,
 ): CliError {
-  const kept = file?.savePart(bytes)
-  const part = kept?.name === undefined ? saveInTemporaryFolder({ host }, bytes, extension) : kept
-  const saved = addSavedPart(failure, part)
-  if (part.name !== undefined || failure.details.answer !== undefined || bytes.length > maxBytesInFailure)
-    return saved
-  const encoding = ['json', 'txt'].includes(extension) ? 'utf8' : 'base64'
-  return saved.with({
-    answer: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding),
-  })
+  const part = file?.savePart(bytes)
+  return addSavedPart(
+    failure,
+    part?.name === undefined ? saveInTemporaryFolder({ host }, bytes, extension) : part,
+  )
 }
 
 /** Maximum size of an answer in a failure. `--errors json` prints the failure as one line. */
@@ -56,6 +52,15 @@ export function saveInTemporaryFolder(
     writeFileAtomically(path, content, { mode: 0o600 })
     return { outcome: `is saved as ${path}`, name: path }
   } catch (error) {
-    return { outcome: `could not be saved in ${dirname(path)}: ${describeFileError(error)}` }
+    const outcome = `could not be saved in ${dirname(path)}: ${describeFileError(error)}`
+    return { outcome, unsaved: content.length > maxBytesInFailure ? undefined : toText(content, extension) }
   }
+}
+
+function toText(content: Uint8Array | string, extension: string): string {
+  if (typeof content === 'string') return content
+  const { buffer, byteOffset, length } = content
+  return Buffer.from(buffer, byteOffset, length).toString(
+    ['json', 'txt'].includes(extension) ? 'utf8' : 'base64',
+  )
 }

@@ -12,6 +12,8 @@ export interface SavedPart {
   outcome: string
   /** Name of the file, if the part could be saved. */
   name?: string
+  /** The data that could not be saved; base64 for images. */
+  unsaved?: string | undefined
 }
 
 /**
@@ -174,11 +176,12 @@ export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
 
 const describeSavedPart = ({ outcome }: SavedPart): string => oneLine(`the received data ${outcome}`, 2000)
 
-/** Returns the failure with the name of the saved part in its message and its details. */
+/** Returns the failure with the name of the saved part, or with the unsaved data. */
 export const addSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {
         ...failure.details,
         kept: joinSavedFiles(failure.details.kept, part.name),
+        answer: failure.details.answer ?? part.unsaved,
       })
     : failure

@@ -164,6 +164,14 @@ describe('stdout that fails while an answer arrives', () => {
     )
   })
 
+  test('--errors json has the answer if neither stdout nor the temporary folder accepts it', async () => {
+    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
+    const stdout = createFailingStdout(0, 'ENOSPC')
+    const exchange = answering(message('paid'))
+    const { code, err } = await run(['chat', 'x', '--errors', 'json'], { env, exchange, stdout })
+    expect([code, JSON.parse(err).error]).toMatchObject([11, { kind: 'file', body: 'paid' }])
+  })
+
   test('if stdout fails, image --raw saves the whole body', async () => {
     const body = imageAnswer(inline(png()))
     const exchange = answering([body.slice(0, 20), body.slice(20)])
