@@ -15,7 +15,7 @@ export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answere
 
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** Returns the state of a call after another attempt: the later state in the list. */
+/** Returns the state of a call after another attempt: the later of the two states in `deliveryStates`. */
 export const getLaterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 

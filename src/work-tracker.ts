@@ -11,8 +11,8 @@ import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } fr
 import { ShortLivedSet } from './short-lived-set.ts'
 
 /**
- * Functions that parley calls if a piece of work, such as sending a task, fails, or if a signal ends parley
- * during the work. They are synchronous, because signal handlers call them.
+ * Hooks of a piece of work, such as sending a task. parley calls them if the work fails, or if a signal ends
+ * parley during the work. They are synchronous, because signal handlers call them.
  */
 export interface WorkHooks {
   /** The work may change data of a service. Reading requests then have no effect on `sent` and `retry`. */
@@ -24,8 +24,8 @@ export interface WorkHooks {
   /** Returns the command that resumes the work, without `parley`. */
   getResumeCommand?(): string[] | undefined
   /**
-   * Describes a second run of the same command. `mayDuplicate`: it may repeat a request that was carried out.
-   * Returns `undefined` if the second run would start from the beginning.
+   * Describes what happens if the user runs the same command again. `mayDuplicate`: it may repeat a request
+   * that was carried out. Returns `undefined` if the command would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean } | undefined
   /** Returns the failure of the work with more details, such as the name of a saved file. */
@@ -46,7 +46,7 @@ export class WorkTracker {
   readonly #inProgress = new ShortLivedSet<Call>()
   /** Remains set after the work, because a signal may arrive while `main` prints the result. */
   #isChange = false
-  /** `sent` of the ended calls together. */
+  /** Value of `sent` for the ended calls. */
   #sentByEnded: Sent = 'no'
   /** An ended call may have been carried out. */
   #mayDuplicate = false
@@ -137,13 +137,13 @@ export class WorkTracker {
   }
 
   /** Number of calls in progress that may have been carried out. */
-  get unanswered(): number {
+  get unansweredCount(): number {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
 
   /** Returns whether a second run of the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
-    if (this.unanswered > 0) return true
+    if (this.unansweredCount > 0) return true
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate
   }
 
@@ -198,7 +198,7 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
     isOver: () => isOver,
     getOutcome: () => describeDelivery(state, rules),
     /** Records the start of another attempt. */
-    attempt() {
+    beginAttempt() {
       stateBefore = state
     },
     reach,

@@ -193,7 +193,7 @@ export class BatchReport {
 
   /** Describes the requests without an answer after an interrupt or the deadline. */
   #describeUnanswered(): string {
-    const { unanswered } = this.#context.tracker
+    const { unansweredCount: unanswered } = this.#context.tracker
     if (unanswered === 0) return ''
     return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }

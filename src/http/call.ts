@@ -115,7 +115,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
     const rules = createCallRules(context, call, policy, { deadline, requireLock })
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
       summary.attempts++
-      call.attempt()
+      call.beginAttempt()
       // A batch cancels its requests itself after the deadline, so its requests get no deadline.
       const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))

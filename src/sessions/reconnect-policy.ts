@@ -17,7 +17,7 @@ export function requireTime(deadline: Deadline): void {
 }
 
 const createDeadlineError = () =>
-  new CliError('stopped', 'the deadline passed while the session was followed', {
+  new CliError('stopped', 'the deadline passed while parley followed the session', {
     sent: 'yes',
     retry: 'later',
     deadline: true,
@@ -81,8 +81,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure to report after a deadline. For a time limit of parley itself, such as 30 s for a
-   * list, this is the failure of the request.
+   * Returns the failure to report after a deadline. After a time limit of parley itself, such as 30 s for a
+   * list, returns `failure`.
    */
   getDeadlineFailure(failure: CliError): CliError {
     return this.#access.parts.deadline.passed?.limitText === undefined ? createDeadlineError() : failure

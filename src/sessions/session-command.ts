@@ -31,7 +31,7 @@ const followFlags = new Set([
 
 /**
  * Flags that parley does not copy into a resume command. Most of them describe the events to send, and these
- * are already sent. `createResumeCommand` sets the others again if needed.
+ * are already sent. `createResumeCommand` adds the others again if needed.
  */
 const uncopiedFlags = new Set([
   '--input',

@@ -32,13 +32,13 @@ test('the result of an attempt replaces "sent", but does not lower the delivery 
     call.reach(state)
     return call.state()
   }
-  call.attempt()
+  call.beginAttempt()
   expect([reachState('sent'), reachState('refused')]).toEqual(['sent', 'refused'])
-  call.attempt()
+  call.beginAttempt()
   expect([reachState('sent'), reachState('failed')]).toEqual(['sent', 'failed'])
-  call.attempt()
+  call.beginAttempt()
   expect([reachState('not-sent'), reachState('sent')]).toEqual(['failed', 'sent'])
-  call.attempt()
+  call.beginAttempt()
   expect([reachState('refused'), reachState('answered'), reachState('done')]).toEqual([
     'sent',
     'answered',

@@ -11,7 +11,7 @@ const failure = (kind: FailureKind, details: FailureDetails = {}) => new CliErro
 const start = Date.UTC(2026, 0, 1)
 const tooLate = {
   kind: 'stopped',
-  message: 'the deadline passed while the session was followed',
+  message: 'the deadline passed while parley followed the session',
   details: { sent: 'yes', retry: 'later', deadline: true },
 }
 

@@ -22,7 +22,7 @@ export default {
   ],
 
   notes: [
-    "Waits for the first event if the session has none. Ends when the session stops and every workflow run has ended. Exit 0: the turn ended. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed.",
+    "Waits for the first event if the session has none. Ends when the session stops and every workflow run has ended. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed.",
     'A child thread of the session can wait for tool uses while the session is still running. If no other thread is running and no event arrives for 30 s, the exit code is 12.',
   ],
 

@@ -160,7 +160,7 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
   const { dryRun, curl } = context.flags
   if (dryRun || curl)
     throw usageError(
-      '--dry-run and --curl send nothing, so they cannot read the session: give ids and a verdict',
+      '--dry-run and --curl send nothing, so they cannot read the session: give ids, and --allow or --deny',
     )
   const record = new SessionRecord()
   for await (const items of listOldestFirst(caller, parts)) for (const item of items) record.add(item)
@@ -206,7 +206,7 @@ function requireNamed(
   const { session } = parts.params
   const uses = named.map(({ id }) => record.getToolUse(id))
   const problems = uses.flatMap((use) => {
-    if (use.type === undefined) return [`shows no tool use ${use.id}`]
+    if (use.type === undefined) return [`there is no tool use ${use.id}`]
     const why = findUnconfirmableReason(context, session, use, { isPrompted: true })
     if (why !== undefined) return why
     const closedReason = record.findClosedReason(use.id)

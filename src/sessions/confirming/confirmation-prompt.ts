@@ -87,10 +87,7 @@ export class ConfirmationPrompt {
     return verdicts
   }
 
-  /**
-   * Closes or skips the question about a tool use, or drops its decision if `ask` has not returned. Prints
-   * `why`.
-   */
+  /** Withdraws the question about a tool use and, if `ask` has not returned, its decision. Prints `why`. */
   withdraw(id: string, why: string): void {
     this.#withdrawn.set(id, why)
     this.#verdicts.delete(id)

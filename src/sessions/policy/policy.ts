@@ -99,7 +99,10 @@ export function createPauser(pause: () => Promise<void>): Pauser {
   }
 }
 
-/** Decides about a tool use by the strictest matching rule: deny, then ask, then allow. Takes linear time. */
+/**
+ * Decides about a tool use by the strictest matching rule, in time linear in the input: deny, ask, then
+ * allow.
+ */
 export async function decideByPolicy(
   { rules, fallback }: Policy,
   call: ToolCall,
@@ -169,8 +172,8 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
 const maxListedStops = 5
 
 /**
- * Returns the reason why an allow rule for a tool does not match. Prefers a rule of which only a `*` does not
- * match. Returns `undefined` if no allow rule is for the tool.
+ * Returns the reason why an allow rule for a tool does not match. Prefers a rule that fails only because a
+ * `*` does not match. Returns `undefined` if there is no allow rule for the tool.
  */
 export function explainMismatch({ rules }: Policy, call: ToolCall): string | undefined {
   const named = [...rules.entries()]
@@ -198,7 +201,7 @@ function appliesToField({ path, matches }: InputField, input: unknown): boolean 
   return typeof inner !== 'string' || matches(inner)
 }
 
-/** Returns whether a value can have a field: an array with a number, an object with a name. */
+/** Returns whether a value can have a field: an array for a number, an object for a name. */
 const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 

@@ -41,9 +41,9 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**
- * Values of `event`. `not-asked`: a tool use that the policy denies ran without a question. `interrupt`: the
- * run is about to post an interrupt. The other values are steps of a reply (`ReplyState`) or of a task
- * (`AuditedTask`).
+ * Values of `event`. `not-asked`: the service ran a tool use that the policy denies, without waiting for a
+ * reply. `interrupt`: the run is about to post an interrupt. The other values are steps of a reply
+ * (`ReplyState`) or of a task (`AuditedTask`).
  */
 const events = [...replySteps, 'end', 'sent', 'done', 'not-asked', 'interrupt'] as const
 type AuditEvent = (typeof events)[number]
@@ -60,7 +60,10 @@ export class Audit {
   #isClosed = false
   /** States of the replies at the end of the last run, by tool use id. */
   readonly replies = new Map<string, ReplyState>()
-  /** Descriptions of the tool uses that earlier runs denied or that ran unapproved, by tool use id. */
+  /**
+   * Descriptions of the tool uses that earlier runs denied, or that ran although the policy denies them, by
+   * id.
+   */
   readonly denied = new Map<string, string>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
@@ -117,7 +120,7 @@ export class Audit {
       await this.#lock(path, `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
-      messages.note(`cannot lock ${session}, so a second run would not wait: ${describeFileError(error)}`)
+      messages.note(`cannot lock ${session}, so two runs may work on it: ${describeFileError(error)}`)
     }
   }
 

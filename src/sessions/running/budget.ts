@@ -37,7 +37,7 @@ export class Budget {
   /** Total usage of the session at the start of the run; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
   /** The service has reported a total since the run began. */
-  hasSessionUsage = false
+  hasTotal = false
   /** Sum of the usages of the run's model requests. */
   #requests: SessionUsage | undefined
   /** A model request of the run reported no usage. */
@@ -58,7 +58,7 @@ export class Budget {
     const isKnown = hasTask || !this.#isOutdated
     this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasWorked = false
-    this.hasSessionUsage = false
+    this.hasTotal = false
     this.#requests = undefined
     this.#lacksRequest = false
     this.#readableTokens = undefined
@@ -70,22 +70,22 @@ export class Budget {
       this.#hasWorked = true
       this.#isOutdated = true
     }
-    if (type === 'session.usage') this.addSession(readUsage(event.usage))
+    if (type === 'session.usage') this.addTotal(readUsage(event.usage))
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
 
   /** Adds a total usage of the session. Ignores a total that is lower than an earlier total. */
-  addSession(usage: SessionUsage | undefined): void {
+  addTotal(usage: SessionUsage | undefined): void {
     if (!usage || (this.#session && isOlder(usage, this.#session))) return
     this.#addCurrency(usage)
     this.#session = usage
     this.#isOutdated = false
-    this.hasSessionUsage = true
+    this.hasTotal = true
   }
 
   /** Adds the total usage of the session at the start of the run. */
   addBase(usage: SessionUsage | undefined): void {
-    this.addSession(usage)
+    this.addTotal(usage)
     if (usage) this.begin(false)
   }
 
@@ -128,16 +128,16 @@ export class Budget {
   /** Minimum number of tokens that the run has used. */
   get #minTokens(): number | undefined {
     const { tokens } = this.#reported
-    return this.hasSessionUsage ? tokens && sumReadable(tokens) : this.#readableTokens
+    return this.hasTotal ? tokens && sumReadable(tokens) : this.#readableTokens
   }
 
   /** A model request reported no usage, and the session reported no total. */
   get #lacksUsage(): boolean {
-    return !this.hasSessionUsage && this.#lacksRequest
+    return !this.hasTotal && this.#lacksRequest
   }
 
   get #reported(): UsageFigures {
-    if (!this.hasSessionUsage) return this.#toFigures(this.#requests)
+    if (!this.hasTotal) return this.#toFigures(this.#requests)
     if (!this.#session || this.#base === undefined) return {}
     return this.#toFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
   }
@@ -156,7 +156,10 @@ export class Budget {
     if (cost) this.#currencies.add(cost.currency)
   }
 
-  /** Converts a usage for the report. Adds the sum of its token counts. Omits costs in two currencies. */
+  /**
+   * Converts a usage for the report. Adds the sum of its token counts. Omits the cost if the service has
+   * reported several currencies.
+   */
   #toFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
@@ -180,8 +183,8 @@ const sumReadable = (tokens: TokenCounts): number =>
   tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * Returns the sum or difference of two usages. A count is null if it is null, which means unreadable, in one
- * of the usages. Omits a negative difference, because the usages then belong to different sessions.
+ * Returns the sum or difference of two usages. A count that is null (unreadable) in one usage is null in the
+ * result. Omits a negative difference, because the usages then belong to different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}

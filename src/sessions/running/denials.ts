@@ -44,7 +44,7 @@ export class Denials {
       const { id = '' } = event
       if (this.#earlier.has(id)) continue
       if (stopsSession(event)) {
-        // A list may contain an older stop late. That stop does not list tool uses that are newer than it.
+        // An older idle event may appear in a list late. It proves nothing about newer tool uses.
         if (event.id !== undefined && id !== state.lastStopId) continue
         this.#lastStop = event
       }
@@ -116,7 +116,7 @@ export class Denials {
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
       if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
       if (result !== 'deny') denied.delete(use)
-      else if (!denied.has(use)) denied.set(use, `deny ${use} (not by this run)`)
+      else if (!denied.has(use)) denied.set(use, `deny ${use} (by another client or run)`)
     }
     return denied
   }

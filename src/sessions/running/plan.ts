@@ -49,7 +49,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const given = await readEvents(context, options, words)
   const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
   if (body && options.after !== undefined)
-    throw usageError('--after continues a task that was sent, so it excludes a new task')
+    throw usageError('--after continues an earlier task, so it excludes a new task')
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usageError('--dry-run and --curl need a task to print')
   /** `undefined` if the run continues the session without a new task. */
@@ -62,7 +62,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     settings,
     parts,
     task,
-    /** Id of the last event of a task that an earlier run sent without an audit. */
+    /** Id of the last event of a task that an earlier run sent without an audit file. */
     after: options.after,
     rules,
     wanted,

@@ -56,7 +56,7 @@ export async function postOnce(
       readReceipt(context, response, { accepted, onAccepted: recordAcceptance }),
     )
     const isWhole = named.length === 0 || named.length >= (count ?? 0)
-    const failure = new CliError('unknown', 'the receipt names only some of the events')
+    const failure = new CliError('unknown', 'the response lists only some of the sent events')
     posted = isWhole ? { is: 'accepted', named } : { is: 'unknown', named, failure }
   } catch (failure) {
     if (!(failure instanceof CliError)) throw failure
@@ -80,7 +80,7 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
-/** Pauses between two lists, in milliseconds. The last pause repeats. */
+/** Pauses between two requests for the list, in milliseconds. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {

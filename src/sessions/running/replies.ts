@@ -181,7 +181,7 @@ export class Replies {
       messages.note(`${id} is not answered by this run: ${reason}`)
   }
 
-  /** Reads the newest events. Retries while the service is unreachable. */
+  /** Reads the newest events, also from the list if `isForced`. Retries while the service is unreachable. */
   async refresh(isForced = false): Promise<void> {
     const { deadline } = this.#run.parts
     return retry(deadline, new ReconnectPolicy(this.#run), () => this.#follower.refresh(isForced))
@@ -265,7 +265,7 @@ export class Replies {
   async confirmArrival(uses: readonly KnownToolUse[]): Promise<void> {
     for (const use of uses)
       if (!this.#unconfirmed.has(use.id))
-        this.#unconfirmed.set(use.id, { use, reason: 'an earlier run began to answer' })
+        this.#unconfirmed.set(use.id, { use, reason: 'an earlier run began to send it' })
     const left = () =>
       [...this.#unconfirmed.values()].filter(({ use }) => this.#getReply(use.id).is === 'unconfirmed')
     if (left().length === 0) return

@@ -177,8 +177,8 @@ function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): bool
 }
 
 /**
- * Returns whether the last idle event is newer than the reply: either a list after the first one showed it
- * first, or its time is later by more than `maxDeliveryMs`, which matters for a reply of an earlier run.
+ * Returns whether the last idle event is certainly newer than the reply: it is not an event of `older`, or it
+ * is more than `maxDeliveryMs` newer.
  */
 function isNewer(
   sent: SendContext,

@@ -103,7 +103,7 @@ export class Responder {
   stop(): void {
     this.#replies.hasStoppedFollowing = true
     for (const { id } of this.#openQuestions)
-      this.#prompt.withdraw(id, 'the session is not followed any more')
+      this.#prompt.withdraw(id, 'parley no longer follows the session')
     this.#openQuestions = []
   }
 

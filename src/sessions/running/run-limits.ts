@@ -82,7 +82,7 @@ export class RunLimits {
   async end(error: unknown): Promise<unknown> {
     this.#cancelInterrupt()
     await this.#attempt
-    if (this.#isStopped && this.#needsUsage && !this.#budget.hasSessionUsage) await this.#queryAndCheck()
+    if (this.#isStopped && this.#needsUsage && !this.#budget.hasTotal) await this.#queryAndCheck()
     const { unenforceable } = this.#budget
     if (!this.#isExceeded && unenforceable !== undefined) this.#run.context.messages.warn(unenforceable)
     if (this.#isExceeded) this.#warnOfOpenRuns()
@@ -143,7 +143,7 @@ export class RunLimits {
   }
 
   async #queryAndCheck(): Promise<void> {
-    this.#budget.addSession(await this.#queryUsage())
+    this.#budget.addTotal(await this.#queryUsage())
     this.#check()
   }
 
@@ -237,7 +237,7 @@ export class RunLimits {
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
         context.messages.note(
-          `${this.#excess}: an earlier run began to interrupt the session, which may take 30 s`,
+          `${this.#excess}: an earlier run began to interrupt the session; waiting up to 30 s for it`,
         ),
     })
     return isListed === true
@@ -258,7 +258,7 @@ export class RunLimits {
           if (event !== 'sent') return
           audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
           if (this.interrupt === 'wanted')
-            context.messages.note(`${this.#excess}: the session is interrupted`)
+            context.messages.note(`${this.#excess}: parley interrupts the session`)
           this.interrupt = 'posting'
         },
       })

@@ -96,7 +96,8 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     limits.follow()
     const failure = await finish({ ...run, plan, follower, responder, denials, limits, incidents, sent })
     await context.output.flush()
-    // The next run must find an interrupted task in the audit file. The events sent may contain no task.
+    // After an interrupt, the task stays unfinished in the audit file. Events such as user.interrupt are no
+    // task.
     const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
     // If the service has not shown that it worked on the task, the answer may come later.
     const isUnfinished = isInterrupted || follower.isWorkPending
@@ -196,7 +197,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
     for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
       audit.add({ event: 'not-asked', ...toAuditFields(judgement) })
       const what = describeToolUse(judgement.use)
-      context.messages.warn(`the policy denies a tool use that the service ran without a question: ${what}`)
+      context.messages.warn(`the service ran a tool use that the policy denies: ${what}`)
     }
   }
   let { sent } = run
@@ -238,8 +239,8 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
 }
 
 /**
- * Checks how the agent came to stop. Returns a failure if an interrupt stopped it. Throws a `CliError` if
- * parley cannot know that it has the whole answer.
+ * Checks why the session is idle. Returns a failure if it was interrupted. Throws a `CliError` if the answer
+ * may be incomplete.
  */
 function checkEnd({ audit, resumption, follower, limits, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
@@ -253,7 +254,7 @@ function checkEnd({ audit, resumption, follower, limits, plan, parts }: Followin
   if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
-  // An interrupt of a child thread cancels a tool use for which the session waits. It then waits for nothing.
+  // An interrupt of a child thread also cancels its tool uses, so the session no longer waits for them.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // If the service does not list the events of clients, only the audit file shows an interrupt.
   const isOnlyInAudit = audit.interruptAt !== undefined && !follower.task.showsClientEvents

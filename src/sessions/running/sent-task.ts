@@ -72,7 +72,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     // A service may list the event with another id than in the receipt. The same command would then always
     // fail.
     retry: 'look-first',
-    consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session as the service lists it`,
+    consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
     resume: createResumeCommand(context, parts.params.session, {}),
   })
 }

@@ -29,7 +29,7 @@ export interface AuditedTask {
 
 /**
  * Facts about the event list before the task was sent. A later run needs them to find the task in the list.
- * `marks` are the fingerprints of the task's events, for a run that gets no task. `alike` is the number of
+ * `marks` are the fingerprints of the task's events, for a later run without a task. `alike` is the number of
  * events that already had these fingerprints, and `last` is the id of the last event.
  */
 export const ListSnapshot = z.lazily(() =>
@@ -112,6 +112,7 @@ export async function findTask(
       isLater ||= item.event.id === known.last
     }
   // Without `known.marks`, which earlier versions of parley did not write, only `events` identify the task.
+  // If both are missing, the task cannot be found.
   const isHidden = !counter.showsClients || (!events && !known.marks)
   return counter.known.alike > known.alike || (is === 'accepted' && isPast && isHidden) ? ids : undefined
 }

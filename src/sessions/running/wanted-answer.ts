@@ -130,8 +130,8 @@ export async function deliverAnswer(
 
 /**
  * Creates the object that saves the received part of the answer if the run fails. With `-o FILE`, the part is
- * saved next to FILE. Otherwise, only a complete answer is saved that was not printed, for example because it
- * does not match the schema.
+ * saved next to FILE. Otherwise, the object saves only a complete answer that was not printed, for example
+ * because it does not match the schema.
  */
 export const createAnswerSaver = (
   context: Context,

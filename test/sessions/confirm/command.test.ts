@@ -192,7 +192,7 @@ describe('events confirm', () => {
       expect({ code, sent }).toEqual({ code: 2, sent: [] })
       expect(err.split('\n')).toEqual([
         'parley: sesn_1: 4 problems',
-        '  shows no tool use t9',
+        '  there is no tool use t9',
         '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s sesn_1 --custom-tool-result c1=TEXT',
         '  m1 cannot be confirmed: its type is agent.message',
         '  t2 needs no answer: it already has the answer deny',
@@ -201,7 +201,7 @@ describe('events confirm', () => {
       expect(await prompt(['t9'], 'y\n')).toMatchObject({
         code: 2,
         sent: [],
-        err: 'parley: sesn_1: shows no tool use t9\n',
+        err: 'parley: sesn_1: there is no tool use t9\n',
       })
     })
 
@@ -293,7 +293,7 @@ describe('events confirm', () => {
       expect(err).toContain('command: rm -rf /\n')
       expect(err).not.toContain('git status')
       const gone = await prompt(['-i', 'record.json'], 'y\n', [usesTool('t2'), waits('t2')], { cwd })
-      expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: shows no tool use t1\n' })
+      expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: there is no tool use t1\n' })
     })
 
     test('events confirm ID replies if the idle event lists no ids, but not after an interrupt', async () => {

@@ -118,7 +118,7 @@ test('a late message of another client does not clear a denial that follows it',
     defaultVisibility: { listed: 3_000 },
   })
   const { code, err } = await service.run(['events', 'run', '--last'])
-  expect([code, err]).toEqual([14, expect.stringContaining('deny t1 (not by this run)')])
+  expect([code, err]).toEqual([14, expect.stringContaining('deny t1 (by another client or run)')])
 })
 
 test('an interrupt that the list shows late does not apply to a later tool use', async () => {

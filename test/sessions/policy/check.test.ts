@@ -266,7 +266,7 @@ test('policy check without events checks only the policy file, and ignores stdin
   expect({ code, out, err, requests }).toEqual({
     code: 0,
     out: '',
-    err: 'parley: p.json: 4 rules, and every example holds\n',
+    err: 'parley: p.json: 4 rules, and every example is correct\n',
     requests: [],
   })
 })

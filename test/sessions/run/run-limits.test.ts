@@ -373,7 +373,7 @@ describe('events run that reaches a limit', () => {
     expect(code).toBe(15)
     expect(counts.interrupts).toBe(1)
     expect(err).toContain(
-      'the run took 300 tokens, and --max-total-tokens is 100: the session is interrupted',
+      'the run took 300 tokens, and --max-total-tokens is 100: parley interrupts the session',
     )
   })
 

@@ -438,15 +438,13 @@ test('Y61: events run warns, writes an audit line and exits with 14 if the servi
     world: { exchange: service.exchange },
   })
   expect(code).toBe(14)
-  expect(err).toContain(
-    'the policy denies a tool use that the service ran without a question: bash {"command":"rm -rf x"} t1',
-  )
+  expect(err).toContain('the service ran a tool use that the policy denies: bash {"command":"rm -rf x"} t1')
   expect(audit.map(({ event, toolUse, decision }) => [event, toolUse, decision])).toEqual([
     ['not-asked', 't1', 'deny'],
   ])
 })
 
-const warning = 'the policy denies a tool use that the service ran without a question: '
+const warning = 'the service ran a tool use that the policy denies: '
 
 test('Y91: events run warns and exits with 14 if a denied tool use has a result that nobody confirmed', async () => {
   const service = createAgentService({
@@ -784,7 +782,7 @@ describe('audit file', () => {
     const cwd = createFolder(line('decision') + line('sent'))
     const { code, err } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
     expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
-    expect(err).toContain('t1 arrived: an earlier run began to answer')
+    expect(err).toContain('t1 arrived: an earlier run began to send it')
   })
 
   test("Y56: events run sends an earlier run's reply again if a newer idle event lists the tool use", async () => {
@@ -979,7 +977,7 @@ test('a later events run exits with 14 for a denial since the task, and with 0 f
   const later = await run(argv, { cwd, timers: clock, exchange: service.exchange })
   expect({ code: later.code, err: later.err }).toMatchObject({
     code: 14,
-    err: expect.stringContaining('deny t1 (not by this run)'),
+    err: expect.stringContaining('deny t1 (by another client or run)'),
   })
   const byPerson = createAgentService({ rounds: [[bash('t1', 'ls')]] })
   expect((await runWithPolicy({ policy: askAll, world: { exchange: byPerson.exchange } })).code).toBe(12)
