@@ -3,9 +3,10 @@ import { type PrepareLine, readInput } from '../../src/batch/input.ts'
 import { Ledger } from '../../src/batch/ledger.ts'
 import { LineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
-import { gather, prepare, sourceOf } from './pieces.ts'
+import { collect, prepare, sourceOf } from './pieces.ts'
 
-const linesOf = async (text: string) => gather((await readInput(sourceOf(text), prepare, new Ledger())).lines)
+const linesOf = async (text: string) =>
+  collect((await readInput(sourceOf(text), prepare, new Ledger())).lines)
 
 const check = async (text: string, make: PrepareLine = prepare, ledger = new Ledger()) =>
   readInput(sourceOf(text, { isRepeatable: true }), make, ledger)
@@ -50,7 +51,7 @@ describe("check of a batch's input", () => {
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
     expect(input.tally).toMatchObject({ total: 4, skipped: 2 })
-    expect((await gather(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
+    expect((await collect(input.lines)).map(({ index, hash }) => [index, hash.slice(32)])).toEqual([
       [4, ''],
       [5, '#2'],
     ])

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readLines } from '../../src/batch/input.ts'
 import { type RawLine, splitLines } from '../../src/io/raw-lines.ts'
-import { gather, streamOf } from './pieces.ts'
+import { collect, streamOf } from './pieces.ts'
 
-const read = (whole: string | Uint8Array, size?: number) => gather(readLines(streamOf(whole, size)))
+const read = (whole: string | Uint8Array, size?: number) => collect(readLines(streamOf(whole, size)))
 
 test.each([
   ['a text without a final line break', '"a"\n"b"', ['1 "a"', '2 "b"']],
@@ -22,7 +22,7 @@ test('a batch reports lines that are too long or not UTF-8 and reads the lines a
     Buffer.from('"\xff"\n', 'latin1'),
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
   ])
-  expect(await gather(readLines(streamOf(bytes, 7), 100))).toEqual([
+  expect(await collect(readLines(streamOf(bytes, 7), 100))).toEqual([
     { index: 1, problem: 'it is not UTF-8 text: if it is text, iconv -f latin1 -t utf-8 converts it' },
     { index: 2, text: '"ok"' },
     { index: 3, problem: expect.stringMatching(/^it is longer than/) },
@@ -33,7 +33,7 @@ test('a batch reports lines that are too long or not UTF-8 and reads the lines a
 test('a batch accepts a line of exactly the maximum length', async () => {
   const whole = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
   for (const size of [1, 7, 100]) {
-    const lines = await gather(readLines(streamOf(whole, size), 10))
+    const lines = await collect(readLines(streamOf(whole, size), 10))
     expect(lines.map((line) => 'text' in line && line.text[0])).toEqual(['x', false, 'z'])
   }
 })

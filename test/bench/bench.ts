@@ -4,11 +4,11 @@ import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { findNode } from '../harness/node.ts'
 import { measureInside } from './inside.ts'
-import { burdens, compare, parley, peak, unburdened } from './measure.ts'
+import { compare, parley, peak, slowVariables, withoutSlowVariables } from './measure.ts'
 import { explainRun } from './profile.ts'
 import { createRows, credentials, type Row } from './rows.ts'
 import { startServer } from './server.ts'
-import { type Measured, replaceTable, toLine } from './table.ts'
+import { formatLine, type Measured, replaceTable } from './table.ts'
 
 const readme = 'src/README.md'
 
@@ -52,12 +52,15 @@ async function measureRow(row: Row, major: number): Promise<Measured> {
     return result(`${(mine / 1000).toFixed(2)} s`, `${(mine / 1000).toFixed(1)} s`, mine / 1000 > seconds)
   }
   const jobs = [job, baseline]
-  if (isStart && burdens.length > 0) jobs.push(unburdened(job), unburdened(baseline))
+  if (isStart && slowVariables.length > 0)
+    jobs.push(withoutSlowVariables(job), withoutSlowVariables(baseline))
   const [mine = 0, theirs = 0, mineBare, theirsBare] = await compare(jobs, rounds)
   const used = memory === Infinity ? 0 : await peak(job)
   const shown = [
     describe(mine, theirs),
-    ...(mineBare && theirsBare ? [`without ${burdens.join(', ')} ${describe(mineBare, theirsBare)}`] : []),
+    ...(mineBare && theirsBare
+      ? [`without ${slowVariables.join(', ')} ${describe(mineBare, theirsBare)}`]
+      : []),
     ...(used > 0 ? [`${used.toFixed(0)} of ${memory.toFixed(0)} MiB`] : []),
   ].join('; ')
   const brief = `${(mine / theirs).toFixed(2)} x${used > 0 ? `, ${used.toFixed(0)}` : ''}`
@@ -87,7 +90,7 @@ for (const major of positionals.length > 0 ? positionals : [ownMajor]) {
     try {
       const measured = await measureRow(row, Number(version.slice(1, 3)))
       rows.push(measured)
-      console.log(toLine(measured))
+      console.log(formatLine(measured))
       if (measured.isOver)
         failed.push(`${row.work} on ${version}: ${measured.shown}, at most ${measured.most}`)
     } catch (error) {

@@ -27,7 +27,7 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 export const temporary = (name: string): string => join(folder, name)
 
 /** Environment variables that slow down every start of Node. */
-export const burdens = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'].filter((name) => process.env[name])
+export const slowVariables = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'].filter((name) => process.env[name])
 
 /** The environment without variables that configure parley or npm. */
 const inherited = Object.fromEntries(
@@ -36,10 +36,10 @@ const inherited = Object.fromEntries(
 
 const environment: NodeJS.ProcessEnv = { ...inherited, HOME: folder, XDG_CACHE_HOME: temporary('cache') }
 
-/** Returns the same job in an environment without `burdens`. */
-export const unburdened = (job: Job): Job => ({
+/** Returns the same job in an environment without `slowVariables`. */
+export const withoutSlowVariables = (job: Job): Job => ({
   ...job,
-  command: [...burdens.map((name) => `unset ${name}`), job.command].join('; '),
+  command: [...slowVariables.map((name) => `unset ${name}`), job.command].join('; '),
 })
 
 /**

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Measured, replaceTable, toLine } from './table.ts'
+import { formatLine, type Measured, replaceTable } from './table.ts'
 
 const readme = readFileSync(join(import.meta.dirname, '../../src/README.md'), 'utf8')
 
@@ -35,7 +35,7 @@ test('npm run bench replaces the table with a column for each Node, and prints v
 })
 
 test('npm run bench marks a row that is over its budget', () => {
-  expect(toLine(row({}))).toMatch(/ \| ok \|$/)
-  expect(toLine(row({ isOver: true }))).toMatch(/ \| \*\*over\*\* \|$/)
-  expect(toLine(row({ most: '' }))).toContain('| reported | 1.50 x (3 / 2 ms) |  |')
+  expect(formatLine(row({}))).toMatch(/ \| ok \|$/)
+  expect(formatLine(row({ isOver: true }))).toMatch(/ \| \*\*over\*\* \|$/)
+  expect(formatLine(row({ most: '' }))).toContain('| reported | 1.50 x (3 / 2 ms) |  |')
 })

@@ -11,7 +11,7 @@ export interface Measured {
   isOver: boolean
 }
 
-export const toLine = ({ work, against, most, shown, isOver }: Measured): string =>
+export const formatLine = ({ work, against, most, shown, isOver }: Measured): string =>
   `| ${work} | ${against} | ${most || 'reported'} | ${shown} | ${isOver ? '**over**' : most && 'ok'} |`
 
 /**

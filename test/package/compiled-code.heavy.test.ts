@@ -25,7 +25,7 @@ import { temporaryFolder } from '../harness/run.ts'
 const copy = temporaryFolder()
 const program = join(copy, 'dist/program.cjs')
 
-/** Text of every help, and a replacement of the same length. */
+/** A line that every help page contains, and a replacement of the same length. */
 const [original, forged] = ['print this help', 'PRINT THIS HELP']
 
 /** Compiled code that prints `forged` for a source that prints `said`. */

@@ -23,7 +23,7 @@ interface Service {
   close(): Promise<void> | void
 }
 
-export interface Seen {
+export interface Observation {
   ended: Ended
   files: Files
   service: Service
@@ -40,15 +40,15 @@ export interface Case {
   /** Arguments that resume after a failure. Default: the same arguments. */
   again?: string[]
   /** Returns true if nothing is left to resume, so that the same command would start new work. */
-  isOver?(seen: Seen): boolean
+  isOver?(seen: Observation): boolean
   /** Expected exit codes of the next run. Default: 0. */
   nextCodes?: number[]
   /** Throws if the run broke a guarantee. */
-  check(seen: Seen): void
+  check(seen: Observation): void
   /** Returns the recorded answers. Their prompts must not be sent again. */
-  recordedIn?(seen: Seen): string[]
+  recordedIn?(seen: Observation): string[]
   /** Throws if the next run, which has no fault, breaks a guarantee. */
-  checkNext(seen: Seen, recorded: readonly string[]): void
+  checkNext(seen: Observation, recorded: readonly string[]): void
 }
 
 const answer = 'the answer'
@@ -84,7 +84,7 @@ const requireOldOrNew = (found: string | undefined, ...allowed: (string | undefi
   requireThat(allowed.includes(found), `between old and new: ${JSON.stringify(found)}`)
 
 /** Checks that a paid answer is printed, saved in a file, or reported as lost. */
-function checkPaidAnswer({ ended, files, service }: Seen): void {
+function checkPaidAnswer({ ended, files, service }: Observation): void {
   if (service.received().length === 0 || ended.signal !== null) return
   const texts = [ended.out, ...files.names().map((name) => files.read(name) ?? '')]
   const isReported = /could not be kept|not kept|could not be saved/.test(ended.err)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createRandom } from '../harness/random.ts'
-import { type Case, cases, prepare, type Seen } from './cases.ts'
+import { type Case, cases, type Observation, prepare } from './cases.ts'
 import { type Fault, listFaults, runWithFault, runWithoutFault, traceCalls } from './strace.ts'
 
 /** Number of calls per case that get a fault. npm run proof:torture tests all. */
@@ -35,7 +35,7 @@ async function within<T>(
   act: (world: {
     folder: string
     run: (argv: string[]) => { folder: string; argv: string[]; env: Record<string, string> }
-    see: (ended: Seen['ended']) => Seen
+    see: (ended: Observation['ended']) => Observation
   }) => Promise<T>,
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'torture-'))
