@@ -13,83 +13,41 @@ async function usageError(argv: string[], env: Record<string, string> = {}): Pro
 
 test.each([
   ['chat hi --json', "--raw prints the service's JSON"],
-  ['events list --json', "--raw prints the service's JSON"],
-  ['api gateway /x --jq .', '--raw prints JSON for jq'],
   ['chat -p hi', 'the prompt, the message or the task is an argument without a flag'],
-  ['image --prompt=hi', 'the prompt, the message'],
-  ['events send -p hi', 'the message'],
-  ['events run --prompt hi', 'or the task'],
   ['chat hi --max-tokens 5', '--max-output-tokens N limits the answer'],
   ['events follow --live', 'it was removed: messages are printed when they are complete'],
   ['serve --rate 2', 'it was removed: serve --fault rate:N'],
-  ['serve --chunk-delay=5', 'it was removed: serve --latency MS'],
-  ['serve --log x', 'it was removed: the log of serve is on stderr'],
-  ['serve --seed 1', 'serve no longer has this flag'],
-  ['serve --stream-style deltas', 'serve no longer has this flag'],
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
-  ['events run hi --dangerously-skip-permissions', '--policy FILE'],
   ['events run hi --max-turns 3', '--deadline, --max-cost'],
-  ['events send hi --allow', "'parley events confirm' confirms waiting tool uses"],
   ['image hi -n 2', '--batch FILE makes many requests'],
-  ['events list -n 2', '--limit N limits a list of events'],
   ['chat -c hi', '--thread FILE continues a conversation'],
-  ['chat --continue hi', '--thread FILE continues a conversation'],
-  ['events run --continue', 'a session continues by itself, with one more message'],
-  ['events send -c hi', 'a session continues by itself'],
   ['api gateway /x -d {}', '-i FILE gives the whole body'],
   [
     'config list --data {}',
     'in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
   ],
-  ['events list --out x', '-o FILE writes the result of chat, image, api and events run'],
   ['config check --ask', "it was removed: config check costs nothing, and parley chat 'Say hello' asks"],
   ['chat hi --image a.png', "-f FILE adds an image to a request, and 'parley image' makes one"],
-  ['image hi --image a.png', '-f FILE adds an image to a request'],
-  ['image hi --size 512x512', '--set PATH=VALUE sets any field'],
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
-  ['events list --api-key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
-  ['chat hi -s brief', '--system TEXT instructs the model of chat'],
-  ['chat hi -a p.png', '-f FILE adds a file'],
-  ['chat hi --attach p.png', '-f FILE adds a file'],
-  ['chat hi -t 0.5', '--temperature N sets'],
-  ['image hi --temp 0.5', '--temperature N sets'],
-  ['chat hi --format json', "--raw prints the service's JSON"],
   ['events follow --since 1h', '--limit N prints the newest N events'],
-  ['events send hi --attachment p.pdf', '-f FILE adds a file'],
-  ['chat hi --key canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
-  ['events list --key=canary', "'parley config set apiKey', or PARLEY_API_KEY"],
-  ['chat hi --output-format json', "--raw prints the service's JSON"],
-  ['chat hi --max-time 5', '--deadline limits the total time'],
   ['chat hi --insecure', '--cacert FILE adds CA certificates'],
-  ['events send hi --wait', 'events send --follow'],
-  ['chat hi --json-schema s.json', '--schema FILE'],
-  ['chat hi --no-color', '--color never'],
-  ['chat hi --url https://a.test', "--base-url URL sets the gateway's address"],
-  ['events run hi --system-prompt x', '--system TEXT'],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
-  ['config list --json', 'in commands that call a service'],
-  ['serve -c', 'chat --thread FILE'],
-  ['chat hi --seed 5', '--set PATH=VALUE sets any field'],
   ['events -s s1 list', '-s ID, after the name of a command, names a session'],
-  ['-s s1 events list', '-s ID, after the name of a command, names a session'],
 ])("P62: the message for a flag or command of another tool names parley's own: %s", async (line, message) => {
   const text = await usageError(line.split(' '))
   expect(text).toContain(message)
   expect(text).not.toContain('canary')
 })
 
-test.each([
-  [['hi']],
-  [['Why is it blue?']],
-  [['--profile', 'demo', 'hi']],
-  [['Why', 'is', 'it', 'blue?']],
-  [['where', 'is', 'it', '--stream']],
-])('P62: the message for a prompt without a command names chat: %j', async (argv) => {
-  const message = await usageError(argv)
-  expect(message.endsWith('; to ask a model, put chat before the prompt')).toBe(true)
-  expect(message).not.toContain('did you mean')
-})
+test.each([[['hi']], [['where', 'is', 'it', '--stream']]])(
+  'P62: the message for a prompt without a command names chat: %j',
+  async (argv) => {
+    const message = await usageError(argv)
+    expect(message.endsWith('; to ask a model, put chat before the prompt')).toBe(true)
+    expect(message).not.toContain('did you mean')
+  },
+)
 
 test('a prompt whose first word resembles a command gets both as suggestions: the command and chat', async () => {
   expect(await usageError(['what', 'is', 'it'])).toBe(
@@ -99,8 +57,6 @@ test('a prompt whose first word resembles a command gets both as suggestions: th
 
 test.each([
   [['-m', 'X', 'hi'], 'parley chat -m …'],
-  [['--model=canary', 'hi'], 'parley chat --model …'],
-  [['events', '-k', 'list'], 'parley events send -k …'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
 ])(
   'P62: the message for a flag before its command says to put it after the command: %j',
@@ -135,39 +91,18 @@ test('P62: the message for the unknown command events wait names events follow',
   expect(await usageError(['events', 'wait'])).toContain("'parley events follow'")
 })
 
-test.each([
-  [['chta', 'hi'], 'chat'],
-  [['caht', 'hi'], 'chat'],
-  [['imgae'], 'image'],
-  [['chat', 'hi', '--timoeut', '3'], '--timeout'],
-  [['config', 'set', 'basUrl', 'x'], 'baseUrl'],
-])('the message for a misspelled name suggests the nearest one: %j', async (argv, meant) => {
-  expect(await usageError(argv)).toContain(`(did you mean ${meant}?)`)
-})
-
-test.each([
-  [['hi']],
-  [['map', 'this']],
-  [['set']],
-  [['chat', 'hi', '--user', 'x']],
-  [['chat', 'hi', '--role', 'x']],
-  [['config', 'set', 'color', 'x']],
-  [['config', 'x']],
-])('the message for an unknown name suggests none if none is near: %j', async (argv) => {
-  expect(await usageError(argv)).not.toContain('did you mean')
-})
+test.each([[['hi']], [['chat', 'hi', '--user', 'x']]])(
+  'the message for an unknown name suggests none if none is near: %j',
+  async (argv) => {
+    expect(await usageError(argv)).not.toContain('did you mean')
+  },
+)
 
 test.each([
   [['completion'], 'the argument <shell> is missing: bash, zsh or fish'],
   [['api'], 'the argument <service> is missing: gateway or agents'],
-  [['api', '/v1/models'], 'the argument <service> is missing: gateway or agents'],
   [['api', 'agents'], 'the argument <path> is missing: the path and query'],
-  [['config', 'get'], "the argument <key> is missing: a setting: 'parley help settings' lists them"],
-  [['config', 'use'], /^the argument <name> is missing: .*'parley config profiles' lists them$/],
-  [['config', 'delete'], /^the argument <name> is missing: .*'parley config profiles' lists them$/],
   [['chat', 'hi', '--errors'], '--errors needs a value: json or github'],
-  [['events', 'list', '--order'], '--order needs a value: asc or desc'],
-  [['chat', 'hi', '-m'], '--model needs a value'],
   [
     ['chat', 'hi', '--timeout', '-1'],
     '--timeout -1: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
@@ -184,19 +119,17 @@ test.each([
   )
 })
 
-test.each([
-  [['events', 'list', 's'], "too many arguments: 'events list' takes none, and got 1; -s s names a session"],
-  [['serve', '8080'], "too many arguments: 'serve' takes none, and got 1"],
-  [['config', 'use', 'a', 'b'], "too many arguments: 'config use' takes 1, and got 2"],
-])('the message for too many arguments names the accepted number: %j', async (argv, message) => {
+test('the message for too many arguments names the accepted number: ["events","list","s"]', async () => {
+  const argv = ['events', 'list', 's']
+  const message = "too many arguments: 'events list' takes none, and got 1; -s s names a session"
+
   expect(await usageError(argv)).toBe(message)
 })
 
-test.each([
-  ['send', ['hello']],
-  ['run', []],
-  ['confirm', ['--allow']],
-])('P62: events %s rejects a first word that looks like a session id', async (verb, more) => {
+test('P62: events send rejects a first word that looks like a session id', async () => {
+  const verb = 'send'
+  const more = ['hello']
+
   const env = { PARLEY_SESSION: 'sesn_1' }
   const message = await usageError(['events', verb, 'sesn_2', ...more], env)
   expect(message).toMatch(/^'sesn_2' looks like a session id: use -s sesn_2/)
@@ -205,16 +138,13 @@ test.each([
 test.each([
   [{ PARLEY_SESSION: 'sesn_1' }, ['sesn_2', '-s', 'sesn_1']],
   [{ PARLEY_SESSION: 'sesn_1' }, ['sesn_2 is down']],
-  [{ PARLEY_SESSION: 'sesn_1' }, ['why', 'sesn_2']],
-  [{ PARLEY_SESSION: 'sesn_1' }, ['--message', 'sesn_2']],
-  [{ PARLEY_SESSION: '0198-uuid' }, ['0198-other']],
 ])('events send sends any other word as a message: %j %j', async (env, words) => {
   expect(await run(['events', 'send', ...words, '--dry-run', '--no-stdin'], { env })).toMatchObject({
     code: 0,
   })
 })
 
-test.each(['timeout=3', 'a=b', 'baseUrl=https://u:canary@a.test', 'ACCESS_TOKEN=canary'])(
+test.each(['baseUrl=https://u:canary@a.test', 'ACCESS_TOKEN=canary'])(
   'config set %s exits with 2, because KEY and VALUE are two words, and shows no secret',
   async (given) => {
     const text = await usageError(['config', 'set', given])
@@ -232,40 +162,16 @@ test.each([
     ['-h', 'events', 'send'],
     ['events', 'send', '--help'],
   ],
-  [
-    ['--help', 'config'],
-    ['config', '--help'],
-  ],
-  [
-    ['--help', 'chat', '-q'],
-    ['chat', '--help'],
-  ],
 ])('--help before a command prints the help of the command: %j', async (argv, same) => {
   const { out } = await run(same)
   expect(out).toContain('Usage: parley ')
   expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
 })
 
-test('--help before a topic prints the topic; before an unknown word it exits with 2', async () => {
-  expect((await run(['--help', 'batch'])).out).toBe((await run(['help', 'batch'])).out)
-  expect(await usageError(['--help', 'chatt'])).toContain('(did you mean chat?)')
-})
-
 test('--help without a command prints the help of parley', async () => {
   const { out } = await run([])
   for (const argv of [['--help'], ['--help', '-q']]) expect(await run(argv)).toMatchObject({ code: 0, out })
   expect((await run(['chat', '--help', 'events'])).out).toContain('Usage: parley chat ')
-})
-
-test.each(['- item', '--- a', '-what is it?', '--why not'])(
-  'the message for a prompt that starts with a hyphen says to put -- before it: %j',
-  async (prompt) => {
-    expect(await usageError(['chat', prompt])).toMatch(/; words that begin with a hyphen go after --$/)
-  },
-)
-
-test('a word that starts with a hyphen and has no blank is an unknown flag', async () => {
-  expect(await usageError(['chat', '-x'])).toBe("unknown flag '-x'; 'parley chat --help' lists the flags")
 })
 
 test('config set rejects a secret as an argument and names stdin and the prompt instead', async () => {
@@ -316,32 +222,17 @@ test.each([
   },
 )
 
-test.each(['session', 'events create', 'events sessions'])(
-  'the message for the unknown command %s names sessions list and sessions create',
-  async (line) => {
-    expect(await usageError(line.split(' '))).toBe(
-      `unknown command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
-    )
-  },
-)
+test('the message for the unknown command session names sessions list and sessions create', async () => {
+  const line = 'session'
 
-test('help on events says that sessions list lists the sessions', async () => {
-  const { out } = await run(['events', '--help'])
-  expect(out.replaceAll('\n', ' ')).toContain("'parley sessions list' lists them")
+  expect(await usageError(line.split(' '))).toBe(
+    `unknown command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
+  )
 })
 
 test.each([
-  ['errors', 'exit-codes'],
-  ['retries', 'settings'],
   ['json', 'formats'],
-  ['proxy', 'platforms'],
-  ['windows', 'platforms'],
-  ['azure', 'jenkins-azure'],
-  ['containers', 'kubernetes'],
-  ['slurm', 'clusters'],
-  ['agents', 'agents-in-ci'],
   ['streaming', 'chat'],
-  ['threads', 'chat'],
 ])('help %s shows the help on %s', async (word, name) => {
   expect((await run(['help', word])).out).toBe((await run(['help', name])).out)
 })

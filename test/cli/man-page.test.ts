@@ -62,11 +62,6 @@ test('the man page has every command, flag, example, setting, variable and exit 
   expect(settingNames.filter((name) => !has(name) || !has(getVariable(name)))).toEqual([])
 })
 
-test('no line of the man page is wider than 80 columns (needs man)', () => {
-  const lines = show(page).trimEnd().split('\n')
-  expect(lines.filter((line) => line.length > 80)).toEqual([])
-})
-
 test('the man page shows roff requests and escapes of its texts verbatim (needs man)', () => {
   const texts = [
     '.SH no heading',

@@ -8,12 +8,8 @@ const long = '123456789'.repeat(40)
 describe('numbers of a request', () => {
   test.each([
     ['--temperature', '1e-3', '"temperature":1e-3'],
-    ['--temperature', '0.10', '"temperature":0.10'],
-    ['--temperature', '1E400', '"temperature":1E400'],
     ['--temperature', '.5', '"temperature":0.5'],
-    ['--temperature=-1', undefined, '"temperature":-1'],
     ['--temperature', '-.5', '"temperature":-0.5'],
-    ['--max-output-tokens', '1000000000', '"maxOutputTokens":1000000000'],
     ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
     ['--max-output-tokens', '0', '"maxOutputTokens":0'],
   ])(
@@ -38,7 +34,7 @@ describe('numbers of a request', () => {
     },
   )
 
-  test.each(['1000000', '0', long])('--max-iterations sends %s as typed', async (value) => {
+  test.each(['0', long])('--max-iterations sends %s as typed', async (value) => {
     const { code, requests } = await run(
       ['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', value, '--rubric', 'y'],
       { stdin: '' },
@@ -48,23 +44,19 @@ describe('numbers of a request', () => {
     expect(requests[0]?.text).toContain('"rubric":{"type":"text","content":"y"}')
   })
 
-  test.each([
-    ['generationConfig.maxOutputTokens=0'],
-    [`generationConfig.maxOutputTokens=${long}`],
-    ['generationConfig.maxOutputTokens=1e400'],
-    ['generationConfig.maxOutputTokens=-1'],
-    ['generationConfig.temperature=1e400'],
-  ])('chat accepts a number in a body without a rule in the specification: %s', async (assignment) => {
-    const { code, requests } = await run(['chat', 'x', '--set', assignment], {
-      exchange: answering(message('Hi')),
-    })
-    expect(code).toBe(0)
-    expect(requests[0]?.text).toContain(assignment.replace(/^.*\.(\w+)=/, '"$1":'))
-  })
+  test.each([[`generationConfig.maxOutputTokens=${long}`], ['generationConfig.maxOutputTokens=1e400']])(
+    'chat accepts a number in a body without a rule in the specification: %s',
+    async (assignment) => {
+      const { code, requests } = await run(['chat', 'x', '--set', assignment], {
+        exchange: answering(message('Hi')),
+      })
+      expect(code).toBe(0)
+      expect(requests[0]?.text).toContain(assignment.replace(/^.*\.(\w+)=/, '"$1":'))
+    },
+  )
 
   test.each([
     ['generationConfig.maxOutputTokens=1.5', 'generationConfig.maxOutputTokens: must be a whole number'],
-    ['generationConfig.maxOutputTokens=many', 'generationConfig.maxOutputTokens: must be a whole number'],
     ['generationConfig.temperature=hot', 'generationConfig.temperature: must be a number'],
   ])(
     'chat exits with 2 if a number in a body breaks a rule of the specification: %s',
@@ -77,28 +69,16 @@ describe('numbers of a request', () => {
 
   test.each([
     ['--temperature', 'hot', 'not a number'],
-    ['--temperature', '0x10', 'not a number'],
-    ['--temperature', '', 'not a number'],
-    ['--temperature', 'Infinity', 'not a number'],
     ['--max-output-tokens', '1.5', 'not a whole number'],
-    ['--max-output-tokens', '007', 'not a whole number'],
-    ['--max-output-tokens=-1', undefined, 'not a whole number'],
   ])('chat exits with 2 for an invalid number: %s %s', async (flag, value, expectedText) => {
     const ended = await run(['chat', 'x', ...(value === undefined ? [flag] : [flag, value])])
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
     expect(ended.err).toContain(expectedText)
   })
-
-  test('--max-iterations exits with 2 if it is not a whole number', async () => {
-    const ended = await run(['events', 'send', '-s', 's', '--outcome', 'x', '--max-iterations', '1e3'])
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toContain("--max-iterations must be a whole number, not '1e3'")
-  })
 })
 
 describe('numeric options of parley', () => {
   test.each([
-    ['events list -s s --limit', '10000000000'],
     ['events list -s s --limit', long],
     ['chat x --retries', '0'],
   ])('parley accepts a number for one of its own options: %s %s', async (command, value) => {
@@ -109,7 +89,6 @@ describe('numeric options of parley', () => {
 
   test.each([
     ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
-    ['events list -s s --limit', '1.5', 'not a whole number of 1 or more'],
     ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
     ['chat x --retries', long, ': must be at most 100'],
   ])(
@@ -122,7 +101,7 @@ describe('numeric options of parley', () => {
   )
 })
 
-test.each(['send hello', 'list', 'follow', 'confirm toolu_1 --allow', 'run hello'])(
+test.each(['send hello', 'run hello'])(
   'events %s exits with 2 if --raw and --ids are given together',
   async (command) => {
     const ended = await run(['events', ...command.split(' '), '-s', 's', '--raw', '--ids'])

@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Host, Interrupt } from '../../src/context.ts'
-import { runOnTerminal } from '../../src/io/command.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 import { helpOnCommand } from './pages.ts'
@@ -30,7 +29,7 @@ async function runPaged(argv: string[], world: RunOptions = {}, code: number | u
 const isHelp = expect.stringContaining('parley chat')
 
 describe('long help on a terminal goes through the pager', () => {
-  test.each([['help ci'], ['help chat'], ['chat --help'], ['--help'], ['events send -h'], ['help settings']])(
+  test.each([['help ci'], ['chat --help'], ['events send -h']])(
     'parley %s shows long help in the pager',
     async (words) => {
       const { code, out, err, shown } = await runPaged(words.split(' '))
@@ -53,14 +52,10 @@ describe('long help on a terminal goes through the pager', () => {
 describe('help without the pager', () => {
   test.each<[why: string, argv: string, world: RunOptions]>([
     ['with --no-pager', 'help ci --no-pager', {}],
-    ['with --no-pager before the command', '--no-pager help ci', {}],
-    ['with --no-pager and --help', 'chat --no-pager --help', {}],
     ['if PARLEY_PAGER is empty', 'help ci', { env: { PARLEY_PAGER: '' } }],
-    ['if PAGER is empty', 'help ci', { env: { PAGER: '' } }],
     ['if PAGER is cat', 'help ci', { env: { PAGER: 'cat' } }],
     ['on a dumb terminal', 'help ci', { env: { TERM: 'dumb' } }],
     ['in a pipe', 'help ci', { tty: [] }],
-    ['on a terminal of unknown height', 'help ci', { rows: 0 }],
     ['on Windows if no variable names one', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
     ['if it is for programs', 'help chat --json', {}],
   ])('help does not use the pager %s', async (_, argv, world) => {
@@ -77,15 +72,12 @@ describe('help without the pager', () => {
     expect((await runPaged(['chat', '--help', '--color', 'always'], { rows })).shown).toEqual([])
   })
 
-  test.each([1, 2, 126, 127])(
-    'help is printed on stdout if the pager fails with exit code %i',
-    async (code) => {
-      const { out, shown } = await runPaged(['help', 'ci'], {}, code)
-      expect([shown.length, out]).toEqual([1, isHelp])
-    },
-  )
+  test.each([1, 127])('help is printed on stdout if the pager fails with exit code %i', async (code) => {
+    const { out, shown } = await runPaged(['help', 'ci'], {}, code)
+    expect([shown.length, out]).toEqual([1, isHelp])
+  })
 
-  test.each([[0], [undefined], [130], [141]])(
+  test.each([[0], [undefined], [130]])(
     'help is not printed again after the user left the pager with exit code %s',
     async (code) => {
       const runPager = async () => code
@@ -124,16 +116,6 @@ test('Ctrl-C goes to the pager while the pager runs', async () => {
   expect([code, states, interrupt]).toEqual([0, [true, true, true], undefined])
 })
 
-test('the pager ends when a signal ends parley (needs sleep)', async () => {
-  const runPager: Host['runPager'] = (command, cleanups) => {
-    const ended = runOnTerminal({ ...command, text: 'sleep 1000' }, cleanups)
-    for (const clean of cleanups) clean()
-    return ended
-  }
-  const { code, out } = await run(['help', 'ci'], { ...terminal, runPager })
-  expect([code, out]).toEqual([0, ''])
-})
-
 describe('pager on a real terminal (needs script)', () => {
   const show = (pager: string, keys: [prompt: string, keys: string][] = [], name = 'pg') => {
     const folder = temporaryFolder()
@@ -152,21 +134,8 @@ describe('pager on a real terminal (needs script)', () => {
     expect(screen).toMatch(/<q>[\r\n]*exit 0/)
   })
 
-  test('help is printed if the pager does not exist (needs script)', async () => {
-    const { screen } = await show('PAGER=no-such-pager')
-    expect(screen).toMatch(
-      /no-such-pager.*(?:not found|denied)[\s\S]*parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/i,
-    )
-  })
-
   test('help uses less if no variable names a pager (needs script)', async () => {
     const { screen } = await show('env -u PAGER', [['page> ', 'q\n']], 'less')
     expect(screen).toMatch(/parley in a pipeline[\s\S]*<q>[\r\n]*exit 0/)
-  })
-
-  test('help prints only its text if less does not exist (needs script)', async () => {
-    const { screen } = await show('env -u PAGER PATH="$PWD/bin"')
-    expect(screen).toMatch(/^To run parley in a pipeline[\s\S]*and no credential[\s\S]*exit 0/)
-    expect(screen).not.toContain('not found')
   })
 })

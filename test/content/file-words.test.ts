@@ -18,12 +18,8 @@ function folder(): string {
 describe('words that name a file, next to -f', () => {
   test.each([
     [['chat', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
-    [['chat', 'Compare', 'b.md', '--file', 'a.md'], 'b.md'],
     [['chat', '-f', 'a.md', '--', "it's.md"], `'it'\\''s.md'`],
-    [['image', '-m', 'm', '-f', 'a.md', 'b.md'], 'b.md'],
     [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
-    [['events', 'run', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
-    [['chat', '--batch', 'a.md', '-f', 'a.md', 'b.md'], 'b.md'],
   ])('parley exits with 2 if a word next to -f names a file: %j', async (argv, word) => {
     const ended = await run(argv, { cwd: folder() })
     expect(ended).toMatchObject({
@@ -58,8 +54,6 @@ describe('word @FILE', () => {
 
 test.each([
   [['chat', 'What is it?'], 'an image, audio, video or PDF file'],
-  [['chat'], 'an image, audio, video or PDF file'],
-  [['image', '-m', 'm', 'Like this'], 'an image, audio, video or PDF file'],
   [['events', 'send', '-s', 's', 'What is it?'], 'an image or PDF file'],
 ])('parley exits with 2 and names -f - if stdin is an image: %j', async (argv, kinds) => {
   const ended = await run(argv, { stdin: png })

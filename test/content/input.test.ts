@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
@@ -30,15 +28,6 @@ describe('source of the prompt', () => {
     expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
   })
 
-  test('--no-stdin makes parley ignore a pipe, before and after the command name', async () => {
-    for (const argv of [
-      ['chat', 'Hi', '--no-stdin'],
-      ['--no-stdin', 'chat', 'Hi'],
-    ]) {
-      expect(partsOf(await run(argv, { stdin: 'not this' }))).toEqual([{ text: 'Hi' }])
-    }
-  })
-
   test('words after -- may start with a hyphen', async () => {
     expect(partsOf(await run(['chat', '--', '-5 + 3', '--raw']))).toEqual([{ text: '-5 + 3 --raw' }])
   })
@@ -50,9 +39,6 @@ describe('empty pipe in addition to other input', () => {
     writeFileSync(join(cwd, 'body.json'), '{"contents":[]}')
     return [
       ['words of chat', ['chat', 'Review']],
-      ['a file', ['chat', '-f', 'notes.md']],
-      ['words and a body', ['chat', 'Review', '-i', 'body.json']],
-      ['words of image', ['image', '-m', 'pictures', 'a fox']],
       ['words of events send', ['events', 'send', '-s', 'sesn_1', 'Go on']],
       ['words of events run', ['events', 'run', '-s', 'sesn_1', 'Go on', '--policy', 'rules.json']],
     ]
@@ -89,10 +75,7 @@ describe('empty pipe in addition to other input', () => {
   )
 
   test.each([
-    ['named by the word -', ['chat', 'Review', '-']],
     ['named by the value @- of a flag', ['chat', 'Review', '--system', '@-']],
-    ['named by -f -', ['chat', 'Review', '-f', '-']],
-    ['next to the event of --message', ['events', 'send', '-s', 'sesn_1', '--message', 'hi']],
     ['instead of the events for events run', ['events', 'run', '-s', 'sesn_1']],
   ])('P61: --fail-on-empty exits with 2 for an empty stdin %s', async (_, argv) => {
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: '\n' })
@@ -113,22 +96,17 @@ describe('empty pipe in addition to other input', () => {
     expect(forbidden.err).toContain('--no-stdin and --fail-on-empty exclude each other')
   })
 
-  test.each([
-    ['-i FILE of chat', ['chat', '-i', 'body.json'], '-i FILE'],
-    ['-i FILE of image', ['image', '-m', 'pictures', '-i', 'body.json'], '-i FILE'],
-    ['-i FILE of events send', ['events', 'send', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-    ['-i FILE of events run', ['events', 'run', '-s', 'sesn_1', '-i', 'events.json'], '-i FILE'],
-  ])(
-    'P61: --fail-on-empty exits with 2 if parley does not read stdin because of %s',
-    async (_, argv, reason) => {
-      writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
-      writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
-      const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${reason}\n`)
-      expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
-    },
-  )
+  test('P61: --fail-on-empty exits with 2 if parley does not read stdin because of -i FILE of events send', async () => {
+    const argv = ['events', 'send', '-s', 'sesn_1', '-i', 'events.json']
+    const reason = '-i FILE'
+
+    writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
+    writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
+    const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${reason}\n`)
+    expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
+  })
 
   test('P61: --fail-on-empty accepts a terminal as stdin, and a body whose flags read stdin', async () => {
     expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
@@ -142,12 +120,9 @@ describe('input that is not UTF-8', () => {
   writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('One\ncaf\xe9\n', 'latin1'))
   writeFileSync(join(cwd, 'utf16.txt'), Buffer.from('\ufeffcaf\xe9\n', 'utf16le'))
   const latin1 = 'not UTF-8 text on line 2: if it is text, iconv -f latin1 -t utf-8 converts it'
-  const utf16 = 'not UTF-8 text on line 1: if it is text, iconv -f utf-16 -t utf-8 converts it'
 
   test.each([
     ['-f', ['chat', 'x', '-f', 'latin1.txt'], `latin1.txt: ${latin1}`],
-    ['-f with UTF-16', ['chat', 'x', '-f', 'utf16.txt'], `utf16.txt: ${utf16}`],
-    ['-i', ['chat', '-i', 'utf16.txt'], `utf16.txt: ${utf16}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
   ])(
     'P08: the message about input that is not UTF-8 names line and iconv: %s',
@@ -158,12 +133,6 @@ describe('input that is not UTF-8', () => {
   )
 
   test.each<[string, string[], Buffer | undefined, string]>([
-    [
-      'an image as the prompt',
-      ['chat', 'describe'],
-      Buffer.of(0x89, 0x50),
-      'stdin: not UTF-8 text on line 1',
-    ],
     [
       'a gzip file for -f',
       ['chat', 'x', '-f', 'a.gz'],
@@ -181,13 +150,6 @@ describe('input that is not UTF-8', () => {
     const { code, err, requests } = await run(argv, { cwd, stdin })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain(expectedText)
-  })
-
-  test('P08: the message about invalid UTF-8 counts lines at LF and CR LF, also after 500,000 bytes', async () => {
-    const stdin = Buffer.concat([Buffer.from('\u20ac\r\n'.repeat(100_000)), Buffer.from([0x41, 0xff])])
-    const { code, err } = await run(['chat'], { stdin })
-    expect(code).toBe(2)
-    expect(err).toContain('not UTF-8 text on line 100001')
   })
 })
 
@@ -234,24 +196,12 @@ test.each([
     '{"a":{"b":{},"\\u0062":{"c":1 }}}',
   ],
   ['a __proto__ key', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
-  ['no __proto__ key yet', '{}', '__proto__.constructor=2', '{"__proto__":{"constructor":2}}'],
   ['brackets in strings', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
-  ['numbers in unusual forms', '{"x":[1e400, 0.10 ]}', 'x[]=1.0', '{"x":[1e400, 0.10,1.0 ]}'],
   ['an array instead of an object', '[0]', 'x=1', undefined],
 ])('P31: --set edits only its own path in a body with %s', async (_, body, assignment, sent) => {
   const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
   expect(code).toBe(sent === undefined ? 2 : 0)
   expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
-})
-
-test('the message about an unreadable file has the reason of the system (needs FIFOs)', async () => {
-  const cwd = temporaryFolder()
-  const server = createServer().listen(join(cwd, 'socket'))
-  await once(server, 'listening')
-  const ended = await run(['chat', 'x', '-f', 'socket'], { cwd })
-  server.close()
-  expect(ended).toMatchObject({ code: 11, requests: [] })
-  expect(ended.err).toMatch(/^parley: socket: [a-z ]+\n$/)
 })
 
 describe('invalid input', () => {
@@ -271,45 +221,13 @@ describe('invalid input', () => {
   ][] = [
     ['a truncated body', ['chat'], '{"contents": [', 2, 'stdin: not valid JSON: line 1, column 15'],
     [
-      'a truncated file',
-      ['chat', '-i', 'cut.json'],
-      undefined,
-      2,
-      'cut.json: not valid JSON: line 1, column 30',
-    ],
-    [
       'a wrong type',
       ['chat'],
       '{"contents":[{"parts":[{"text":5}]}]}',
       2,
       'stdin: contents[0].parts[0].text: must be text',
     ],
-    [
-      'two wrong types',
-      ['chat'],
-      '{"contents":3,"generationConfig":{"temperature":"x"}}',
-      2,
-      'generationConfig.temperature',
-    ],
-    ['a body that is an array', ['chat', '-i', '-'], '[]', 2, 'stdin: must be an object'],
-    ['empty stdin', ['chat'], '', 2, 'stdin is empty'],
-    ['blank stdin', ['chat'], ' \n\t', 2, 'stdin is empty'],
     ['a blank prompt', ['chat', ' '], undefined, 2, 'the prompt is empty'],
-    ['no prompt on a terminal', ['chat'], undefined, 2, 'no prompt'],
-    [
-      'no prompt with --no-stdin',
-      ['chat', '--thread', 't', '--no-stdin'],
-      'never read',
-      2,
-      'parley: no prompt: give one as words, or with -i FILE',
-    ],
-    [
-      'no events with --no-stdin',
-      ['events', 'send', '-s', 's', '--no-stdin'],
-      'never read',
-      2,
-      'parley: no events: give a message, event flags',
-    ],
     [
       'a prompt that starts like a body',
       ['chat'],
@@ -318,44 +236,18 @@ describe('invalid input', () => {
       "property name expected; to send text, give it as words, or '-' for stdin",
     ],
     [
-      'stdin that is not UTF-8',
-      ['chat', 'x'],
-      Buffer.from('ok \xff', 'latin1'),
-      2,
-      'stdin: not UTF-8 text on line 1',
-    ],
-    [
-      'a body that is not UTF-8',
-      ['chat', '-i', 'latin1.txt'],
-      undefined,
-      2,
-      'latin1.txt: not UTF-8 text on line 1',
-    ],
-    [
       'a file of a tebibyte',
       ['chat', 'x', '-f', 'huge'],
       undefined,
       2,
       'huge: longer than 512 MiB, the most that parley reads',
     ],
-    ['a missing body file', ['chat', '-i', 'none.json'], undefined, 11, 'none.json: no such file or folder'],
-    ['a folder as the body file', ['chat', '-i', 'folder'], undefined, 11, 'folder: it is a folder'],
-    ['two readers of stdin', ['chat', '-', '-i', '-'], 'x', 2, 'stdin'],
-    ['-i - with --no-stdin', ['chat', '-i', '-', '--no-stdin'], 'x', 2, '--no-stdin'],
     [
       'a thread and a body',
       ['chat', '--thread', 't.json', '-i', 'cut.json'],
       undefined,
       2,
       'both give a body',
-    ],
-    ['a wrong number', ['chat', 'x', '--max-output-tokens', '1.5'], undefined, 2, '--max-output-tokens'],
-    [
-      'a wrong setting',
-      ['chat', 'x', '--timeout', 'soon'],
-      undefined,
-      2,
-      '--timeout soon: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds',
     ],
     [
       'a base URL for the demo profile',
@@ -364,10 +256,6 @@ describe('invalid input', () => {
       2,
       '--base-url: the demo profile has no network',
     ],
-    ['a misspelt flag', ['chat', 'x', '--strem'], undefined, 2, 'did you mean --stream?'],
-    ['a misspelt command', ['chatt'], undefined, 2, 'did you mean chat?'],
-    ['a flag as the value of --set', ['chat', 'x', '--set', '--raw'], undefined, 2, "--set='--raw'"],
-    ['a missing value', ['chat', 'x', '--model'], undefined, 2, '--model needs a value'],
     ['--curl with --dry-run', ['chat', 'x', '--curl', '--dry-run'], undefined, 2, 'exclude each other'],
     [
       'a flag of another command',
@@ -376,54 +264,14 @@ describe('invalid input', () => {
       2,
       "--raw does not apply to 'path'",
     ],
-    ['.. as a model', ['chat', 'x', '-m', '..'], undefined, 2, "the model must not be '..'"],
-    ['an encoded .. as a model', ['chat', 'x', '-m', '%2E%2e'], undefined, 2, 'the model must not be'],
     ['an empty model', ['chat', 'x', '--model='], undefined, 2, 'the model must not be'],
-    ['a control character in a model', ['chat', 'x', '-m', 'a\nb'], undefined, 2, 'control characters'],
-    ['a header with a line break', ['chat', 'x', '-H', 'X: a\r\nY: b'], undefined, 2, 'control characters'],
-    ['a header without a name', ['chat', 'x', '-H', 'just text'], undefined, 2, 'NAME: VALUE'],
-    ...['Host: x', 'Expect: 100-continue', 'upgrade: h2c', 'Keep-Alive: 5'].map((line): (typeof cases)[0] => [
+    ...['Expect: 100-continue'].map((line): (typeof cases)[0] => [
       `a framing header: ${line}`,
       ['chat', 'x', '-H', line],
       undefined,
       2,
       'cannot be set',
     ]),
-    [
-      'a URL without a scheme',
-      ['chat', 'x', '--base-url', 'gateway.test'],
-      undefined,
-      3,
-      '--base-url gateway.test: must begin with',
-    ],
-    [
-      'an ftp URL',
-      ['chat', 'x', '--base-url', 'ftp://a.test'],
-      undefined,
-      3,
-      '--base-url ftp://a.test: must begin with',
-    ],
-    [
-      'a URL with a query',
-      ['chat', 'x', '--base-url', 'https://a.test/?b'],
-      undefined,
-      3,
-      'must not contain a query',
-    ],
-    [
-      'a URL with a password',
-      ['chat', 'x', '--base-url', 'https://u:p@a.test'],
-      undefined,
-      3,
-      'user name or password',
-    ],
-    [
-      'plain http to another machine',
-      ['chat', 'x', '--base-url', 'http://127.0.0.1.a.test'],
-      undefined,
-      3,
-      'plain http',
-    ],
   ]
 
   test.each(cases)(
@@ -435,13 +283,4 @@ describe('invalid input', () => {
       expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
     },
   )
-
-  test('chat exits with 3 and names the missing address or token', async () => {
-    const nothing = await run(['chat', 'x'], { env: { PARLEY_BASE_URL: '' } })
-    expect(nothing).toMatchObject({ code: 3, out: '', requests: [] })
-    expect(nothing.err).toContain('PARLEY_BASE_URL')
-    const noToken = await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: '' } })
-    expect(noToken).toMatchObject({ code: 3, requests: [] })
-    expect(noToken.err).toContain('PARLEY_ACCESS_TOKEN')
-  })
 })

@@ -18,23 +18,13 @@ const list = '{"data":[{"id":"sevt_1",\r"type":"user.message","content":"a\\rb"}
 
 const rows: [way: string, argv: string[], exchange: ReturnType<typeof answering>, code?: number][] = [
   ['chat', ['chat', 'hi'], answering(message('a\rb'))],
-  ['chat --no-markdown', ['chat', 'hi', '--no-markdown'], answering(message('a\rb'))],
   ['chat --stream', ['chat', 'hi', '--stream', '--no-markdown'], answering(stream, events)],
   ['chat --raw', ['chat', 'hi', '--raw'], answering(spaced(message('a\rb')))],
-  ['chat --raw of invalid JSON', ['chat', 'hi', '--raw'], answering('a\rb'), 8],
-  ['chat --raw of an error', ['chat', 'hi', '--raw'], answering('{"error":\r"x"}', { status: 400 }), 4],
   ['chat --stream --raw', ['chat', 'hi', '--stream', '--raw'], answering(stream, events)],
   ['chat --batch', ['chat', '--batch', 'lines'], answering(message('a\rb'))],
-  ['chat --batch --raw', ['chat', '--batch', 'lines', '--raw'], answering(spaced(message('a\rb')))],
-  ['image --raw', ['image', 'hi', '-m', 'painter', '--raw'], answering('{"candidates":\r[]}')],
   ['api', ['api', 'gateway', '/v1/x'], answering('a\rb\r\nc', text)],
-  ['api --include', ['api', 'gateway', '/v1/x', '--include'], answering('{"a":\r1}')],
-  ['api of an error', ['api', 'gateway', '/v1/x'], answering('a\rb', { ...text, status: 404 }), 4],
-  ['api of a stream', ['api', 'gateway', '/v1/x'], answering(stream, events)],
   ['api --paginate', ['api', 'gateway', '/v1/x', '--paginate'], answering('{"data":[{"a":\r1}]}')],
   ['events send', ['events', 'send', '-s', 's', 'hi'], answering(list)],
-  ['events send --raw', ['events', 'send', '-s', 's', 'hi', '--raw'], answering(list)],
-  ['events list', ['events', 'list', '-s', 's'], answering(list)],
   ['events list --raw', ['events', 'list', '-s', 's', '--raw'], answering(list)],
 ]
 

@@ -61,14 +61,6 @@ const goAway = Buffer.from('000000040000000000000008070000000000000000000000000d
 
 faultsInside('U: claims only what the answer proves', [
   ...unreadable,
-  ...chatAndEvents({
-    name: 'U21: parley exits with 3 on a 401 with broken gzip',
-    script: closing(`${makeHead('401 Who', 'connection: close', 'content-encoding: gzip')}{"error":"no"}`),
-    flags: noRetry,
-    code: 3,
-    reqs: 1,
-    err: ['answered 401 Who', /^(?!.*was accepted)/s],
-  }),
   ...rowsWithoutProof({
     name: 'U24: parley reports that the request may have arrived if the server answers with an SSH banner',
     script: closing('SSH-2.0-OpenSSH_9\r\n'),
@@ -92,18 +84,10 @@ faultsInside('U: claims only what the answer proves', [
     err: ['is not JSON', 'Please log in'],
   }),
   ...rowsWithoutProof({
-    name: 'U28: parley reports that the request may have arrived after a login page with the content type of JSON',
-    script: answering(response(login)),
-  }),
-  ...rowsWithoutProof({
-    name: 'U28: parley reports that the request may have arrived after a login page that is cut',
-    script: closing(`${makeHead('200 OK', 'content-length: 999')}${login}`),
-  }),
-  ...rowsWithoutProof({
     name: 'U28: parley reports that the request may have arrived if a login page is cut after its head',
     script: closing('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 999\r\n\r\n'),
   }),
-  ...['"ok"', 'true', 'ok', '{"data":"x"}', '{"message":"hello"}'].flatMap((body) =>
+  ...['"ok"', '{"data":"x"}'].flatMap((body) =>
     rowsWithoutProof({
       name: `U29: parley reports that the request may have arrived if the response is ${body}`,
       script: answering(response(body)),
@@ -112,7 +96,6 @@ faultsInside('U: claims only what the answer proves', [
   ...(
     [
       ['overloaded_error', 'service'],
-      ['rate_limit_error', 'rate-limited'],
       ['not_found_error', 'refused'],
     ] as const
   ).flatMap(([type, kind]) =>

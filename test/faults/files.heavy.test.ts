@@ -70,20 +70,6 @@ faultsOnce('F: answer files', [
     err: ['pipe: its reader has closed it; the received data is saved as '],
   },
   {
-    name: 'F22: parley rejects one file for -o and --thread',
-    argv: ['chat', 'hi', '-o', 'a.json', '--thread', './a.json'],
-    code: 2,
-    err: ['-o and --thread are the same file'],
-  },
-  {
-    name: 'F23: parley creates no --thread file for an answer without text',
-    argv: ['chat', 'hi', '--thread', 't.json'],
-    script: answering(response(message(''))),
-    code: 8,
-    reqs: 1,
-    err: ['the answer has no text; t.json was not created'],
-  },
-  {
     name: 'F03: parley does not follow a symbolic link named FILE.part (needs symbolic links)',
     argv: [...stream, '-o', 'a.txt'],
     prepare(folder) {
@@ -128,24 +114,6 @@ faultsOnce('F: answer files', [
     reqs: 1,
     err: ['the answer was cut off; the received data is saved as a.txt.part\n'],
     files: ['cwd/a.txt.part'],
-  },
-  {
-    name: 'F07: parley names the file of the received text in the JSON line of --errors json',
-    argv: [...stream, '-o', 'a.txt', '--errors', 'json'],
-    script: broken,
-    code: 8,
-    reqs: 1,
-    err: [/^\{"error":.*saved as a\.txt\.part.*\}\n$/],
-    files: ['cwd/a.txt.part'],
-  },
-  {
-    name: 'F08: parley saves the received body of a failure without text as FILE.part',
-    argv: [...chat, '-o', 'a.txt'],
-    script: answering(response('{"content":[{"ty')),
-    code: 8,
-    reqs: 1,
-    files: ['cwd/a.txt.part'],
-    check: ({ ending }) => expect(ending.files.get('cwd/a.txt.part')).toBe('{"content":[{"ty'),
   },
 ])
 
@@ -291,14 +259,6 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"mine'),
   },
   {
-    name: 'F15: --dry-run neither takes nor waits for the lock of a thread',
-    argv: [...chat, '--thread', 't.json', '--dry-run'],
-    prepare: (folder) => writeFileSync(inCwd(folder, 't.json.parley-lock'), ''),
-    code: 0,
-    out: (out) => out.includes('"contents"'),
-    files: ['cwd/t.json.parley-lock'],
-  },
-  {
     name: 'F16: parley removes the lock and keeps the thread if SIGINT ends the run',
     argv: [...chat, '--thread', 't.json'],
     prepare: hasThread('{"contents":[]}'),
@@ -328,27 +288,5 @@ faultsOnce('F: conversations', [
     reqs: 2,
     err: [/^parley: waiting for another parley that uses t\.json\n$/],
     files: ['cwd/t.json'],
-  },
-  {
-    name: 'F18: parley waits for another batch with the same results without a limit',
-    shell: `echo '"one"' > in; parley chat --batch in --results r -q > /dev/null &
-      until [ -e r.parley-lock ]; do sleep 0.1; done
-      parley chat --batch in --results r --resume > /dev/null; code=$?; wait; exit $code`,
-    ...answeringFirstAfter(6000),
-    code: 0,
-    reqs: 1,
-    err: [/^parley: waiting for another parley that uses r\nparley: \S/],
-    files: ['cwd/in', 'cwd/r'],
-    check: ({ ending }) => expect(ending.files.get('cwd/r')?.split('\n')).toHaveLength(2),
-  },
-  {
-    name: 'F18: parley waits for another batch with the same results until --deadline, and sends nothing',
-    shell: `echo '"one"' > in; parley chat --batch in --results r -q & until [ -e r.parley-lock ]; do sleep 0.1; done
-      parley chat --batch in --results r --resume --deadline 1; code=$?; kill %1; wait; exit $code`,
-    script: () => {},
-    code: 11,
-    reqs: 1,
-    err: [/has locked it: if none is running, remove \S+r\.parley-lock\n {2}nothing was sent/],
-    files: ['cwd/in'],
   },
 ])

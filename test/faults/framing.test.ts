@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { deflateRawSync, gzipSync } from 'node:zlib'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, chunked, closing, makeHead, ok, okText, resetting } from './answers.ts'
@@ -24,10 +24,6 @@ const coded = (encoding: string, body: Uint8Array) =>
 const codings: [name: string, coding: string, body: Uint8Array][] = [
   ['R60: parley decodes deflate without its head', 'deflate', deflateRawSync(hi)],
   ['R61: parley decodes gzip that is applied twice', 'gzip, gzip', gzipSync(gzipSync(hi))],
-  ['R61: parley decodes gzip that is applied once and named twice', 'gzip, gzip', gzipSync(hi)],
-  ['R61: parley decodes br over gzip', 'gzip, br', brotliCompressSync(gzipSync(hi))],
-  ['R62: parley ignores the coding none', 'none', Buffer.from(hi)],
-  ['R62: parley ignores the coding UTF-8', 'UTF-8', Buffer.from(hi)],
   ['R62: parley ignores identity before gzip', 'identity, gzip', gzipSync(hi)],
 ]
 
@@ -51,16 +47,6 @@ faultsInside('R: response framing', [
     ...cutReceipt,
     name: 'R02: parley reports that the event was accepted if RST cuts the response at half its length (events)',
     script: resetting(halfReceipt),
-  },
-  {
-    ...cut,
-    name: 'R02: parley exits with 8 if RST follows the head (chat)',
-    script: resetting(makeHead('200 OK', 'content-length: 9')),
-  },
-  {
-    ...cutReceipt,
-    name: 'R02: parley reports that the event was accepted if RST follows the head (events)',
-    script: resetting(makeHead('200 OK', 'content-length: 9')),
   },
   ...[closing, resetting].flatMap((end): Row[] => [
     {
@@ -93,12 +79,6 @@ faultsInside('R: response framing', [
     script: closing(`${open}{"data":[{"id"`),
   },
   {
-    name: 'R05: parley exits with 8 if RST cuts JSON without a length',
-    script: resetting(open + half),
-    code: 8,
-    reqs: 1,
-  },
-  {
     name: 'R07: parley exits with 8 if the body is longer than its Content-Length (chat)',
     script: answering(`${makeHead('200 OK', 'content-length: 40')}${hi}`),
     code: 8,
@@ -109,15 +89,12 @@ faultsInside('R: response framing', [
     name: 'R07: parley reports that the event was accepted if the response is longer than its Content-Length (events)',
     script: answering(`${makeHead('200 OK', 'content-length: 10')}{"data":[],"more":"than that"}`),
   },
-  ...['SSH-2.0-OpenSSH_9\r\n', '<html><h1>hello</h1></html>', '\x1b]0;evil\x07\n::add-mask::x\n'].flatMap(
-    (bytes) =>
-      chatAndEvents({
-        name: `R09: parley exits with 8 on a response that is not HTTP: ${JSON.stringify(bytes)}`,
-        script: closing(bytes),
-        code: 8,
-        reqs: 1,
-      }),
-  ),
+  ...chatAndEvents({
+    name: 'R09: exits with 8 on a response that is not HTTP: "\\u001b]0;evil\\u0007\\n::add-mask::x\\n"',
+    script: closing('\x1b]0;evil\x07\n::add-mask::x\n'),
+    code: 8,
+    reqs: 1,
+  }),
   ...chatAndEvents({
     name: 'R10: parley exits with 8 on a head of 20 KB',
     script: answering(response('{}', '200 OK', [`x-long: ${'x'.repeat(20_000)}`])),
@@ -154,20 +131,6 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R30: parley decodes br that was not requested',
-    script: coded('br', brotliCompressSync(hi)),
-    code: 0,
-    out: 'hi\n',
-    reqs: 1,
-  },
-  {
-    name: 'R30: parley decodes deflate that was not requested',
-    script: coded('Deflate', deflateSync(hi)),
-    code: 0,
-    out: 'hi\n',
-    reqs: 1,
-  },
-  {
     name: 'R30: parley decodes gzip in an error response',
     script: answering(response(gzipSync('{"error":"no!"}'), '400 Bad', ['content-encoding: gzip'])),
     code: 4,
@@ -181,26 +144,11 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R31: parley exits with 8 on cut br even if Content-Length matches',
-    script: coded('br', brotliCompressSync(hi).subarray(0, 60)),
-    code: 8,
-    reqs: 1,
-  },
-  {
     name: 'R32: parley exits with 8 on uncompressed JSON with the coding gzip',
     script: coded('gzip', Buffer.from(hi)),
     code: 8,
     reqs: 1,
     err: ['cannot be decompressed'],
-  },
-  {
-    name: 'R32: parley exits with 8 on a wrong gzip checksum',
-    script: coded(
-      'gzip',
-      gzipSync(hi).map((byte, i, all) => (i === all.length - 6 ? byte ^ 255 : byte)),
-    ),
-    code: 8,
-    reqs: 1,
   },
   {
     ...cutReceipt,
@@ -235,15 +183,13 @@ faultsInside('R: response framing', [
   ...codings.map(
     ([name, coding, body]): Row => ({ name, script: coded(coding, body), code: 0, out: 'hi\n', reqs: 1 }),
   ),
-  ...['gzip, zst', 'constructor', '__proto__', 'gzip,'.repeat(6)].map(
-    (coding): Row => ({
-      name: `R63: parley exits with 8 on the unknown coding ${coding}`,
-      script: coded(coding, gzipSync(hi)),
-      code: 8,
-      reqs: 1,
-      err: ['its encoding, ', 'is unknown'],
-    }),
-  ),
+  {
+    name: 'R63: exits with 8 on the unknown coding gzip, zst',
+    script: coded('gzip, zst', gzipSync(hi)),
+    code: 8,
+    reqs: 1,
+    err: ['its encoding, ', 'is unknown'],
+  },
   {
     name: 'R64: parley reports an empty answer if a coding has no body',
     script: coded('gzip', new Uint8Array()),
@@ -258,19 +204,13 @@ faultsInside('R: response framing', [
     reqs: 1,
   }),
   ...chatAndEvents({
-    name: 'R65: parley accepts two equal lengths in one Content-Length header',
-    script: answering(`${makeHead('200 OK', 'content-length: 26, 26')}{"content":"ok","data":[]}`),
-    code: 0,
-    reqs: 1,
-  }),
-  ...chatAndEvents({
     name: 'R66: parley exits with 8 on two different Content-Length headers',
     script: answering(response('{"content":"ok","data":[]}', '200 OK', ['Content-Length: 9'])),
     code: 8,
     reqs: 1,
     err: ['the body does not match Content-Length'],
   }),
-  ...['100', '100 Continue', '102 Wait', '103 Early Hints'].flatMap((status) =>
+  ...['100', '100 Continue', '103 Early Hints'].flatMap((status) =>
     chatAndEvents({
       name: `R67: parley skips three interim responses ${status} in two packets`,
       script: (socket) => {
@@ -289,12 +229,6 @@ faultsInside('R: response framing', [
     code: 10,
     reqs: 1,
     err: ['no byte arrived for 3 s'],
-  },
-  {
-    name: 'R67: parley exits with 10 if FIN follows a 100',
-    script: closing('HTTP/1.1 100 Continue\r\n\r\n'),
-    code: 10,
-    reqs: 1,
   },
   {
     name: 'R68: parley exits with 4 on a 400 that arrives byte by byte after a 100',

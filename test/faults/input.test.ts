@@ -10,7 +10,6 @@ import { onTerminal, quote } from './terminal.ts'
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
 const send = ['events', 'send']
 const refusedInput = { code: 2, err: ['parley: '] } satisfies Partial<Row>
-const event = (text: string) => `{"type":"user.message","content":[{"type":"text","text":"${text}"}]}`
 /** An open pipe without input, which ends after parley has announced that it waits for stdin. */
 const hinted = {
   stdin: { open: true },
@@ -35,20 +34,6 @@ const expectBody = (text: string): Pick<Row, 'check'> => ({
 
 faults('P: stdin and event input', [
   ...[['chat'], send].flatMap((argv): Row[] => [
-    {
-      ...refusedInput,
-      name: `P01: parley rejects an empty pipe (${argv[0]})`,
-      argv,
-      stdin: '',
-      err: ['empty'],
-    },
-    {
-      ...refusedInput,
-      name: `P01: parley rejects a pipe with blanks only (${argv[0]})`,
-      argv,
-      stdin: ' \n\t\n',
-      err: ['empty'],
-    },
     { ...refusedInput, name: `P01: parley rejects /dev/null as stdin (${argv[0]})`, argv, err: ['empty'] },
     {
       ...refusedInput,
@@ -67,13 +52,6 @@ faults('P: stdin and event input', [
       name: `P08: parley names the line of stdin that is not UTF-8 (${argv[0]})`,
       argv,
       stdin: Buffer.from('ab\xff', 'latin1'),
-      err: ['on line 1'],
-    },
-    {
-      ...refusedInput,
-      name: `P08: parley rejects UTF-16 on stdin (${argv[0]})`,
-      argv,
-      stdin: Buffer.from('\ufeffab', 'utf16le'),
       err: ['on line 1'],
     },
     {
@@ -112,13 +90,6 @@ faults('P: stdin and event input', [
     ...hinted,
   },
   {
-    ...hinted,
-    ...refusedInput,
-    name: 'P05: parley prints a hint while the prompt - waits for an idle pipe',
-    argv: ['chat', '-'],
-    err: [/^parley: waiting for stdin\n/],
-  },
-  {
     ...good,
     name: 'P09: parley drops a byte order mark on stdin',
     argv: ['chat'],
@@ -131,13 +102,6 @@ faults('P: stdin and event input', [
     argv: ['chat'],
     stdin: 'a\0b\r\nc',
     ...expectPrompt('a\0b\r\nc'),
-  },
-  {
-    ...refusedInput,
-    name: 'P13: parley sends nothing if one line of NDJSON is invalid',
-    argv: send,
-    stdin: `${event('a')}\n{"type":\n${event('b')}\n`,
-    err: ['2'],
   },
   {
     ...refusedInput,
@@ -159,12 +123,6 @@ faults('P: stdin and event input', [
     argv: [...send, '--message', '@none'],
     code: 11,
     err: ['none: no such file'],
-  },
-  {
-    name: 'P15: parley exits with 11 if @FILE is a folder',
-    argv: [...send, '--message', '@.'],
-    code: 11,
-    err: ['it is a folder'],
   },
   {
     name: 'P15: parley reads a FIFO given as @FILE',
@@ -190,17 +148,12 @@ faults('P: stdin and event input', [
     files: ['cwd/secret'],
     err: ['secret: permission denied'],
   },
-  ...[
-    ['-i', '-', '-'],
-    ['-', '-'],
-  ].map(
-    (words): Row => ({
-      ...refusedInput,
-      name: `P16: parley rejects two readers of stdin: ${words.join(' ')}`,
-      argv: ['chat', ...words],
-      stdin: 'x',
-    }),
-  ),
+  {
+    ...refusedInput,
+    name: 'P16: rejects two readers of stdin: -i - -',
+    argv: ['chat', '-i', '-', '-'],
+    stdin: 'x',
+  },
   {
     ...refusedInput,
     name: 'P16: parley rejects the prompt - with --no-stdin',
@@ -223,21 +176,6 @@ faults('P: piped text with words, deadlines and sizes', [
     argv: events,
     stdin: 'diff\n',
     ...expectBody(messageOf('hi', 'diff\n')),
-  },
-  {
-    ...received,
-    name: 'P20: parley adds nothing for an empty pipe',
-    either: 'the empty pipe must change nothing',
-    argv: events,
-    stdin: '',
-    ...expectBody(messageOf('hi')),
-  },
-  {
-    ...received,
-    name: 'P20: parley sends words and a file on stdin as two blocks of one message',
-    shell: 'printf diff > f; parley events send hi < f',
-    files: ['cwd/f'],
-    ...expectBody(messageOf('hi', 'diff')),
   },
   {
     ...received,
@@ -266,22 +204,7 @@ faults('P: piped text with words, deadlines and sizes', [
     out: 'sevt_1\r\n',
     ...expectBody(messageOf('hi')),
   },
-  {
-    ...received,
-    name: 'P20: parley prints a hint while it waits for an idle pipe',
-    argv: events,
-    ...hinted,
-  },
-  ...[
-    ['chat'],
-    chat,
-    ['chat', '-i', '-'],
-    ['chat', 'hi', '-H', '@-'],
-    ['image', '-m', 'painter'],
-    send,
-    events,
-    ['events', 'confirm', '--allow'],
-  ].map(
+  ...[['chat'], chat, send, events].map(
     (argv): Row => ({
       name: `P21: parley exits with 9 at the deadline while it waits for stdin: ${argv.join(' ')}`,
       argv: [...argv, '--deadline', '1', '-q'],
@@ -311,27 +234,17 @@ faults('P: piped text with words, deadlines and sizes', [
   ),
 ])
 
-const isolated = '\u2066'
 const ids: [id: string, value: string, path?: string][] = [
   ['L01', '..'],
   ['L02', '.'],
   ['L02', '%2e%2e'],
-  ['L02', '%2E.'],
-  ['L02', ' '],
-  ['L02', ' .. '],
   ['L03', 'a/b', 'a%2Fb'],
   ['L03', 'a%2fb', 'a%252fb'],
-  ['L03', 'a\\b', 'a%5Cb'],
   ['L04', 'a?x=1', 'a%3Fx%3D1'],
-  ['L04', 'a#f', 'a%23f'],
-  ['L04', 'a;p', 'a%3Bp'],
   ['L05', 'a\rb'],
-  ['L05', 'a\nb'],
-  ['L05', 'a\tb'],
   ['L05', 'a\u0085b'],
   ['L06', 'é', '%C3%A9'],
   ['L06', '🦜', '%F0%9F%A6%9C'],
-  ['L06', `a${isolated}b`, 'a%E2%81%A6b'],
   ['L08', 'x'.repeat(10_240)],
   ['L08', '-x', '-x'],
 ]
@@ -396,14 +309,7 @@ faultsInside('L: addresses and ids', [
     code: 2,
     env: { PARLEY_SESSION: '' },
   },
-  ...[
-    'http://127.0.0.1:1/?a=b',
-    'http://user:secretword@127.0.0.1:1/',
-    'ftp://127.0.0.1/',
-    'http://127.0.0.1:1/\nx',
-    'http://127.0.0.1:99999',
-    'gateway.example',
-  ].map(
+  ...['http://127.0.0.1:1/?a=b', 'http://user:secretword@127.0.0.1:1/', 'gateway.example'].map(
     (address, index): Row => ({
       name: `L11, L12: parley rejects the address ${JSON.stringify(address)}`,
       argv: index % 2 === 0 ? chat : events,
@@ -422,40 +328,16 @@ faultsInside('L: addresses and ids', [
     ...isIn('/a/b/alpha_cli/'),
   },
   {
-    ...good,
-    name: 'L13: parley encodes a host name beyond ASCII',
-    argv: [...chat, '--allow-http'],
-    url: ({ port }) => `http://gäteway.test:${port}`,
-    check: ({ server }) => {
-      if (!server.requests[0]?.includes('host: xn--gteway-bua.test:')) throw new Error(server.requests[0])
-    },
+    name: 'L14: tries port 1, which browsers refuse',
+    argv: [...chat, '--retries', '0'],
+    url: () => 'http://127.0.0.1:1',
+    code: 9,
+    err: ['parley: 127.0.0.1:1: connection refused\n'],
   },
-  ...[1, 9, 6000].map(
-    (port): Row => ({
-      name: `L14: parley tries port ${port}, which browsers refuse`,
-      argv: [...chat, '--retries', '0'],
-      url: () => `http://127.0.0.1:${port}`,
-      code: 9,
-      err: [`parley: 127.0.0.1:${port}: connection refused\n`],
-    }),
-  ),
 ])
 
 faultsInside('H: headers', [
-  ...[
-    'X: a\r\nY: b',
-    'X: a\nb',
-    'X Y: b',
-    ': b',
-    'nothing',
-    'X: é',
-    'X: a\u0085',
-    'Host: x',
-    'content-length: 5',
-    'Transfer-Encoding: x',
-    'Connection: x',
-    `X: ${'x'.repeat(65_536)}`,
-  ].map(
+  ...['X: a\r\nY: b', 'nothing', 'X: a\u0085', 'Host: x', `X: ${'x'.repeat(65_536)}`].map(
     (line): Row => ({
       name: `${line.length > 65_536 ? 'H04' : 'H01'}: parley rejects -H ${JSON.stringify(line).slice(0, 30)}`,
       argv: [...chat, '-H', line],
@@ -482,7 +364,7 @@ faultsInside('H: headers', [
       if (sent) throw new Error(sent.join())
     },
   },
-  ...['a\nb', 'é', '🦜', 'a b'].map(
+  ...['a\nb', 'é'].map(
     (secret): Row => ({
       name: `K03: parley rejects the secret ${JSON.stringify(secret)} without printing it`,
       envOf: () => ({ PARLEY_ACCESS_TOKEN: `secretword${secret}x` }),

@@ -51,20 +51,6 @@ faultsOnce('G: the last message after SIGINT', [
     reqs: 1,
   },
   {
-    ...endsBySigint('err', ''),
-    name: 'G21: parley prints only "interrupted" if SIGINT ends the wait before a retried list',
-    argv: ['events', 'list'],
-    script: answering(response('{}', '503 Oops', ['retry-after: 30'])),
-    reqs: 1,
-  },
-  {
-    ...endsBySigint('request', ''),
-    name: 'G22: parley prints only "interrupted" if SIGINT ends events follow before the session answers',
-    argv: ['events', 'follow'],
-    script: () => {},
-    reqs: 1,
-  },
-  {
     ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
     name: 'G23: parley prints the command that follows the session again if SIGINT ends events follow',
     argv: ['events', 'follow', '-s', 'a b'],
@@ -109,13 +95,6 @@ faultsOnce('G: the last message after SIGINT', [
     name: 'G27: parley reports that the request may have arrived if SIGINT arrives during the response',
     argv: events,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
-    reqs: 1,
-  },
-  {
-    ...endsBySigint('request', `: ${mayBeAccepted}`),
-    name: 'G32: parley reports that the request may have arrived if SIGINT follows a confirmation',
-    argv: ['events', 'confirm', '-s', 'sesn_1', 'toolu_1', '--allow'],
-    script: () => {},
     reqs: 1,
   },
   ...(

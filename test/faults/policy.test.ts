@@ -17,23 +17,16 @@ const nobodyElse: Partial<Row> = {
 }
 const locations = [
   'file:///etc/passwd',
-  'data:text/html,x',
-  'javascript:alert(1)',
   `//127.0.0.1:${other.port}/`,
-  `\\\\127.0.0.1:${other.port}\\`,
   `http://user:canary-token-5f3a9c@127.0.0.1:${other.port}/a@b`,
   `http:\\\\user:secretword@127.0.0.1:${other.port}/`,
   `//user:secretword@127.0.0.1:${other.port}/`,
-  `http://127.0.0.1.:${other.port}/`,
-  `https://127.0.0.1:${other.port}/`,
-  'http://sub.localhost/',
-  'a\tb',
   `/${'long'.repeat(3000)}`,
 ]
 const named = (name: string) => ({ url: ({ port }: { port: number }) => `http://${name}:${port}` })
 
 faultsInside('D: redirects (needs openssl)', [
-  ...[301, 302, 303, 307, 308].flatMap((status) =>
+  ...[302, 308].flatMap((status) =>
     chatAndEvents({
       ...nobodyElse,
       name: `D01: parley does not follow a ${status} redirect to another server`,
@@ -73,7 +66,6 @@ faultsInside('D: redirects (needs openssl)', [
   ...(
     [
       ['a\x1b[2Jb', 8, 'is not proper HTTP/1.1'],
-      ['a\rb', 8, 'is not proper HTTP/1.1'],
       ['a\x80\x9bb', 4, 'redirect not followed, to a\\u0080\\u009bb: 302 Moved'],
     ] as const
   ).map(
@@ -119,7 +111,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
     out: okText,
     reqs: 1,
   },
-  ...['127.0.0.1', 'localhost', '2130706433'].map(
+  ...['127.0.0.1', 'localhost'].map(
     (name): Row => ({
       name: `S02: parley allows plain http to the loopback host ${name}`,
       ...named(name),
@@ -140,7 +132,7 @@ faultsInside('S: plain http and secrets (needs openssl)', [
       if (!server.requests[0]?.includes(`host: [::1]:${server.port}\r\n`)) throw new Error(server.requests[0])
     },
   },
-  ...['127.0.0.1@h.test', 'localhost.h.test', 'h.test#@127.0.0.1'].map(
+  ...['127.0.0.1@h.test', 'h.test#@127.0.0.1'].map(
     (name): Row => ({
       name: `S03: parley refuses plain http to ${name}, whose parsed host is not loopback`,
       ...named(name),

@@ -1,12 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll } from 'vitest'
-import {
-  resetWhenRead,
-  type Script,
-  type ScriptedServer,
-  type ServeOptions,
-  serve,
-} from '../harness/server.ts'
+import { type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 import { answering, closing, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
 import { chat, events, faultsInside, type Row } from './rows.ts'
@@ -106,7 +100,7 @@ const failing = (name: string, proxy: Script, more: Partial<Row> = {}): Promise<
 let isRequested = false
 
 const rows = await Promise.all([
-  ...['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
+  ...['HTTPS_PROXY', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     makeProxyRow({
       ...toSecure,
       ...fine,
@@ -114,7 +108,7 @@ const rows = await Promise.all([
       variable,
     }),
   ),
-  ...['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'].map((variable) =>
+  ...['HTTP_PROXY', 'ALL_PROXY', 'all_proxy'].map((variable) =>
     makeProxyRow({
       ...toPlain,
       ...fine,
@@ -136,16 +130,14 @@ const rows = await Promise.all([
     variable: 'HTTPS_PROXY',
     isUnused: true,
   }),
-  ...['gateway.test', '.test', 'x, *.test', '*', 'GATEWAY.TEST'].flatMap((list) =>
-    ['NO_PROXY', 'no_proxy'].map((name) =>
-      makeProxyRow({
-        ...toSecure,
-        ...fine,
-        name: `X01: parley bypasses the proxy with ${name}=${list}`,
-        env: { [name]: list },
-        isUnused: true,
-      }),
-    ),
+  ...['NO_PROXY', 'no_proxy'].map((name) =>
+    makeProxyRow({
+      ...toSecure,
+      ...fine,
+      name: `X01: bypasses the proxy with ${name}=${'gateway.test'}`,
+      env: { [name]: 'gateway.test' },
+      isUnused: true,
+    }),
   ),
   makeProxyRow({
     ...toSecure,
@@ -154,20 +146,6 @@ const rows = await Promise.all([
     env: { NO_PROXY: 'other.test,way.test,10.0.0.0/8' },
   }),
   makeProxyRow({ ...fine, name: 'X01: parley bypasses the proxy for loopback', isUnused: true }),
-  makeProxyRow(
-    { ...toSecure, ...fine, name: 'X01: parley uses a TLS proxy for https', variable: 'HTTPS_PROXY' },
-    { tls: certificate, host: 'localhost' },
-  ),
-  makeProxyRow(
-    {
-      ...toPlain,
-      ...fine,
-      name: 'X01: parley uses a TLS proxy for http',
-      argv: [...toPlain.argv, '--cacert', certificate.path],
-      variable: 'HTTP_PROXY',
-    },
-    { tls: certificate, host: 'localhost' },
-  ),
   ...['', 'user:p%40ss@'].map((credentials) =>
     makeProxyRow({
       ...toSecure,
@@ -177,13 +155,6 @@ const rows = await Promise.all([
       isBare: true,
     }),
   ),
-  makeProxyRow({
-    ...toPlain,
-    ...fine,
-    name: 'X20: parley accepts a proxy address without a scheme for http',
-    variable: 'http_proxy',
-    isBare: true,
-  }),
   makeProxyRow({
     ...toSecure,
     ...fine,
@@ -202,31 +173,20 @@ const rows = await Promise.all([
       },
     ),
   ),
-  ...[502, 503, 403, 404].map((status) =>
-    failing(
-      `X07: parley exits with 9 on a ${status} to CONNECT`,
-      closing(`HTTP/1.1 ${status} No\r\ncontent-length: 3\r\n\r\nno\n`),
-      {
-        err: ['the proxy 127.0.0.1:', `: ${status}`, 'nothing was sent'],
-      },
-    ),
-  ),
   failing(
-    'X07: parley exits with 9 on a 302 to CONNECT',
-    closing('HTTP/1.1 302 Found\r\nlocation: http://x/\r\n\r\n'),
+    'X07: exits with 9 on a 502 to CONNECT',
+    closing('HTTP/1.1 502 No\r\ncontent-length: 3\r\n\r\nno\n'),
+    {
+      err: ['the proxy 127.0.0.1:', ': 502', 'nothing was sent'],
+    },
   ),
   failing('X07: parley exits with 9 if FIN answers CONNECT', (socket) => void socket.end()),
-  failing('X07: parley exits with 9 if RST answers CONNECT', (socket) => void socket.resetAndDestroy()),
   failing(
     'X07: parley exits with 9 if the proxy does not answer in HTTP',
     closing('SSH-2.0-x\x1b[2J\r\n\r\n'),
     {
       err: ['did not answer in HTTP'],
     },
-  ),
-  failing(
-    'X07: parley exits with 9 if FIN cuts the head of the answer to CONNECT',
-    closing('HTTP/1.1 200 OK\r\nvia:'),
   ),
   failing('X07: parley exits with 9 if the head of the answer to CONNECT never ends', (socket) => {
     const timer = setInterval(() => socket.write(`x: ${'x'.repeat(4000)}\r\n`), 1)
@@ -267,14 +227,6 @@ const rows = await Promise.all([
   failing(
     'X08: parley exits with 9 if FIN closes the tunnel before the request',
     closing('HTTP/1.1 200 OK\r\n\r\n'),
-    { err: ['nothing was sent'] },
-  ),
-  failing(
-    'X08: parley exits with 9 if RST closes the tunnel before the request',
-    (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\n\r\n')
-      void resetWhenRead(socket)
-    },
     { err: ['nothing was sent'] },
   ),
   makeProxyRow({
@@ -363,24 +315,12 @@ faultsInside('X: proxies (needs openssl)', [
     code: 9,
     err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate is self-signed'],
   },
-  ...['mailto:secretword', 'proxy.test:', '/a:1', ':1', 'x://127.0.0.1:1', 'a b:1', '127.0.0.1:1/x'].map(
-    (value) => refusedUrl(value, value === 'a b:1' ? 'must not contain blanks' : beginning),
+  ...['mailto:secretword', 'a b:1', '127.0.0.1:1/x'].map((value) =>
+    refusedUrl(value, value === 'a b:1' ? 'must not contain blanks' : beginning),
   ),
-  refusedUrl('127.0.0.1:0', 'port 0'),
-  refusedUrl('127.0.0.1:99999', 'not a valid URL'),
   refusedUrl('proxy.test', `${beginning}: give HOST:PORT or http://HOST:PORT`, 'all_proxy'),
   refusedUrl('socks5://user:secretword@127.0.0.1:8080', beginning),
-  refusedUrl('http://user:secretword@a b:1', 'must not contain blanks'),
-  ...[
-    'http://secretword:80/9@127.0.0.1:1',
-    'https://secretword:80/9@127.0.0.1:1',
-    'http://user:1@secretword/9@127.0.0.1:1',
-    'http://secretword:80?9@127.0.0.1:1',
-    'http://secretword:80#9@127.0.0.1:1',
-    'secretword:80/9@127.0.0.1:1',
-    'http://user:secret/secretword@127.0.0.1:1',
-  ].map((value) =>
+  ...['http://secretword:80/9@127.0.0.1:1', 'http://user:secret/secretword@127.0.0.1:1'].map((value) =>
     refusedUrl(value, "must have '/', '?' and '#' percent-encoded in its user name and password"),
   ),
-  refusedUrl('http://127.0.0.1:0', 'port 0'),
 ])

@@ -27,19 +27,8 @@ faultsInside('E: recorded streams', [
     name: 'E30: parley prints the text that follows a function call with a finishReason and a pause',
     script: (socket) => {
       socket.write(sseHead + finished(call))
-      setTimeout(() => socket.end(event(part('so ')) + finished('far')), 1500)
+      setTimeout(() => socket.end(event(part('so ')) + finished('far')), 100)
     },
-    atLeast: 1.5,
-  },
-  {
-    ...whole,
-    name: 'E30: parley prints the chunks that follow a function call with a finishReason and a pause with --raw',
-    argv: [...stream, '--raw'],
-    script: (socket) => {
-      socket.write(sseHead + finished(call))
-      setTimeout(() => socket.end(finished('far')), 1500)
-    },
-    out: lines(part(call, STOP), part('far', STOP)),
   },
   {
     ...whole,
@@ -67,24 +56,9 @@ faultsInside('E: recorded streams', [
     err: ['the answer broke off: the connection was reset'],
   },
   {
-    ...endsEarly,
-    name: 'E31: parley exits with 8 if RST arrives together with a finishReason in a stream without a length',
-    script: (socket) => {
-      socket.write(sseHead + finished())
-      socket.resetAndDestroy()
-    },
-    err: ['the answer broke off: the connection was reset'],
-  },
-  {
     ...whole,
     name: 'E31: parley exits with 0 if FIN follows a finishReason and RST follows FIN (needs resets)',
     script: (socket) => void socket.end(sseHead + finished(), () => socket.resetAndDestroy()),
-  },
-  {
-    ...endsEarly,
-    name: 'E31: parley exits with 8 after a finishReason if RST precedes the last chunk of a connection that closes',
-    script: resetting(chunkedHead.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n') + chunked(finished())),
-    err: ['the answer broke off'],
   },
   {
     ...endsEarly,
@@ -99,33 +73,12 @@ faultsInside('E: recorded streams', [
   },
   {
     ...endsEarly,
-    name: 'E31: parley exits with 8 after a finishReason if the next event lacks its blank line',
-    script: closing(sseHead + finished() + event(part(' lost')).trimEnd()),
-  },
-  {
-    ...endsEarly,
-    name: 'E31: parley exits with 8 if one candidate has a finishReason and another is unfinished',
-    script: closing(
-      sseHead + finished() + event({ candidates: [{ index: 1, content: { parts: [{ text: 'x' }] } }] }),
-    ),
-  },
-  {
-    ...endsEarly,
     name: 'E31: parley exits with 8 after --timeout of silence although two chunks have a finishReason',
     argv: [...stream, '--timeout', '3'],
     script: answering(sseHead + finished('so ') + finished('far')),
     err: ['no byte arrived for 3 s'],
   },
-  ...[
-    event(cancelled),
-    event(cancelled, 'error'),
-    `${JSON.stringify(cancelled)}\n\n`,
-    `${JSON.stringify(cancelled, null, 2)}\n`,
-    JSON.stringify(cancelled),
-    event({ response: cancelled }),
-    `event: error\ndata: The operation was cancelled.\n\n`,
-    event(cancelled).trimEnd(),
-  ].map(
+  ...[event(cancelled), JSON.stringify(cancelled)].map(
     (failure, index): Row => ({
       ...failed({ err: expectedErr }),
       name: `E32: parley exits with 8 and prints the message of an error after a finishReason, shape ${index}`,
@@ -133,27 +86,13 @@ faultsInside('E: recorded streams', [
     }),
   ),
   {
-    ...failed({ err: ['the stream ended with an error'] }),
-    name: 'E32: parley exits with 8 on an error event without data',
-    script: closing(`${sseHead}${finished()}event: error\ndata:\n\n`),
-  },
-  {
     ...failed({ err: expectedErr }),
     name: 'E32: parley exits with 8 and prints the message of an error in an array after a finishReason',
     script: closing(`${jsonHead}[${JSON.stringify(part('so far', STOP))},\n${JSON.stringify(cancelled)}]`),
   },
   ...[
     event({ type: 'content_block_start', content_block: { type: 'text', text: 'so ' } }) + delta('far'),
-    event({ type: 'content_block_start', content_block: 'so far' }),
-    event({ type: 'message_start', message: { content: [{ type: 'text', text: 'so ' }, 'far'] } }),
-    event({ type: 'content_block_delta', delta: { text: 'so far' } }),
-    event({ type: 'content_block_delta', delta: 'so far' }),
-    event({ delta: { text: 'so far' } }, 'content_block_delta'),
-    event({ type: 'content_block_delta', delta: { type: 'output_text_delta', text: 'so far' } }),
-    event({ response: JSON.parse(delta('so far').slice(6)) }),
     event({ candidates: [{ content: 'so far' }] }),
-    event({ candidates: [{ content: { parts: ['so ', 'far'] } }] }),
-    event({ code: 0, message: 'ok', data: part('so far') }),
     event(message('so far')),
   ].map(
     (text, index): Row => ({
@@ -162,66 +101,53 @@ faultsInside('E: recorded streams', [
       script: closing(sseHead + text + stop),
     }),
   ),
-  ...[
-    event({ type: 'content_block_delta', delta: { type: 'words', value: 'lost' } }),
-    event({ type: 'content_block_delta', delta: { type: 'text_delta', content: 'lost' } }),
-    event({ type: 'text', text: 'lost' }),
-    event({ choices: [{ delta: { content: 'lost' } }] }),
-    event({ candidates: [{ output: 'lost' }] }),
-    event({ candidates: [{ content: { text: 'lost' } }] }),
-    event({ candidates: [{ content: { parts: [{ content: 'lost' }] } }] }),
-    event({ candidates: [{ index: 3, content: { parts: [{ text: 'lost' }] }, ...STOP }] }),
-    event('"lost"'),
-  ].flatMap((text, index): Row[] =>
-    [stop, finished(''), 'data: [DONE]\n\n'].map((end) => ({
+  ...[event({ choices: [{ delta: { content: 'lost' } }] }), event('"lost"')].flatMap((text, index): Row[] =>
+    [stop, finished('')].map((end) => ({
       ...failed({ out: '', err: ['the answer has no text'] }),
       name: `E34: parley exits with 8 if no text can be read, shape ${index}, end ${end.trim().slice(0, 20)}`,
       script: closing(sseHead + text + end),
     })),
   ),
-  ...['application/x-ndjson', 'application/json', 'text/event-stream'].flatMap((type): Row[] => [
-    {
-      ...whole,
-      name: `E35: parley reads one chunk per line as ${type}`,
-      script: closing(
-        head(type) +
-          lines(part('so '), null, part('far', STOP)).replace(
-            'null\n',
-            type.endsWith('/json') ? '' : 'null\n',
-          ),
-      ),
-    },
-    {
-      ...endsEarly,
-      name: `E35: parley exits with 8 if one chunk per line ends without a finishReason, as ${type}`,
-      script: closing(head(type) + lines(part('so '), part('far'))),
-    },
-    {
-      ...endsEarly,
-      name: `E35: parley exits with 8 if FIN cuts the chunk of a line, as ${type}`,
-      script: closing(`${head(type)}${lines(part('so '), part('far', STOP))}{"candidates"`),
-    },
-    {
-      ...failed({ err: expectedErr }),
-      name: `E35: parley exits with 8 and prints the message if one of the lines is an error, as ${type}`,
-      script: closing(head(type) + lines(part('so '), part('far', STOP), cancelled)),
-    },
-  ]),
-  ...['ping', '"ping"', 'null', '17', 'true', 'keep-alive', '{}', ' '.repeat(500)].map(
+
+  {
+    ...whole,
+    name: 'E35: reads one chunk per line as application/x-ndjson',
+    script: closing(head('application/x-ndjson') + lines(part('so '), null, part('far', STOP))),
+  },
+  {
+    ...endsEarly,
+    name: 'E35: exits with 8 if one chunk per line ends without a finishReason, as application/x-ndjson',
+    script: closing(head('application/x-ndjson') + lines(part('so '), part('far'))),
+  },
+  {
+    ...endsEarly,
+    name: 'E35: exits with 8 if FIN cuts the chunk of a line, as application/x-ndjson',
+    script: closing(`${head('application/x-ndjson')}${lines(part('so '), part('far', STOP))}{"candidates"`),
+  },
+  {
+    ...failed({ err: expectedErr }),
+    name: 'E35: exits with 8 and prints the message if one of the lines is an error, as application/x-ndjson',
+    script: closing(head('application/x-ndjson') + lines(part('so '), part('far', STOP), cancelled)),
+  },
+  ...['ping', '{}'].map(
     (data): Row => ({
       ...whole,
       name: `E36: parley skips the keep-alive data '${data.trim()}'`,
       script: closing(`${sseHead}data: ${data}\n\n${delta('so far')}data: ${data}\n\n${stop}`),
     }),
   ),
-  ...['event: heartbeat\ndata: 1763734608\n\n', 'event: ping\ndata: 2026-11-21 15:33:27\n\n'].map(
-    (beat): Row => ({
-      ...whole,
-      name: `E36: parley skips the data after '${beat.split('\n')[0]}'`,
-      script: closing(sseHead + beat + delta('so far') + beat + stop),
-    }),
-  ),
-  ...['data: [DONE]\n', 'data: [DONE]', 'data: "[DONE]"\n\n', 'data: [done]\n\n', 'data:  [Done] \n\n'].map(
+  {
+    ...whole,
+    name: "E36: skips the data after 'event: heartbeat'",
+    script: closing(
+      sseHead +
+        'event: heartbeat\ndata: 1763734608\n\n' +
+        delta('so far') +
+        'event: heartbeat\ndata: 1763734608\n\n' +
+        stop,
+    ),
+  },
+  ...['data: [DONE]', 'data:  [Done] \n\n'].map(
     (end): Row => ({
       ...whole,
       name: `E37: parley accepts ${JSON.stringify(end)} as the end of a stream`,
@@ -233,7 +159,7 @@ faultsInside('E: recorded streams', [
     name: 'E37: parley does not wait after [DONE] in quotes and lower case',
     script: answering(`${sseHead}${delta('so far')}data: "[done]"\n\n`),
   },
-  ...['iso-8859-1', 'gbk', 'klingon', 'utf-8'].map(
+  ...['iso-8859-1', 'klingon'].map(
     (charset): Row => ({
       ...whole,
       name: `E38: parley reads UTF-8 that is labeled ${charset}`,
@@ -263,12 +189,8 @@ faultsInside('E: recorded streams', [
   },
   ...[
     [1, undefined],
-    [2, 'cut at the output limit'],
-    [3, 'stopped: SAFETY'],
     [9, 'stopped: MALFORMED_FUNCTION_CALL: No such tool.'],
-    [77, 'stopped: 77'],
     ['constructor', 'stopped: constructor'],
-    ['__proto__', 'stopped: __proto__'],
   ].map(
     ([finishReason, message]): Row => ({
       ...whole,
@@ -285,34 +207,28 @@ faultsInside('E: recorded streams', [
       err: [message === undefined ? /^$/ : (message as string)],
     }),
   ),
-  ...['FINISH_REASON_UNSPECIFIED', 0, '', null].map(
-    (finishReason): Row => ({
-      ...endsEarly,
-      name: `E39: parley exits with 8 if the only finishReason is ${JSON.stringify(finishReason)}`,
-      script: closing(sseHead + event(part('so far', { finishReason }))),
-    }),
-  ),
-  ...[
-    [{ promptTokenCount: 7, thoughtsTokenCount: 5 }, '7 tokens in · 5 out ·'],
-    [{ promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 5 }, '7 tokens in · 8 out ·'],
-    [{ promptTokenCount: 7, totalTokenCount: 9 }, '7 tokens in · 2 out ·'],
-    [{ totalTokenCount: 9 }, '— STOP · 9 tokens in all ·'],
-  ].map(
-    ([usageMetadata, message]): Row => ({
-      ...whole,
-      name: `E40: parley completes the token counts of the last chunk: ${JSON.stringify(usageMetadata)}`,
-      argv: [...stream, '--usage'],
-      script: closing(
-        sseHead +
-          event({
-            ...part('so '),
-            usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, cachedContentTokenCount: 3 },
-          }) +
-          event({ ...part('far', STOP), usageMetadata }),
-      ),
-      err: [message as string, /^(?!.*cached)/s],
-    }),
-  ),
+  {
+    ...endsEarly,
+    name: 'E39: exits with 8 if the only finishReason is "FINISH_REASON_UNSPECIFIED"',
+    script: closing(sseHead + event(part('so far', { finishReason: 'FINISH_REASON_UNSPECIFIED' }))),
+  },
+  {
+    ...whole,
+    name: 'E40: completes the token counts of the last chunk',
+    argv: [...stream, '--usage'],
+    script: closing(
+      sseHead +
+        event({
+          ...part('so '),
+          usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, cachedContentTokenCount: 3 },
+        }) +
+        event({
+          ...part('far', STOP),
+          usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 5 },
+        }),
+    ),
+    err: ['7 tokens in · 8 out ·', /^(?!.*cached)/s],
+  },
   {
     ...whole,
     name: 'E41: parley prints an element of an array before the next comma arrives',
@@ -323,7 +239,7 @@ faultsInside('E: recorded streams', [
     code: 8,
     out: 'so far',
   },
-  ...['\n', ' \r\n\n', '', ' x'].map(
+  ...['\n', ' x'].map(
     (rest): Row => ({
       ...whole,
       name: `E42: parley prints the text after the bracket of an array with --raw: ${JSON.stringify(rest)}`,
@@ -347,27 +263,19 @@ faultsInside('E: recorded streams', [
     name: 'E42: parley exits with 8 if a brace closes an array',
     script: closing(`${jsonHead}[}`),
   },
-  ...['{"type":"error","error":', '{"candidates":', ''].flatMap((start): Row[] =>
-    [5000, 200_000].flatMap((depth) =>
-      [sseHead, jsonHead].map((kind) => ({
-        ...failed({ out: '', err: ['nested more than 1000 deep'] }),
-        name: `E43: parley exits with 8 on ${depth} nested lists after ${start || 'nothing'} (${kind === sseHead ? 'event' : 'body'})`,
-        script: closing(
-          `${kind}${kind === sseHead ? 'data: ' : start ? '' : '['}${start}${'['.repeat(depth)}${']'.repeat(depth)}${start ? '}' : kind === sseHead ? '' : ']'}\n\n`,
-        ),
-      })),
+  ...[`${sseHead}data: `, jsonHead].map((start, index) => ({
+    ...failed({ out: '', err: ['nested more than 1000 deep'] }),
+    name: `E43: exits with 8 on 200,000 nested lists (${index === 0 ? 'event' : 'body'})`,
+    script: closing(`${start}{"type":"error","error":${'['.repeat(200_000)}${']'.repeat(200_000)}}\n\n`),
+  })),
+  {
+    ...whole,
+    name: 'E44: reads constructor as an ordinary type, name and key',
+    script: closing(
+      `${sseHead}${event({ type: 'constructor', constructor: 'constructor' }, 'constructor')}data: ${odd}\n\n${event({ type: 'content_block_start', content_block: { type: 'constructor' } })}${delta('so far')}${event({ type: 'message_delta', delta: { stop_reason: 'constructor' } })}${stop}`,
     ),
-  ),
-  ...['constructor', '__proto__', 'toString', 'hasOwnProperty'].map(
-    (word): Row => ({
-      ...whole,
-      name: `E44: parley reads ${word} as an ordinary type, name and key`,
-      script: closing(
-        `${sseHead}${event({ type: word, [word]: word }, word)}data: ${odd}\n\n${event({ type: 'content_block_start', content_block: { type: word } })}${delta('so far')}${event({ type: 'message_delta', delta: { stop_reason: word } })}${stop}`,
-      ),
-      err: [`the answer was stopped: ${word}`],
-    }),
-  ),
+    err: ['the answer was stopped: constructor'],
+  },
   {
     ...failed({ err: ['Bad gateway'], out: '' }),
     name: 'E45: parley exits with 8 and prints the title of an HTML page that is labeled as an event stream',
@@ -378,12 +286,8 @@ faultsInside('E: recorded streams', [
 const cutBody = message('so far', { stop_reason: 'max_tokens' })
 faultsInside('R: recorded bodies', [
   ...[
-    '{"content":"so far"}',
     '{"content":["so ",{"text":"far"}]}',
-    '{"candidates":[{"content":"so far"}]}',
-    '{"candidates":[{"content":{"parts":["so far"]}}]}',
     `{"response":${JSON.stringify(part('so far'))},"traceId":"x"}`,
-    `{"code":0,"message":"ok","data":${message('so far')}}`,
   ].map(
     (body): Row => ({
       ...whole,
@@ -392,13 +296,7 @@ faultsInside('R: recorded bodies', [
       script: answering(response(body)),
     }),
   ),
-  ...[
-    '{"content":[{"type":"text","content":"lost"}]}',
-    '{"candidates":[{"content":{"text":"lost"}}]}',
-    '{"code":0,"data":{"choices":[]}}',
-    '{"response":{"error":{"message":"no"}}}',
-    '{"response":null}',
-  ].map(
+  ...['{"content":[{"type":"text","content":"lost"}]}', '{"response":{"error":{"message":"no"}}}'].map(
     (body): Row => ({
       name: `R51: parley exits with 8 if no text can be read in a body: ${body}`,
       script: answering(response(body)),
@@ -406,29 +304,21 @@ faultsInside('R: recorded bodies', [
       reqs: 1,
     }),
   ),
-  ...['SAFETY', 'refusal', 'max_tokens'].flatMap((stop_reason): Row[] => [
-    {
-      ...whole,
-      name: `R52: parley prints a warning for ${stop_reason} even with -q`,
-      argv: [...chat, '-q'],
-      script: answering(response(message('so far', { stop_reason }))),
-      err: [/^parley: the answer was (cut|stopped).*\n$/],
-    },
-    {
-      ...whole,
-      name: `R52: parley exits with 8 for ${stop_reason} with --fail-on-cut`,
-      argv: [...chat, '--fail-on-cut'],
-      script: answering(response(message('so far', { stop_reason }))),
-      code: 8,
-      err: [/^parley: the answer was (cut|stopped).*\n$/],
-    },
-  ]),
+
   {
     ...whole,
-    name: 'R52: parley prints the warning as a line of JSON with --errors json',
-    argv: [...chat, '--errors', 'json'],
-    script: answering(response(cutBody)),
-    err: [/^\{"warning":"the answer was cut at the output limit [^\n]*"\}\n$/],
+    name: 'R52: prints a warning for SAFETY even with -q',
+    argv: [...chat, '-q'],
+    script: answering(response(message('so far', { stop_reason: 'SAFETY' }))),
+    err: [/^parley: the answer was (cut|stopped).*\n$/],
+  },
+  {
+    ...whole,
+    name: 'R52: exits with 8 for SAFETY with --fail-on-cut',
+    argv: [...chat, '--fail-on-cut'],
+    script: answering(response(message('so far', { stop_reason: 'SAFETY' }))),
+    code: 8,
+    err: [/^parley: the answer was (cut|stopped).*\n$/],
   },
   {
     ...whole,
@@ -441,27 +331,9 @@ faultsInside('R: recorded bodies', [
   },
   {
     ...whole,
-    name: 'R53: parley exits with 8 if the answer has no text',
-    script: answering(response(message(''))),
-    argv: chat,
-    code: 8,
-    out: '',
-    err: [/^parley: the answer has no text\n$/],
-  },
-  {
-    ...whole,
     name: 'R53: parley exits with 8 and a message if the answer has no text, even with -q',
     script: answering(response(message(''))),
     argv: [...chat, '-q'],
-    code: 8,
-    out: '',
-    err: [/^parley: the answer has no text\n$/],
-  },
-  {
-    ...whole,
-    name: 'R53: parley exits with 8 if the answer has no text, with --fail-on-cut',
-    script: answering(response(message(''))),
-    argv: [...chat, '--fail-on-cut'],
     code: 8,
     out: '',
     err: [/^parley: the answer has no text\n$/],

@@ -56,17 +56,6 @@ faultsInside('U: the request is sent and not answered', [
     atLeast: 3,
   }),
   ...chatAndEvents({
-    name: 'U05: parley exits with 10 after --timeout if a response head arrives byte by byte',
-    script: (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nx-drip: ')
-      drip(socket, 'x')
-    },
-    flags: ['--timeout', '3'],
-    code: 10,
-    reqs: 1,
-    atLeast: 3,
-  }),
-  ...chatAndEvents({
     name: 'U05: parley exits with 10 after --timeout if interim responses never end',
     script: (socket) => drip(socket, 'HTTP/1.1 103 Early Hints\r\nlink: <x>\r\n\r\n'),
     flags: ['--timeout', '3'],
@@ -131,14 +120,6 @@ faultsInside('U: the request is sent and not answered', [
     ],
   }),
   {
-    name: 'U16: parley exits with 10 at --timeout if the answer arrives later',
-    argv: [...chat, '--timeout', '3'],
-    script: (socket) => void setTimeout(() => socket.write(ok), 60_000).unref(),
-    code: 10,
-    reqs: 1,
-    atLeast: 3,
-  },
-  {
     name: 'U17: parley retries with --retry-unknown after a connection without an answer',
     argv: [...chat, '--retry-unknown'],
     script: (socket, _, count) => void (count < 3 ? socket.destroy() : socket.write(ok)),
@@ -158,20 +139,6 @@ faultsInside('U: the request is sent and not answered', [
     code: 10,
     reqs: 1,
     err: ['connection refused; before that, ', 'the request was sent'],
-  },
-  {
-    name: 'U01: parley exits with 10, without a retry, if FIN follows the request (image)',
-    argv: image,
-    script: closing(),
-    code: 10,
-    reqs: 1,
-  },
-  {
-    name: 'U02: parley exits with 10, without a retry, if RST follows the request (image)',
-    argv: image,
-    script: resetting(),
-    code: 10,
-    reqs: 1,
   },
   {
     name: 'R01: parley saves the received half of a body if FIN cuts it (image)',

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -108,17 +108,12 @@ describe('W: serve under attack', () => {
 
   test.each([
     ['a foreign Origin', post(['Origin: http://evil.test'])],
-    ['its own Origin', post(['Origin: http://127.0.0.1'])],
-    ['the Origin null', post(['Origin: null'])],
     ['a cross-site request without Origin', post(['Sec-Fetch-Site: cross-site'])],
     [
       'a preflight',
       `OPTIONS ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.test\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n`,
     ],
     ['a rebound host name', post(['Host: evil.test'])],
-    ['a rebound host name with a port', post(['Host: evil.test:8080'])],
-    ['a host name that looks like loopback', post(['Host: 127.0.0.1.evil.test'])],
-    ['a host name with a trailing dot', post(['Host: localhost.'])],
     ['a request without Host', 'GET / HTTP/1.0\r\n\r\n'],
   ])('W03: serve answers 403 to %s', async (_, bytes) => {
     const answer = await raw(await getSharedServer(), bytes)
@@ -126,12 +121,9 @@ describe('W: serve under attack', () => {
     expect(answer).not.toMatch(/access-control/i)
   })
 
-  test.each(['localhost', 'LOCALHOST:1', '127.0.0.1:80', '[::1]:80'])(
-    'W03: serve accepts the Host %s',
-    async (host) => {
-      expect(status(await raw(await getSharedServer(), post([`Host: ${host}`])))).toBe(200)
-    },
-  )
+  test.each(['localhost', '[::1]:80'])('W03: serve accepts the Host %s', async (host) => {
+    expect(status(await raw(await getSharedServer(), post([`Host: ${host}`])))).toBe(200)
+  })
 
   test('W05: serve exits with 11 if the port is in use', async () => {
     const other = await occupy(() => {})
@@ -180,44 +172,6 @@ describe('W: serve under attack', () => {
     expect(served.peakMiB()).toBeLessThan(300)
   })
 
-  test('W06: serve limits memory for many large bodies at once (needs /proc)', async () => {
-    const served = await serve()
-    const size = 60 * 2 ** 20
-    const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${size}\r\n\r\n`
-    const sockets = Array.from({ length: 10 }, () => connect(served.port, '127.0.0.1').on('error', () => {}))
-    onTestFinished(() => {
-      for (const socket of sockets) socket.destroy()
-    })
-    const answer = new Promise((resolve) => {
-      for (const socket of sockets) socket.once('data', resolve)
-    })
-    const sent = sockets.map((socket) => new Promise((resolve) => socket.once('drain', resolve)))
-    for (const socket of sockets) socket.write(head)
-    for (const socket of sockets) socket.write(Buffer.alloc(size - 1, 32))
-    await Promise.all(sent)
-    expect(served.peakMiB()).toBeLessThan(600)
-    expect(status(String(await answer))).toBe(413)
-    for (const socket of sockets) socket.destroy()
-    await expectAnswer(served)
-  })
-
-  test('W06: serve answers 408 to a head that arrives byte by byte', async () => {
-    const served = await serve()
-    const socket = connect(served.port, '127.0.0.1').on('error', () => {})
-    const timer = setInterval(() => socket.write('x'), 200)
-    const answer = await new Promise<string>((resolve) => {
-      let received = ''
-      socket.write('GET / HTTP/1.1\r\nx: ')
-      socket.on('data', (chunk) => {
-        received += chunk
-      })
-      socket.on('close', () => resolve(received))
-    })
-    clearInterval(timer)
-    expect(status(answer)).toBe(408)
-    await expectAnswer(served)
-  })
-
   test('W06: serve closes a thousand idle sockets and still answers (needs /proc)', async () => {
     const served = await serve()
     const sockets: Socket[] = []
@@ -238,27 +192,13 @@ describe('W: serve under attack', () => {
 
   test.each([
     [400, 'invalid HTTP', 'NONSENSE\r\n\r\n'],
-    [400, 'TLS', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0, 1, 0xfc, 3, 3])],
     [431, '10,000 headers', `GET / HTTP/1.1\r\nHost: localhost\r\n${'x: y\r\n'.repeat(10_000)}\r\n`],
     [400, 'Content-Length with chunks', post(['Transfer-Encoding: chunked'])],
-    [400, 'a request without Host', 'GET / HTTP/1.1\r\n\r\n'],
     [404, 'an encoded path with ..', post([], '/..%2f..%2fetc/passwd')],
-    [404, 'a path with ..', post([], '/../../etc/passwd')],
-    [404, 'an encoded NUL in a path', post([], '/a%00b')],
-    [400, 'a raw NUL in a path', post([], '/a\0b')],
-    [404, 'a path that cannot be decoded', post([], '/alpha_cli/v1beta/models/%zz:generateContent')],
-    [404, 'an asterisk as the path', 'OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'],
-    [404, 'a whole URL as the path', post([], 'http://evil.test/')],
   ])('W06, W07: serve answers %i to %s', async (expected, _, bytes) => {
     const served = await getSharedServer()
     expect(status(await raw(served, bytes))).toBe(expected)
     await expectAnswer(served)
-  })
-
-  test('W06: serve neither opens a tunnel nor upgrades a connection', async () => {
-    const served = await getSharedServer()
-    expect(await raw(served, 'CONNECT evil.test:80 HTTP/1.1\r\nHost: evil.test:80\r\n\r\n')).toBe('')
-    expect(status(await raw(served, post(['Upgrade: websocket'])))).toBe(200)
   })
 
   test('W08: serve logs no secrets of requests', async () => {
@@ -305,26 +245,4 @@ describe('W: serve under attack', () => {
       expect(await once(served.child, 'exit')).toEqual([null, signal])
     },
   )
-
-  test('W10: serve survives clients that leave in the middle of a stream', async () => {
-    const served = await serve([`--answer=${'word '.repeat(20_000)}`])
-    for (let i = 0; i < 20; i++) {
-      const socket = connect(served.port, '127.0.0.1').on('error', () => {})
-      socket.write(post([], `${path}?alt=sse`))
-      await once(socket, 'data')
-      if (i % 2) socket.resetAndDestroy()
-      else socket.destroy()
-    }
-    await expectAnswer(served)
-    while (served.log().split('\n').length < 22) await new Promise((resolve) => setTimeout(resolve, 50))
-  })
-
-  test('W11: serve connects to no other machine (needs strace)', async () => {
-    const trace = join(temporaryFolder(), 'trace')
-    const served = await serve([], ['strace', '-f', '-e', 'trace=connect,sendto', '-o', trace])
-    await expectAnswer(served)
-    execFileSync('pkill', ['-TERM', '-P', String(served.child.pid)])
-    await once(served.child, 'exit')
-    expect(readFileSync(trace, 'utf8')).not.toMatch(/AF_INET/)
-  })
 })

@@ -8,7 +8,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 import { imageAnswer, inline, png } from './image/image.ts'
-import { answerInOrder, continued, piece, whole } from './parts.ts'
+import { piece, whole } from './parts.ts'
 
 /** Answers with these pieces, and then throws an error while the body is read. */
 const breaking =
@@ -53,12 +53,6 @@ async function runSaving(argv: string[], exchange: Exchange, stdout?: StdStream)
 describe('unexpected error after an answer arrived', () => {
   test.each<[string, string[], Exchange, string]>([
     ['a part of a body', ['chat', 'x'], breaking(['{"content":"paid'], bug), '{"content":"paid'],
-    [
-      'a streamed answer for --schema',
-      ['chat', 'x', '--stream', '--schema', 's'],
-      breaking([event('paid')], bug, sse),
-      'paid',
-    ],
     ['a part of an image', ['image', 'x'], breaking(['{"output":"paid'], bug), '{"output":"paid'],
   ])('an unexpected error exits with 1 and saves %s', async (_, argv, exchange, text) => {
     const ended = await runSaving(argv, exchange)
@@ -73,21 +67,9 @@ describe('unexpected error after an answer arrived', () => {
     expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid', []])
   })
 
-  test('after an unexpected error, chat saves the received text of -o as FILE.part', async () => {
-    const ended = await runSaving(['chat', 'x', '-o', 'a', '--stream'], breaking([event('paid')], bug, sse))
-    expect([ended.code, ended.read('a.part')]).toEqual([1, 'paid'])
-    expect(ended.err).toContain('; the received data is saved as a.part\n')
-  })
-
   test('after an unexpected error, chat saves an answer that it could not print', async () => {
     const ended = await runSaving(['chat', 'x'], answering(message('paid')), stdoutWithBug)
     expect([ended.code, ended.saved]).toEqual([1, ['paid']])
-  })
-
-  test('after an unexpected error, chat saves the parts of a continued answer', async () => {
-    const exchange = answerInOrder(piece('Half', continued('t1')), breaking([''], bug))
-    const ended = await runSaving(['chat', 'x'], exchange)
-    expect([ended.code, ended.out, ended.saved]).toEqual([1, '', ['Half']])
   })
 
   test('after an unexpected error, image saves every image and names those whose path it has not printed', async () => {
@@ -154,30 +136,6 @@ describe('stdout that fails while an answer arrives', () => {
     expect([some.code, some.saved]).toEqual([11, [body.slice(20)]])
     expect(some.err).toContain('; the received data from byte 20 on is saved as ')
   })
-
-  test('if stdout fails, chat reports that the saved answer is cut off', async () => {
-    const exchange = breaking([event('paid')], cut, sse)
-    const ended = await runSaving(['chat', 'x', '--stream'], exchange, createFailingStdout(0, 'ENOSPC'))
-    expect([ended.code, ended.saved]).toEqual([11, ['paid']])
-    expect(ended.err).toMatch(
-      /^parley: stdout: no space left on the disk; the answer broke off; the received data/,
-    )
-  })
-
-  test('--errors json has the answer if neither stdout nor the temporary folder accepts it', async () => {
-    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
-    const stdout = createFailingStdout(0, 'ENOSPC')
-    const exchange = answering(message('paid'))
-    const { code, err } = await run(['chat', 'x', '--errors', 'json'], { env, exchange, stdout })
-    expect([code, JSON.parse(err).error]).toMatchObject([11, { kind: 'file', body: 'paid' }])
-  })
-
-  test('if stdout fails, image --raw saves the whole body', async () => {
-    const body = imageAnswer(inline(png()))
-    const exchange = answering([body.slice(0, 20), body.slice(20)])
-    const ended = await runSaving(['image', 'x', '--raw'], exchange, createFailingStdout(0, 'ENOSPC'))
-    expect([ended.code, ended.saved]).toEqual([11, [body]])
-  })
 })
 
 test('if stdout fails, the received part of a body that is cut before any text is saved', async () => {
@@ -185,11 +143,10 @@ test('if stdout fails, the received part of a body that is cut before any text i
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
 })
 
-test.each<[string, string[], Exchange]>([
-  ['a cut body', [], breaking(['{"content":"paid'], cut)],
-  ['JSON that ends early', [], answering('{"content":"paid')],
-  ['a cut body of a schema', ['--schema', 's'], breaking(['{"content":"paid'], cut)],
-])('-o saves %s as FILE.part, named in the report and the failure', async (_, flags, exchange) => {
+test('-o saves a cut body as FILE.part, named in the report and the failure', async () => {
+  const flags: string[] = []
+  const exchange = breaking(['{"content":"paid'], cut)
+
   const argv = ['chat', 'x', '-o', 'a', ...flags, '--report', 'r', '--errors', 'json']
   const ended = await runSaving(argv, exchange)
   expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, [], '{"content":"paid'])
@@ -199,7 +156,6 @@ test.each<[string, string[], Exchange]>([
 
 test.each<[string, Exchange, string]>([
   ['a cut body', breaking(['{"output":"paid'], cut), '{"output":"paid'],
-  ['JSON that ends early', answering('{"output":"paid'), '{"output":"paid'],
   ['an answer without an image', answering(message('paid')), message('paid')],
 ])('image -o saves %s as FILE.part, named in the report and the failure', async (_, exchange, body) => {
   const argv = ['image', 'x', '-o', 'a.png', '--report', 'r', '--errors', 'json']
@@ -220,13 +176,6 @@ test('image -o names and keeps the FILE.part of an earlier run after a success',
   writeFileSync(join(cwd, 'a.png.part'), 'earlier')
   expect((await paint()).err).toBe('parley: a.png.part was there before this run\n')
   expect(readFileSync(join(cwd, 'a.png.part'), 'utf8')).toBe('earlier')
-})
-
-test('-o saves the text of a schema before a cut body as FILE.part', async () => {
-  const exchange = answerInOrder(piece('[1', continued('t1')), breaking(['{"content":"paid'], cut))
-  const ended = await runSaving(['chat', 'x', '-o', 'a', '--schema', 's', '--report', 'r'], exchange)
-  expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, ['{"content":"paid'], '[1'])
-  expect(JSON.parse(ended.read('r')).files).toEqual([expect.stringMatching(/\.json$/), 'a.part'])
 })
 
 describe('a signal while an answer arrives', () => {
@@ -275,10 +224,5 @@ describe('a signal while an answer arrives', () => {
   test('chat -o saves a cut body in the temporary folder if the folder of FILE is gone', async () => {
     const { name, saved } = await interrupt([], body, 'application/json', removeFolder)
     expect([name, saved]).toEqual([join('/', 'tmp', 'ID.json'), body])
-  })
-
-  test('chat -o saves the text of a stream in the temporary folder if the folder of FILE is gone', async () => {
-    const { name, saved } = await interrupt(['--stream'], event('paid'), sse, removeFolder)
-    expect([name, saved]).toEqual([join('/', 'tmp', 'ID.txt'), 'paid'])
   })
 })

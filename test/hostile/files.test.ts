@@ -17,7 +17,6 @@ import {
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
-import { realTimers } from '../../src/timers.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { execute, createHome as processHome } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
@@ -30,11 +29,8 @@ const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name
 describe('audit file that changes while a command runs (needs sh)', () => {
   test.each([
     ['removed', 'rm a.ndjson'],
-    ['removed', 'mv a.ndjson b.ndjson'],
     ['replaced', 'cp a.ndjson b.ndjson; mv b.ndjson a.ndjson'],
-    ['replaced', 'mv a.ndjson b.ndjson; ln -s b.ndjson a.ndjson'],
     ['made shorter', ': > a.ndjson'],
-    ['made shorter', 'head -n 1 a.ndjson > b; cat b > a.ndjson'],
   ])('events run stops with 11 if its audit file is %s: %s', async (what, command) => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
@@ -46,15 +42,6 @@ describe('audit file that changes while a command runs (needs sh)', () => {
       `the audit file a.ndjson: it was ${what} while this run wrote it: restore the file, or `,
     )
     expect([service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([0, 'ran\n'])
-  })
-
-  test('events run accepts lines that another run appends to its audit file', async () => {
-    const cwd = temporaryFolder()
-    const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
-    const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
-    const tool = `count=sed s/'"s1"'/'"s2"'/ a.ndjson > b; cat b >> a.ndjson`
-    const { code } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
-    expect([code, service.posts]).toEqual([0, 2])
   })
 })
 
@@ -94,17 +81,7 @@ const obstacles: [what: string, make: (path: string) => void, inspect: (path: st
     },
     (path) => readdirSync(path),
   ],
-  ['an empty folder', (path) => mkdirSync(path), (path) => lstatSync(path).isDirectory()],
   ['a file with content', (path) => writeFileSync(path, 'mine'), (path) => readFileSync(path, 'utf8')],
-  ['a link to nothing (needs symbolic links)', (path) => symlinkSync('none', path), readlinkSync],
-  [
-    'a link to an empty file (needs symbolic links)',
-    (path) => {
-      writeFileSync(join(path, '../empty'), '')
-      symlinkSync('empty', path)
-    },
-    readlinkSync,
-  ],
   ['a FIFO (needs FIFOs)', (path) => execFileSync('mkfifo', [path]), (path) => lstatSync(path).isFIFO()],
 ]
 
@@ -123,15 +100,6 @@ describe.each(Object.entries(locking))('lock file of %s', (_, { argv, lock }) =>
       expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
     },
   )
-
-  test('parley ignores files whose names resemble its lock file', async () => {
-    const cwd = withBatch()
-    mkdirSync(join(cwd, 'notes.lock'))
-    writeFileSync(join(cwd, 'notes.lock/mine'), '')
-    speedUpLocks()
-    expect((await run(argv, { cwd })).code).toBe(0)
-    expect(readdirSync(join(cwd, 'notes.lock'))).toEqual(['mine'])
-  })
 
   test('parley waits for a lock file that is updated, and replaces one that is not', async () => {
     const cwd = withBatch()
@@ -174,40 +142,23 @@ describe('lock file that another run takes (needs files replaced while open)', (
     expect(existsSync(path)).toBe(true)
   })
 
-  test.each([
-    ['all its requests wait for a rate limit', { status: 429, headers: { 'retry-after': '1' } }],
-    ['a request waits for its next attempt', { status: 500 }],
-  ])(
-    'a batch exits with 11 and sends nothing more if it loses its lock file while %s',
-    async (_, failure) => {
-      const cwd = withBatch()
-      const path = join(cwd, 'notes.parley-lock')
-      let count = 0
-      const exchange: Exchange = async (request) => {
-        if (++count === 3) takeOver(path)
-        return answering('{}', failure)(request)
-      }
-      const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
-      const { code, err, out, requests } = await run(argv, { cwd, exchange })
-      expect([code, requests.length]).toEqual([11, 3])
-      // A result that cannot be written to the file is printed.
-      expect(out).not.toContain('"ok":true')
-      expect(err).toContain('notes: another parley process has taken it over')
-      expect(existsSync(path)).toBe(true)
-    },
-  )
+  test('a batch exits with 11 and sends nothing more if it loses its lock file while all its requests wait for a rate limit', async () => {
+    const failure = { status: 429, headers: { 'retry-after': '1' } }
 
-  test('a batch repeats no request for its schema after it lost its lock file', async () => {
     const cwd = withBatch()
-    writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
+    const path = join(cwd, 'notes.parley-lock')
+    let count = 0
     const exchange: Exchange = async (request) => {
-      takeOver(join(cwd, 'notes.parley-lock'))
-      return answering(message('no JSON'))(request)
+      if (++count === 3) takeOver(path)
+      return answering('{}', failure)(request)
     }
-    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '1']
-    const schema = ['--schema', 'schema.json', '--schema-retries', '2']
-    const { code, requests } = await run([...argv, ...schema], { cwd, exchange, timers: realTimers })
-    expect([code, requests.length]).toEqual([11, 1])
+    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
+    const { code, err, out, requests } = await run(argv, { cwd, exchange })
+    expect([code, requests.length]).toEqual([11, 3])
+    // A result that cannot be written to the file is printed.
+    expect(out).not.toContain('"ok":true')
+    expect(err).toContain('notes: another parley process has taken it over')
+    expect(existsSync(path)).toBe(true)
   })
 
   test('events run exits with 11 and replies no more if another run takes the lock file of its audit file (needs sh)', async () => {
@@ -219,18 +170,6 @@ describe('lock file that another run takes (needs files replaced while open)', (
     const { code } = await run(argv, { cwd, exchange: service.exchange })
     expect([code, service.posts, readFileSync(join(cwd, 'runs'), 'utf8')]).toEqual([11, 0, 'ran\n'])
     expect(existsSync(join(cwd, path))).toBe(true)
-  })
-
-  test('chat --thread does not retry after it lost its lock file', async () => {
-    const cwd = temporaryFolder()
-    const path = join(cwd, 'notes.parley-lock')
-    const exchange: Exchange = async (request) => {
-      takeOver(path)
-      return answering('{}', { status: 503 })(request)
-    }
-    const { code, requests } = await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })
-    expect([code, requests.length]).toEqual([11, 1])
-    expect(existsSync(path)).toBe(true)
   })
 
   test('chat --thread saves its answer and adds nothing if another run has added a turn meanwhile', async () => {
@@ -267,18 +206,6 @@ describe('lock file that another run takes (needs files replaced while open)', (
       'notes: another parley process has taken it over; before that, the connection was reset; notes was not created',
     )
   })
-
-  test('chat --thread exits with 11 if its lock file is not empty, and keeps the content', async () => {
-    const cwd = temporaryFolder()
-    const path = join(cwd, 'notes.parley-lock')
-    const exchange: Exchange = async (request) => {
-      writeFileSync(path, 'mine')
-      return answering(message('Hi'))(request)
-    }
-    expect((await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })).code).toBe(11)
-    expect(readFileSync(path, 'utf8')).toBe('mine')
-    expect(existsSync(join(cwd, 'notes'))).toBe(false)
-  })
 })
 
 describe('profile file that others can write (needs POSIX files and sh)', () => {
@@ -303,35 +230,23 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     expect(err).toContain(`is not run: others can write ${place}; check that`)
   }
 
-  test.each(['666', '664', '602'])(
-    'parley does not run a secret command from a profile file of mode 0%s',
-    async (digits) => {
-      const mode = Number.parseInt(digits, 8)
-      const { cwd, path } = home(mode)
-      await expectNoRun(cwd, path)
-    },
-  )
+  test('parley does not run a secret command from a profile file of mode 0666', async () => {
+    const digits = '666'
+
+    const mode = Number.parseInt(digits, 8)
+    const { cwd, path } = home(mode)
+    await expectNoRun(cwd, path)
+  })
 
   test.each([
     ['chat', 'hi', '--dry-run', '-q'],
-    ['config', 'list'],
     ['config', 'set', 'timeout', '5'],
-    ['config', 'use', 'default'],
   ])('%s %s warns about a profile file that others can write, and does not change it', async (...argv) => {
     const { cwd, path } = home(0o666)
     const { err } = await run(argv, { cwd, env: bare })
     expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
     expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
     await expectNoRun(cwd, path)
-  })
-
-  test('parley detects a secret command in such a file even if its key is escaped', async () => {
-    const { cwd, path } = home(0o666)
-    const escaped = profile.replace('Command', '\\u0043ommand')
-    writeFileSync(path, escaped)
-    await expectNoRun(cwd, path)
-    expect((await run(['config', 'set', 'timeout', '5'], { cwd, env: bare })).code).toBe(3)
-    expect(readFileSync(path, 'utf8')).toBe(escaped)
   })
 
   test('config set exits with 3 if others can write the profile file, and says what to check', async () => {
@@ -347,12 +262,6 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     await expectNoRun(cwd, folder)
   })
 
-  test('parley does not run a secret command if others can write PARLEY_CONFIG_DIR', async () => {
-    const { cwd, folder } = home()
-    chmodSync(folder, 0o775)
-    await expectNoRun(cwd, folder, { PARLEY_CONFIG_DIR: folder })
-  })
-
   test.each([
     ['the target of a link', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'real.json'],
     ['the folder of the target', (target: string) => chmodSync(target, 0o777), ''],
@@ -365,17 +274,6 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     allowWriting(target)
     // The message names the link if others can write its target.
     await expectNoRun(cwd, place === '' ? target : path)
-  })
-
-  test('parley does not run a secret command if others can write the folder of an intermediate link', async () => {
-    const { cwd, path } = home()
-    const shared = join(cwd, 'shared')
-    mkdirSync(shared)
-    chmodSync(shared, 0o777)
-    renameSync(path, join(cwd, 'real.json'))
-    symlinkSync('../real.json', join(shared, 'link.json'))
-    symlinkSync(join(shared, 'link.json'), path)
-    await expectNoRun(cwd, shared)
   })
 
   test('parley does not run a secret command if others can write a file of root (needs root and another user)', async () => {
@@ -420,9 +318,6 @@ describe.each(Object.entries(writing))('%s and symbolic links (needs symbolic li
   test.each([
     ['to a file', 'victim'],
     ['to nothing', 'nowhere'],
-    ['to itself', 'out'],
-    ['to a link', 'second'],
-    ['to a folder', 'folder'],
   ])('parley exits with 11 for an output that is a link %s', async (__, target) => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n')
@@ -448,7 +343,7 @@ test('an output may be in a linked folder (needs symbolic links)', async () => {
   expect(readdirSync(join(cwd, 'real')).sort()).toEqual(['a.txt', 'r.json', 't.json'])
 })
 
-test.each(['chat -o', 'chat --thread', 'image -o --force', 'api -o', 'events run -o'])(
+test.each(['chat -o', 'events run -o'])(
   '%s exits with 11 before sending if only another user can replace its file (needs POSIX files)',
   async (kind) => {
     const cwd = temporaryFolder()
@@ -480,7 +375,7 @@ describe('mode of a replaced file (needs POSIX files)', () => {
   const image = JSON.stringify({
     candidates: [{ content: { parts: [{ inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }] } }],
   })
-  const kinds = ['chat -o', 'chat --thread', 'image -o --force', 'api -o']
+  const kinds = ['chat -o']
 
   test.each(kinds)('%s keeps the mode of a replaced file without its special bits', async (kind) => {
     expect(await modeAfter(writing[kind] ?? [], 0o6755)).toBe(0o755)

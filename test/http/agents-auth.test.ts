@@ -50,20 +50,3 @@ test('if agentsAuth is bearer, -H Authorization replaces the API key or removes 
   expect((await run(['events', 'list', '-H', 'Authorization:'], world)).code).toBe(3)
   expect((await run(['events', 'list', '-H', 'x-api-key: other'], world)).err).toContain('no API key')
 })
-
-test('if agentsAuth is bearer, stderr never shows the key, and the resume command has --agents-auth', async () => {
-  const argv = ['events', 'run', 'use bash {}', '-s', 's', '--agents-auth', 'bearer', '-v']
-  const { code, err } = await run(argv, { exchange: createEmulator({ credentials: { apiKey: key } }) })
-  expect(code).toBe(12)
-  expect(err).toContain('> Authorization: Bearer [redacted]')
-  expect(err).not.toContain(key)
-  expect(err).toContain('--agents-auth bearer')
-})
-
-test('the emulator rejects a wrong key in x-api-key and in Authorization', async () => {
-  const exchange = createEmulator({ credentials: { apiKey: 'another' } })
-  for (const env of [bearer, { PARLEY_SESSION: 's' }]) {
-    const refused = await run(['events', 'list'], { env, exchange })
-    expect(refused).toMatchObject({ code: 3, err: expect.stringContaining('x-api-key must be the key, or') })
-  }
-})

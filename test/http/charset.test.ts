@@ -9,14 +9,10 @@ const gbk = (text: string) =>
   Buffer.concat(text.split('TEXT').flatMap((part, index) => [...(index ? [hello] : []), Buffer.from(part)]))
 const latin1 = (text: string) => Buffer.from(text.replaceAll('TEXT', 'schön'), 'latin1')
 const utf16le = (text: string) => Buffer.from(text.replaceAll('TEXT', 'schön 狐'), 'utf16le')
-const utf16be = (text: string) => utf16le(text).swap16()
 
 const charsets: [charset: string, encode: (text: string) => Buffer, text: string][] = [
   ['gbk', gbk, '你好'],
-  ['iso-8859-1', latin1, 'schön'],
-  ['windows-1252', latin1, 'schön'],
   ['utf-16le', utf16le, 'schön 狐'],
-  ['utf-16be', utf16be, 'schön 狐'],
 ]
 
 describe.each(charsets)('answers in the charset %s', (charset, encode, text) => {

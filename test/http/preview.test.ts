@@ -48,43 +48,29 @@ describe('K30: headers whose name looks like a credential', () => {
     expect(ended.err).toContain('< x-ratelimit-tokens-remaining: 17\n')
     for (const name of names) expect(ended.requests[0]?.headers[name]).toBe(`canary-${name}`)
   })
-
-  test('K30: --curl reads the value of a secret header from a variable with a safe name', async () => {
-    const { out } = await run(['chat', 'x', '--curl', '-H', '1`id`$HOME.key: canary'])
-    expect(out).toContain('"1\\`id\\`\\$HOME.key: $__ID__HOME_KEY"')
-  })
 })
 
 describe.each([
   ['bash', 'bash'],
   ['zsh', 'zsh'],
-  ['sh', 'sh'],
 ])('V20: --curl in %s (needs %s)', (shell) => {
   const curlArguments = (script: string) =>
     spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
       .stdout.toString()
       .split('\0')
 
-  test('V20: a curl command in a pipe has the exact body', async () => {
-    const { out } = await run(['chat', evil, '--curl'])
-    expect(JSON.parse(curlArguments(out).at(-2) as string).contents[0].parts[0].text).toBe(evil)
-  })
-
   // On a terminal the command has $'…', which sh does not support.
-  test.each(shell === 'sh' ? [] : [shell])(
-    'V20: a curl command on a terminal has the exact body',
-    async () => {
-      for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
-        const dry = await run(['chat', text, '--dry-run'])
-        const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
-        expect(out).not.toMatch(unsafe)
-        expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
-      }
-      const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
+  test('V20: a curl command on a terminal has the exact body', async () => {
+    for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
+      const dry = await run(['chat', text, '--dry-run'])
+      const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
       expect(out).not.toMatch(unsafe)
-      expect(curlArguments(out)).toContain(body)
-    },
-  )
+      expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
+    }
+    const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
+    expect(out).not.toMatch(unsafe)
+    expect(curlArguments(out)).toContain(body)
+  })
 })
 
 test('H05: --dry-run and --curl omit a header that -H removes', async () => {
@@ -139,28 +125,16 @@ describe('V22: confirm command that events follow prints', () => {
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
   })
 
-  test.each([['--last']])(
-    'V22: the confirm command that events run prints omits flags of events run: %s',
-    async (flag) => {
-      const exchange = createEmulator({})
-      const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
-      const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
-      expect(code).toBe(12)
-      const [, command = ''] = /answer with: parley (events confirm .* --allow)\n/.exec(err) ?? []
-      expect(command).toMatch(/^events confirm --retries 1 -s s1 toolu_\w+ --allow$/)
-      expect(err).toContain(` ${flag}`)
-      expect((await run(command.split(' '), { exchange })).code).toBe(0)
-    },
-  )
+  test('V22: the confirm command that events run prints omits flags of events run: --last', async () => {
+    const flag = '--last'
 
-  test('V22: the printed confirm command names the profile, and has --pending for over 100 ids', async () => {
     const exchange = createEmulator({})
-    const sent = await run(['events', 'send', 'use a tool', '-s', 's1', '--follow', '--profile', 'demo'], {
-      exchange,
-    })
-    expect(sent.err).toMatch(/answer with: parley events confirm --profile demo -s s1 \S+ --allow/)
-    const many = Array.from({ length: 200 }, (_, i) => `toolu_${i}`)
-    expect(await waiting(many, ['-s', 's1'])).toBe('parley events confirm -s s1 --pending')
-    expect(await waiting(['-x'], ['-s', 's1'])).toBe('parley events confirm -s s1 --pending')
+    const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
+    const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
+    expect(code).toBe(12)
+    const [, command = ''] = /answer with: parley (events confirm .* --allow)\n/.exec(err) ?? []
+    expect(command).toMatch(/^events confirm --retries 1 -s s1 toolu_\w+ --allow$/)
+    expect(err).toContain(` ${flag}`)
+    expect((await run(command.split(' '), { exchange })).code).toBe(0)
   })
 })

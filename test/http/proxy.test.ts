@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -91,22 +91,6 @@ test.each([
   expect(found?.authorization).toBe(`Basic ${Buffer.from(`u:${bytes}`, 'latin1').toString('base64')}`)
 })
 
-test("the message of a 407 says how to set the proxy's password, and does not show the refused password", async () => {
-  const url = await startRefusingProxy()
-  const failWith = async (proxy: string) => {
-    const env = { PARLEY_BASE_URL: 'https://gateway.test', HTTPS_PROXY: proxy }
-    const { code, err } = await run(['chat', 'hi'], { env, exchange: 'network' })
-    expect(code).toBe(3)
-    return err
-  }
-  const host = new URL(url).host
-  const advice = `\n  nothing was sent\n  give them in HTTPS_PROXY, percent-encoded, before the host: USER:PASSWORD@${host}\n`
-  expect(await failWith(url)).toContain(`asks for a user name and password: 407${advice}`)
-  const refused = await failWith(url.replace('//', '//me:secret@'))
-  expect(refused).toContain('refused the user name and password: 407')
-  expect(refused).not.toContain('secret')
-})
-
 /** Starts a proxy that demands a password. */
 async function startRefusingProxy(): Promise<string> {
   const server = await serve((socket) => void socket.end('HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n'))
@@ -130,16 +114,4 @@ test.each<[what: string, proxy: () => Promise<string>]>([
   const report = JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))
   expect(report).toMatchObject({ exit: 3, sent: 'no', attempts: 1 })
   expect((await run(argv, world)).err).toContain('\n  nothing was sent\n')
-})
-
-test.each([
-  ['refuses the request', startRefusingProxy],
-  ['has no valid address', async () => 'zzz'],
-])('a batch sends no line and exits with 3 if the proxy %s', async (_, proxy) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'lines'), '"a"\n"b"\n"c"\n')
-  const world = { cwd, env: { HTTPS_PROXY: await proxy() }, exchange: 'network' } as const
-  const { code, out, err } = await run(['chat', '--batch', 'lines', '--errors', 'json'], world)
-  expect([code, out]).toEqual([3, ''])
-  expect(JSON.parse(err).error).toMatchObject({ kind: 'credentials', sent: 'no' })
 })

@@ -110,21 +110,6 @@ describe('composite action of GitHub (needs bash and jq)', () => {
     )
   })
 
-  test('the action sends a file whose name contains a blank', async () => {
-    const ended = await runAction({ prompt: 'Sum up', file: 'a b.txt' }, (socket) =>
-      socket.end(response(message('Hi'))),
-    )
-    expect(ended).toMatchObject({ code: 0, outputs: { exit: '0' } })
-    expect(ended.requests[0]).toContain('{"text":"a b.txt:\\n"},{"text":"text of a file"}')
-  })
-
-  test('the action retries more than two responses of an overloaded service', async () => {
-    const ended = await runAction({ prompt: 'Say hello' }, (socket, _, count) =>
-      socket.end(count < 5 ? response('{}', '503 No', ['retry-after: 0']) : response(message('Hi'))),
-    )
-    expect(ended).toMatchObject({ code: 0, requests: { length: 5 } })
-  })
-
   test('a failure of the action is an annotation, and later steps can read its outputs', async () => {
     const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
@@ -136,13 +121,5 @@ describe('composite action of GitHub (needs bash and jq)', () => {
     })
     expect(ended.err.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=.*401/)])
     expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
-  })
-
-  test('the action fails and sets no answer output if the answer was cut', async () => {
-    const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
-      socket.end(response(message('Hi', { stop_reason: 'max_tokens' }))),
-    )
-    expect(ended).toMatchObject({ code: 8, outputs: { exit: '8', model: 'alpha-2.5-pro' } })
-    expect(ended.summary).not.toContain('<pre>')
   })
 })

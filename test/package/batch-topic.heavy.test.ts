@@ -18,7 +18,6 @@ async function blockOf(topic: string, wanted: string): Promise<string> {
 
 const byHand = await blockOf('clusters', 'By hand')
 const hosts = await blockOf('clusters', 'GNU parallel')
-const array = await blockOf('clusters', 'Slurm')
 const gitHub = await blockOf('batch', 'GitHub Actions')
 const gitLab = await blockOf('gitlab', 'A batch')
 const manifest = await blockOf('kubernetes', 'A batch')
@@ -61,23 +60,6 @@ describe('help clusters: shares without a scheduler (needs bash and jq)', () => 
     expect(await job.step(byHand)).toMatchObject({ code: 0 })
     expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
   })
-
-  test('a failed line that a later run repeats counts once, by its last result', async () => {
-    const refused = new Set([7])
-    const { variables, asked: requested, close } = await gatewayThatRefuses(refused)
-    const job = createJob(variables)
-    job.write('prompts.ndjson', prompts)
-    // The first share fails, so the script does not reach the others.
-    expect(await job.step(byHand)).toMatchObject({ code: 4 })
-    refused.clear()
-    expect(await job.step(byHand)).toMatchObject({ code: 0 })
-    await close()
-    expect(requested.filter((number) => number === 7)).toHaveLength(2)
-    expect(requested).toHaveLength(count + 1)
-    const all = read(job, 'all.ndjson')
-    expect(all.map(({ index }) => index)).toEqual(indexes)
-    expect(all.every(({ ok }) => ok)).toBe(true)
-  })
 })
 
 describe('help clusters: join of the results (needs bash and jq)', () => {
@@ -107,12 +89,6 @@ describe('help clusters: join of the results (needs bash and jq)', () => {
     const { code, log } = await joinShares(result(4, true), result(1, true), '')
     expect(code).toBe(1)
     expect(log).toMatch(/^< 3$/m)
-  })
-
-  test('the join script fails without the file of the prompts', async () => {
-    const job = createJob()
-    for (const share of [1, 2, 3]) job.write(`r${share}.ndjson`, '')
-    expect((await job.step(join)).code).not.toBe(0)
   })
 
   test('the join script prefers a success to an older failure, whichever file has it', async () => {
@@ -173,23 +149,6 @@ describe('help batch: GitHub Actions matrix (needs bash and jq)', () => {
     joining.write('share-2/results.ndjson', '')
     expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [1] })
   })
-
-  test('a failed share of the GitHub matrix keeps its results and resumes when it runs again', async () => {
-    const refused = new Set([1])
-    const { variables, asked: requested, close } = await gatewayThatRefuses(refused)
-    const cache: Cache = new Map()
-    const first = await runShare(1, 1, { variables, cache })
-    expect(first).toMatchObject({ code: 4, artifacts: ['results.ndjson', 'report.json'] })
-    const done = read(first.job, 'results.ndjson').filter(({ ok }) => ok).length
-    refused.clear()
-    const before = requested.length
-    const second = await runShare(1, 2, { variables, cache })
-    await close()
-    expect(second.code).toBe(0)
-    expect(requested.length - before).toBe(9 - done)
-    const { counts } = JSON.parse(second.job.read('report.json'))
-    expect(counts).toMatchObject({ total: 9, failed: 0, skipped: done, notDone: 0 })
-  })
 })
 
 describe('help gitlab: batch (needs bash and jq)', () => {
@@ -225,21 +184,6 @@ describe('help gitlab: batch (needs bash and jq)', () => {
     expect(batch.cache.paths).toEqual(['results-*.ndjson'])
     expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
     expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
-  })
-
-  test.each([
-    ['401 No', false],
-    ['402 No', false],
-    ['429 Wait', true],
-  ])('GitLab runs a batch job again after an answer of %s: %s', async (status, isRetried) => {
-    const server = await serve((socket) =>
-      socket.write(response('{"error":"no"}', status, ['retry-after: 4000'])),
-    )
-    const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
-    job.write('prompts.ndjson', prompts)
-    const { code } = await job.step(script, { env: { CI_NODE_INDEX: '1', CI_NODE_TOTAL: '3' } })
-    await server.close()
-    expect(batch.retry.exit_codes.includes(code ?? 0)).toBe(isRetried)
   })
 })
 
@@ -309,47 +253,6 @@ describe('help kubernetes: batch', () => {
     await refusing.close()
     expect(rule?.onExitCodes?.values).toContain(code)
   })
-})
-
-test.each([
-  ['400 No', '503 Away', 7],
-  ['503 Away', '400 No', 7],
-  ['200 OK', '503 Away', 8],
-])(
-  'Kubernetes retries an index if one of its lines may succeed later: %s, then %s (needs sh)',
-  async (first, others, exit) => {
-    const [container] = (
-      parse(manifest) as { spec: { template: { spec: { containers: { args: string[] }[] } } } }
-    ).spec.template.spec.containers
-    const server = await serve((socket, request) => {
-      const isFirst = /prompt 1"/.test(request)
-      socket.write(response('<html>', isFirst ? first : others))
-    })
-    const job = createJob()
-    for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
-    job.write('in/prompts.ndjson', prompts)
-    const script = (container?.args.join(' ') ?? '').replace(/\/(in|out)\//g, './$1/')
-    const env = { JOB_COMPLETION_INDEX: '0', PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' }
-    const { code } = await job.step(`${script} --retries 0`, { env, shell: ['sh'] })
-    await server.close()
-    expect(code).toBe(exit)
-    expect(manifest).toContain('values: [2, 3, 4, 5]\n')
-  },
-)
-
-test('a task that Slurm queues again sends no request twice (needs bash)', async () => {
-  const { variables, asked: requested, close } = await gatewayThatRefuses(new Set([6]))
-  const job = createJob(variables)
-  job.write('prompts.ndjson', prompts)
-  const task = (id: number) =>
-    job.step(array, { env: { SLURM_ARRAY_TASK_ID: `${id}`, SLURM_ARRAY_TASK_COUNT: '4' } })
-  // The sixth line, which belongs to the second task, was lost with its node.
-  for (const id of [1, 2, 3, 4]) expect((await task(id)).code).toBe(id === 2 ? 4 : 0)
-  const before = requested.length
-  await task(2)
-  await close()
-  expect(requested.slice(before)).toEqual([6])
-  expect(requested.slice(0, before).toSorted((one, other) => one - other)).toEqual(indexes)
 })
 
 test('GNU parallel distributes the shares over several hosts (needs parallel)', async () => {

@@ -39,11 +39,6 @@ test('no chunk contains an HTTP/2 client', () => {
   for (const { fileName, code } of chunks.values()) expect(code, fileName).not.toContain('node:http2')
 })
 
-test('no chunk imports node:process', () => {
-  // The bundle would copy each property of `process`, and reading `title` can end Node on Windows.
-  for (const { fileName, imports } of chunks.values()) expect(imports, fileName).not.toContain('node:process')
-})
-
 interface Loaded {
   /** Chunks of the program. */
   chunks: string[]
@@ -111,25 +106,4 @@ test('events send without --follow loads no code that follows a session', async 
   expect(chunks).not.toContain('transcript')
   expect(chunks).not.toContain('follower')
   expect(modules).not.toContain('crypto')
-})
-
-test.skipIf(process.platform === 'win32')(
-  'help that is not printed on a terminal loads no code for terminals',
-  async () => {
-    const { chunks, modules } = await loadedBy(['--help'], { before: 'exec > /dev/null' })
-    expect(chunks).toEqual(['main', 'program'])
-    expect(modules).not.toContain('tty')
-  },
-)
-
-test('parley respects --max-http-header-size of NODE_OPTIONS', async () => {
-  const big = response(message('Hello'), '200 OK', [`x-big: ${'x'.repeat(20_000)}`])
-  const server = await serve((socket) => socket.end(big))
-  try {
-    const env = { ...envFor(server), NODE_OPTIONS: '--max-http-header-size=65536' }
-    expect(await execute(['chat', 'hi'], { env })).toMatchObject({ code: 0, out: 'Hello\n' })
-    expect(await execute(['chat', 'hi'], { env: envFor(server) })).toMatchObject({ code: 8 })
-  } finally {
-    await server.close()
-  }
 })

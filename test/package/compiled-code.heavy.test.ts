@@ -112,33 +112,13 @@ test('two versions of Node keep separate compiled code (needs POSIX files)', () 
   expect(readdirSync(folder)).toHaveLength(2 * before.length)
 })
 
-test('a run that saves one new file of compiled code also adds its newly compiled functions to the others (needs POSIX files)', () => {
-  const { home, folder } = help()
-  const sizeOf = () =>
-    lstatSync(join(folder, readdirSync(folder).find((name) => /-program/.test(name)) ?? '')).size
-  const before = sizeOf()
-  const argv = [join(copy, 'bin/parley.cjs'), 'chat', '--no-stdin', '--profile', 'demo', '-q', 'Say hello']
-  execFileSync(process.execPath, argv, { env: { ...childEnvironment, HOME: home } })
-  expect(sizeOf()).toBeGreaterThan(before)
-})
-
 const place = (part: number) => (bytes: Buffer) => Math.floor(bytes.length * part)
 const flip = (part: number) => (bytes: Buffer) =>
   bytes.map((byte, at) => (at === place(part)(bytes) ? byte ^ 1 : byte))
 
 test.each<[string, (bytes: Buffer) => Uint8Array]>([
   ['damaged code', flip(0.1)],
-  ['a damaged second copy', flip(0.5)],
   ['code of another source', flip(0.9)],
-  [
-    'code for another build of Node',
-    (bytes) =>
-      Buffer.from(
-        bytes.toString('latin1').replace(process.versions.v8, (v8) => v8.replace(/\d/, '0')),
-        'latin1',
-      ),
-  ],
-  ['half a file', (bytes) => bytes.subarray(0, place(0.5)(bytes))],
   ['an empty file', () => Buffer.alloc(0)],
 ])('parley replaces %s without running it (needs POSIX files)', (_, damage) => {
   const [name, bytes] = [...forgery].find(([each]) => each.endsWith('-program.cjs')) as [string, Buffer]
@@ -181,7 +161,6 @@ test('K35: parley saves compiled code in a folder with mode 0700 and in files wi
 
 test.each([
   ['a folder that others can write', (folder: string) => plantForgery(folder, 0o777)],
-  ['a folder that its group can write', (folder: string) => plantForgery(folder, 0o770)],
   ['a file', (folder: string) => writeFileSync(folder, '')],
   [
     'a symbolic link',
@@ -190,7 +169,6 @@ test.each([
       symlinkSync(join(home, 'elsewhere'), folder)
     },
   ],
-  ['a symbolic link to nothing', (folder: string) => symlinkSync('/nonexistent', folder)],
   [
     'files that others can write',
     (folder: string) => {
@@ -217,15 +195,6 @@ test('K35: root runs no compiled code from the home folder of a user (needs root
     for (const name of forgery.keys()) chownSync(join(folder, name), nobodyId, nobodyId)
   }
   expect(help(exchange).text).toBe(original)
-})
-
-test('K35: root creates no folder in the home folder of a user (needs root)', () => {
-  const { home, text } = help((folder, home) => {
-    rmdirSync(join(folder, '..'))
-    chownSync(home, nobodyId, nobodyId)
-  })
-  expect(text).toBe(original)
-  expect(readdirSync(home)).toEqual([])
 })
 
 test("K35: root creates and changes nothing behind a user's link (needs root)", () => {
@@ -266,11 +235,8 @@ test('NODE_DISABLE_COMPILE_CACHE turns saved compiled code off (needs POSIX file
   )
 })
 
-test.each(['/proc', '/proc/self/fd', '/dev/null/x', '', 'relative'])(
-  'K35: parley works without a cache of compiled code if HOME is %j',
-  (HOME) => {
-    const { home, text } = help(() => {}, { HOME })
-    expect(text).toBe(original)
-    expect(readdirSync(home, { recursive: true })).toEqual(['.cache'])
-  },
-)
+test.each(['/proc', ''])('K35: parley works without a cache of compiled code if HOME is %j', (HOME) => {
+  const { home, text } = help(() => {}, { HOME })
+  expect(text).toBe(original)
+  expect(readdirSync(home, { recursive: true })).toEqual(['.cache'])
+})

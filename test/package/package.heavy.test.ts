@@ -114,14 +114,14 @@ const refusal = (version: string) => ({
   err: `parley: Node ${version} is too old: ${oldest} or newer is needed\n`,
 })
 
-test.each(['4.9.1', '18.20.8', '20.18.3'])(
+test.each(['4.9.1', '20.18.3'])(
   'parley on Node %s exits with 2 and one line, because this Node is too old',
   async (old) => {
     expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
   },
 )
 
-test.each(['20.19.0', '21.0.0', '100.0.0-nightly'])('parley runs on Node %s', async (version) => {
+test.each(['20.19.0', '100.0.0-nightly'])('parley runs on Node %s', async (version) => {
   expect(await execute(['--version'], { env: claiming(version) })).toMatchObject({ code: 0, err: '' })
 })
 

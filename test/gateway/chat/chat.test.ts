@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { CliError } from '../../../src/errors.ts'
 import { realTimers } from '../../../src/timers.ts'
 import { childEnvironment } from '../../harness/environment.ts'
-import { execute } from '../../harness/process.ts'
 import { answering, credentials, message, ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
 import { envFor, response, serve } from '../../harness/server.ts'
 
@@ -57,34 +55,6 @@ describe('parley chat', () => {
     })
   })
 
-  test.each([
-    ['a number for a list', 'contents=5', 'contents'],
-    ['without a value', 'contents', 'PATH=VALUE'],
-    ['with an invalid key', 'contents["\\q"]=1', 'PATH=VALUE'],
-    ['a field of a list', 'contents.x=1', 'contents is not an object'],
-    ['a field of a text', 'contents[0].role.x=1', 'contents[0].role is not an object'],
-    ['an index past the end of a list', 'contents[5]=1', 'gap'],
-  ])('chat exits with 2 for a --set that cannot be applied: %s', async (_, assignment, expectedText) => {
-    const ended = await run(['chat', 'x', '--set', assignment])
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(expectedText)
-  })
-
-  test.each([
-    ['words', ['x'], '', '{"contents":[{"role":"user","parts":[{"text":"x"}]}],"stream":true}'],
-    [
-      'words and fields',
-      ['x', '--temperature', '0.20'],
-      '',
-      '{"contents":[{"role":"user","parts":[{"text":"x"}]}],"stream":true,"generationConfig":{"temperature":0.20}}',
-    ],
-    ['a body', [], '{ "contents": [], "n": 1.0 }', '{ "contents": [], "n": 1.0,"stream":true }'],
-    ['a later --set', ['--set', 'stream=null'], '{"contents":[]}', '{"contents":[],"stream":null}'],
-  ])('--stream-via body adds "stream": true to a request with %s', async (_, words, stdin, body) => {
-    const ended = await run(['chat', ...words, '--stream', '--stream-via', 'body'], { stdin })
-    expect(ended.requests[0]?.text).toBe(body)
-  })
-
   test('--raw prints the exact bytes of an answer', async () => {
     const body = `\ufeff{ "content" : [{"type":"text","text":"a"}], "big":12345678901234567890, "n":1.10, "n":-0, "e":1e400 }\n`
     const ended = await run(['chat', 'x', '--raw'], { exchange: answering(body) })
@@ -105,21 +75,6 @@ describe('parley chat', () => {
     expect([code, out === `${text}\n`]).toEqual([0, true])
     const { contents } = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
     expect(contents[1].parts[0].text === text).toBe(true)
-  })
-
-  test.each<[string, string[], string, number, Parameters<typeof answering>[1]]>([
-    ['an answer', ['chat', 'x'], message('Hi'), 0, {}],
-    ['an answer with a line end', ['chat', 'x'], `${message('Hi')}\n`, 0, {}],
-    ['a cut answer', ['chat', 'x'], '{"content":[', 8, {}],
-    ['a refusal', ['chat', 'x'], '{"error":{}}', 4, { status: 400 }],
-    ['an answer without an image', ['image', 'x', '-m', 'm'], message('Hi'), 0, {}],
-    ['a cut image answer', ['image', 'x', '-m', 'm'], '{"content":[', 8, {}],
-    ['the response to an event', ['events', 'send', 'x', '-s', 's'], '{"data":[]}', 0, {}],
-  ])('--raw ends its output with a newline on a terminal: %s', async (_, argv, body, code, more) => {
-    const exchange = answering(body, more)
-    const ended = await run([...argv, '--raw'], { exchange, tty: ['stdout', 'stderr'] })
-    expect(ended).toMatchObject({ code, out: `${body.trimEnd()}\n` })
-    expect((await run([...argv, '--raw'], { exchange })).out).toBe(body)
   })
 
   test('chat prints the footer on a terminal, or with --usage', async () => {
@@ -176,22 +131,6 @@ describe('parley chat', () => {
     expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
     expect(ended.err).toContain('STOP · 1 token in · 5 out')
   })
-})
-
-test.each([
-  [
-    'message',
-    {
-      content: [
-        { type: 'text', text: null },
-        { type: 'text', text: 'Yes' },
-      ],
-    },
-  ],
-  ['native', { candidates: [{ content: { parts: [{ text: null }, { text: 'Yes' }] } }] }],
-])('chat ignores a null text and prints the other texts: %s', async (_, body) => {
-  const ended = await run(['chat', 'x'], { exchange: answering(JSON.stringify(body)) })
-  expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
 })
 
 describe('previews of a request', () => {
@@ -273,19 +212,6 @@ describe('previews of a request', () => {
     expect(ended.err).toContain('> X-Trace: 1\n')
     expect(ended.err).toContain('< x-evil: a^[]0;b\n')
   })
-
-  test.each([
-    ['prints no request that was not sent', 'not-sent', false],
-    ['prints a sent request without an answer', 'unknown', true],
-  ] as const)('-v %s', async (_, kind, isSent) => {
-    const { err } = await run(['chat', 'x', '-v', '--retries', '0'], {
-      exchange: async (_request, onSent) => {
-        if (isSent) onSent?.()
-        throw new CliError(kind, 'no tunnel')
-      },
-    })
-    expect(err.includes('> POST ')).toBe(isSent)
-  })
 })
 
 describe('chat with files', () => {
@@ -352,22 +278,6 @@ describe('chat with files', () => {
     expect(modeOf('empty.json')).toBe(0o666)
     expect((await run(['chat', 'x', '--thread', 'new.json'], { cwd })).code).toBe(0)
     expect(modeOf('new.json')).toBe(ownerOnlyMode)
-  })
-
-  test('chat -o writes to an unnamed pipe through its symbolic link (needs sh)', async () => {
-    const argv = ['chat', 'x', '--profile', 'demo', '-q', '-o', '/dev/stdout']
-    const ended = await execute(argv, { within: ['sh', '-c', '"$@" | cat', 'sh'] })
-    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('You said: “x”'), err: '' })
-  })
-
-  test('chat -o /dev/stdout and stderr in one file do not overwrite each other (needs sh)', async () => {
-    const cwd = temporaryFolder()
-    const argv = ['chat', 'x', '--profile', 'demo', '--usage', '-o', '/dev/stdout']
-    const script = 'exec > out 2>&1; echo before; "$@"; echo after'
-    await execute(argv, { cwd, within: ['sh', '-c', script, 'sh'] })
-    expect(readFileSync(join(cwd, 'out'), 'utf8')).toMatch(
-      /^before\n(.*\n)*.*You said: “x”(.*\n)+— .*\nafter\n$/,
-    )
   })
 
   test('--thread keeps the conversation, its number formats and its unknown fields', async () => {
@@ -490,35 +400,6 @@ describe('chat with files', () => {
     expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toMatchObject({ model: 'alpha-8' })
   })
 
-  test.each([
-    ['chatModel', { PARLEY_CHAT_MODEL: 'alpha-9' }, 'alpha-9'],
-    ['the built-in default', { PARLEY_CHAT_MODEL: '' }, 'alpha-2.5-pro'],
-  ])('--thread keeps the model of %s if the profile changes', async (_, env, model) => {
-    const cwd = temporaryFolder()
-    const ask = (env: Record<string, string>, ...flags: string[]) =>
-      run(['chat', 'x', '--thread', 't.json', ...flags], { cwd, env })
-    expect((await ask(env)).err).toBe('')
-    const next = await ask({ PARLEY_CHAT_MODEL: 'alpha-8' })
-    expect(next.err).toBe(`parley: t.json: using ${model}, the thread's model. -m changes it\n`)
-    expect(next.requests[0]?.url).toContain(`/${model}:`)
-    expect((await ask({ PARLEY_CHAT_MODEL: 'alpha-8' }, '-m', 'alpha-7')).requests[0]?.url).toContain(
-      '/alpha-7:',
-    )
-    expect((await ask(env)).requests[0]?.url).toContain('/alpha-7:')
-  })
-
-  test.each([
-    ['{"contents":[],"model":"alpha-9"}'],
-    ['{ "model" : "alpha-9" , "contents" : [] }'],
-    ['{"a":1,"model":"alpha-9","contents":[]}'],
-  ])('--thread reads the model from any position in the file: %s', async (text) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 't.json'), text)
-    const { requests } = await run(['chat', 'y', '--thread', 't.json'], { cwd })
-    expect(requests[0]?.url).toContain('/alpha-9:')
-    expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
-  })
-
   test('chat -o prints the name of its file, and names and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
@@ -540,28 +421,5 @@ describe('bodies with messages instead of contents', () => {
       expect([code, requests.length]).toEqual([0, 1])
       expect(requests[0]?.text).toContain('{"messages": [{"role":"user"}], "n": 1.10')
     }
-  })
-
-  test.each([
-    ['words', ['chat', 'And?', '-i', 'body.json']],
-    ['-f', ['chat', '-i', 'body.json', '-f', 'notes.txt']],
-    ['--system', ['chat', '-i', 'body.json', '--system', 'Be brief']],
-    ['--schema', ['chat', '-i', 'body.json', '--schema', 'schema.json']],
-    ['--schema-via native', ['chat', '-i', 'body.json', '--schema', 'schema.json', '--schema-via', 'native']],
-    ['--thread', ['chat', 'And?', '--thread', 'body.json']],
-    ['-f of image', ['image', '-m', 'm', '-i', 'body.json', '-f', 'notes.txt']],
-  ])('chat exits with 2 for a body with messages and %s, and suggests parley api', async (_, argv) => {
-    const cwd = temporaryFolder()
-    for (const [name, text] of [
-      ['body.json', other],
-      ['notes.txt', 'tea'],
-      ['schema.json', '{}'],
-    ] as const) {
-      writeFileSync(join(cwd, name), text)
-    }
-    const ended = await run(argv, { cwd, timers: realTimers })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain('body.json')
-    expect(ended.err).toContain('parley api gateway /v1/message')
   })
 })

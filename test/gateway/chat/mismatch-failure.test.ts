@@ -83,14 +83,6 @@ describe('a failure after an answer that does not match the schema', () => {
     },
   )
 
-  test('chat -o saves the answer before a failed retry for the schema as FILE.part', async () => {
-    const cwd = openSchema()
-    const exchange = answeringOnce(unanswered)
-    const { err } = await run([...argv, '-o', 'a'], { cwd, exchange, timers: realTimers })
-    expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error.kept).toBe('a.part')
-    expect(readFileSync(join(cwd, 'a.part'), 'utf8')).toBe('no JSON')
-  })
-
   test('a signal during a retry for the schema saves the earlier answer', async () => {
     const cwd = openSchema()
     let clean: (exit: number) => string = () => ''
@@ -106,14 +98,6 @@ describe('a failure after an answer that does not match the schema', () => {
     const { error } = JSON.parse(line)
     expect(error).toMatchObject({ kind: 'signal', sent: 'yes', safeToRetry: false })
     expect(readFileSync(error.kept, 'utf8')).toBe('no JSON')
-  })
-
-  test('chat --batch has the answer before a failed retry for the schema in the result of the line', async () => {
-    const cwd = openSchema()
-    const batch = ['chat', '--batch', '-', ...argv.slice(2)]
-    const exchange = answeringOnce(unanswered)
-    const { out } = await run(batch, { cwd, exchange, timers: realTimers, stdin: '"a"\n' })
-    expect(JSON.parse(out).error).toMatchObject({ exit: 10, body: 'no JSON' })
   })
 })
 

@@ -68,28 +68,6 @@ describe('an answer with a function call and no text', () => {
     expect(statSync(saved[0] as string).mode & 0o777).toBe(ownerOnlyMode)
   })
 
-  test('chat saves a streamed answer without text as the service sent it', async () => {
-    const stream = `data: ${body}\n\ndata: [DONE]\n\n`
-    const { code, err, saved } = await chat(['--stream'], stream)
-    expect(code).toBe(8)
-    expect(err).toContain(`only ${what};`)
-    expect(readFileSync(saved[0] as string, 'utf8')).toBe(stream)
-  })
-
-  test('--raw prints an answer without text and exits with 0', async () => {
-    expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, saved: [] })
-  })
-
-  test('--errors json has the path of a saved answer without text', async () => {
-    const { err, saved } = await chat(['--errors', 'json'], body)
-    expect(JSON.parse(err).error).toMatchObject({
-      kind: 'response',
-      sent: 'yes',
-      retry: 'never',
-      kept: saved[0],
-    })
-  })
-
   test('--schema-retries does not repeat a request whose answer has no text', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')
@@ -128,18 +106,6 @@ test.each([
   expect(err).toBe('parley: the answer has no text\n')
 })
 
-test.each(['MAX_TOKENS', 'SAFETY'])(
-  'the message about an answer without text starts with the finish reason %s',
-  async (reason) => {
-    const body = native(call).replace('STOP', reason)
-    const { code, err } = await chat([], body)
-    expect(code).toBe(8)
-    expect(err).toMatch(
-      /^parley: the answer was (cut|stopped).*; the answer has no text, only a function call;/,
-    )
-  },
-)
-
 describe('answers that cannot be read', () => {
   const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`
   test.each([
@@ -167,17 +133,5 @@ describe('answers that cannot be read', () => {
     for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
       expect((await chat([], body)).saved).toEqual([])
     }
-  })
-
-  test('--raw prints an unreadable answer instead of saving it', async () => {
-    expect(await chat(['--raw'], deep)).toMatchObject({ code: 8, out: deep, saved: [] })
-  })
-
-  test('an unreadable answer does not change the file of -o', async () => {
-    const cwd = temporaryFolder()
-    const body = '{"a":{"text":"b"}}'
-    const { code, saved } = await chat(['-o', 'a.txt'], body, { cwd })
-    expect({ code, saved, files: readdirSync(cwd) }).toEqual({ code: 8, saved: [], files: ['a.txt.part'] })
-    expect(readFileSync(join(cwd, 'a.txt.part'), 'utf8')).toBe(body)
   })
 })

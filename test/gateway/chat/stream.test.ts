@@ -2,7 +2,7 @@ import { Readable, Writable } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
 import { main } from '../../../src/main.ts'
 import { realTimers } from '../../../src/timers.ts'
-import { answering, credentials, message, run } from '../../harness/run.ts'
+import { answering, credentials, run } from '../../harness/run.ts'
 import { envFor, type ScriptedServer, serve } from '../../harness/server.ts'
 
 const delta = (text: string) =>
@@ -10,37 +10,7 @@ const delta = (text: string) =>
 const chunk = (text: string, more: object = {}) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts: [{ text }] }, ...more }] })
 
-/** Text of each form of a stream: two lines, an emoji, and no final newline. */
-const text = 'Héllo wörld\n\n👋🏽 – done'
-const [first, second, third] = ['Héllo wör', 'ld\n\n👋', '🏽 – done']
-
-const forms: Record<string, { type: string; body: string }> = {
-  'message events': {
-    type: 'text/event-stream',
-    body: [
-      'event: message_start\ndata: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}\n\n',
-      ': a comment\n\nevent: ping\ndata: {"type": "ping"}\n\nretry: 5\nid: 7\nevent: surprise\ndata: {"type":"surprise"}\n\n',
-      `event: content_block_delta\ndata: ${delta(first)}\n\n`,
-      'data: {"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"no"}}\n\n',
-      `data:${delta(second)}\n\ndata: ${delta(third).replace(',', ',\ndata: ')}\n\n`,
-      'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
-      'event: message_stop\ndata: {"type":"message_stop"}\n\n',
-    ].join(''),
-  },
-  'native chunks': {
-    type: 'text/event-stream; charset=utf-8',
-    body: `data: ${chunk(first)}\n\ndata: ${chunk(second)}\n\ndata: ${chunk(third, { finishReason: 'STOP' })}\n\n`,
-  },
-  'native chunks that end in [DONE]': {
-    type: 'text/event-stream',
-    body: `data: ${chunk(first)}\n\ndata: ${chunk(second + third)}\n\ndata: [DONE]\n\n`,
-  },
-  'a JSON array': {
-    type: 'application/json',
-    body: `[${chunk(first)},\n${chunk(second)}\n,\r\n${chunk(third)}]\n`,
-  },
-  'one JSON body': { type: 'application/json', body: message(text) },
-}
+const first = 'Héllo wör'
 
 let server: ScriptedServer | undefined
 afterEach(() => server?.close())
@@ -71,28 +41,6 @@ const inPieces = (body: string, size: number) => {
 
 const stream = (server: ScriptedServer, ...argv: string[]) =>
   run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
-
-describe.each(Object.entries(forms))('stream of %s', (_, { type, body }) => {
-  test.each([
-    ['whole', body, 1e6],
-    ['seven bytes at a time', body, 7],
-    ['with CRLF and a byte order mark', `\ufeff${body.replace(/(?<!\r)\n/g, '\r\n')}`, 7],
-  ])('chat prints the same text of a stream however its bytes are split: %s', async (_, sent, size) => {
-    const ended = await stream(await serveStream(type, inPieces(sent, size)))
-    expect(ended).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
-  })
-
-  test('chat exits with 8 and prints the received text if a stream has no end', async () => {
-    const cut = body.slice(
-      0,
-      -1 - (body.length - body.lastIndexOf(type === 'application/json' ? '}]' : 'data:')),
-    )
-    const ended = await stream(await serveStream(type, inPieces(cut, 1000)))
-    expect(ended.code).toBe(8)
-    expect(text.startsWith(ended.out)).toBe(true)
-    expect(ended.err).toMatch(/^parley: (the stream ended early|the answer is not JSON)/)
-  })
-})
 
 test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
   'E46: a native chunk without framing is a complete answer only if no stream was requested: %j',
@@ -154,35 +102,6 @@ test('chat prints the first words of a stream while the service still sends', as
   expect(out).toBe('Hello')
 })
 
-test.each([
-  ['message_stop', 'data: {"type":"message_stop"}\n\n'],
-  ['[DONE]', 'data: [DONE]\n\n'],
-  ['[DONE] without a blank line', 'data: [DONE]\n'],
-])('chat stops reading a stream after %s', async (_, end) => {
-  const ended = await stream(
-    await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n`, end], 'stay'),
-  )
-  expect(ended).toMatchObject({ code: 0, out: 'Hi\n' })
-})
-
-test('chat reads the usage that follows the finish reason of a stream', async () => {
-  const rest = 'data: {"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":8}}\n\n'
-  const body = `data: ${chunk('Hi', { finishReason: 'STOP' })}\n\n${rest}`
-  const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--usage')
-  expect(ended.err).toContain('7 tokens in · 8 out')
-})
-
-test("an error event in a stream exits with 8 and prints the service's message", async () => {
-  const error =
-    'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"too\\nbusy"}}\n\n'
-  const later = await stream(await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\n${error}`]))
-  expect(later).toMatchObject({ code: 8, out: 'Hi' })
-  expect(later.err).toContain('  the service says: too busy\n')
-  await server?.close()
-  const first = await stream(await serveStream('text/event-stream', [error]))
-  expect(first).toMatchObject({ code: 8, out: '' })
-})
-
 test('chat skips pings and unknown events of a stream', async () => {
   const body = [
     'event: ping\ndata:\n\n',
@@ -199,14 +118,6 @@ test('chat skips pings and unknown events of a stream', async () => {
   expect(raw.out).toBe(body.replace(/^event.*\ndata:\n\n/, '').replace(/data: (.*\n)\n/g, '$1'))
 })
 
-test('chat exits with 8 for an event that is not JSON, and does not print the event', async () => {
-  const ended = await stream(
-    await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"secret": \n\n`]),
-  )
-  expect(ended).toMatchObject({ code: 8, out: 'Hi' })
-  expect(ended.err).not.toContain('secret')
-})
-
 test('--raw prints the data of each event as a line, without [DONE]', async () => {
   const body = `event: a\ndata: { "candidates":\ndata: [], "n": 1.10 }\n\ndata: ${chunk('Hi', { finishReason: 'STOP' })}\n\ndata: [DONE]\n\n`
   const ended = await stream(await serveStream('text/event-stream', inPieces(body, 7)), '--raw')
@@ -214,37 +125,6 @@ test('--raw prints the data of each event as a line, without [DONE]', async () =
     code: 0,
     out: `{ "candidates":[], "n": 1.10 }\n${chunk('Hi', { finishReason: 'STOP' })}\n`,
   })
-})
-
-test('--raw prints only complete lines of a stream that is cut off', async () => {
-  const ended = await stream(
-    await serveStream('text/event-stream', [`data: ${chunk('Hi')}\n\ndata: {"candid`]),
-    '--raw',
-  )
-  expect(ended).toMatchObject({ code: 8, out: `${chunk('Hi')}\n` })
-})
-
-test('--stream prints 20,000 line breaks, at once or in many chunks', async () => {
-  const many = 20_000
-  const whole = await run(['chat', 'x'], { exchange: answering(message(`a${'\n'.repeat(many)}b`)) })
-  expect(whole.out).toBe(`a${'\n'.repeat(many)}b\n`)
-  const body = `data: ${delta('a')}\n\n${`data: ${delta('\n')}\n\n`.repeat(many)}data: ${delta('b')}\n\ndata: [DONE]\n\n`
-  const pieces = await run(['chat', 'x', '--stream'], { exchange: answering(inPieces(body, 4096)) })
-  expect(pieces.out).toBe(whole.out)
-})
-
-test('--stream joins an emoji that is split over two events', async () => {
-  const body = `data: ${delta('a\\ud83d').replace('\\\\', '\\')}\n\ndata: ${delta('\\ude00b').replace('\\\\', '\\')}\n\ndata: [DONE]\n\n`
-  const ended = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
-  expect(ended).toMatchObject({ code: 0, out: 'a😀b\n' })
-})
-
-test('--stream escapes control characters on a terminal, but not in a pipe', async () => {
-  const body = `data: ${chunk('a\u001b')}\n\ndata: ${chunk(']0;x\u0007\r')}\n\ndata: ${chunk('\nb\u009b\u202e\u007f\r!', { finishReason: 'STOP' })}\n\n`
-  const terminal = await run(['chat', 'x', '--stream'], { exchange: answering(body), tty: ['stdout'] })
-  expect(terminal.out).toBe('a^[]0;x^G\nb\\u009b\\u202e^?^M!\n')
-  const pipe = await run(['chat', 'x', '--stream'], { exchange: answering(body) })
-  expect(pipe.out).toBe('a\u001b]0;x\u0007\r\nb\u009b\u202e\u007f\r!\n')
 })
 
 describe('native chunks on a connection that stays open', () => {

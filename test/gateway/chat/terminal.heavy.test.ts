@@ -28,7 +28,6 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
   )
 }
 
-const ctrlC = { key: '\x03' }
 const ended = `${event({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${stop}`
 
 /** Returns the lines of the final screen. A rewritten line has its last text. */
@@ -79,38 +78,4 @@ describe('spinner (needs script)', () => {
       expect(linesOf(screen).join('\n')).not.toContain('waiting')
     },
   )
-})
-
-describe('Ctrl-C during an answer (needs script)', () => {
-  const last = 'parley: interrupted: the answer was cut off'
-
-  test.each([
-    [
-      'after an unfinished paragraph, whose open mark is printed as text',
-      'one *two',
-      'one',
-      ['one^C *two', last],
-    ],
-    ['after a complete line', 'one\n\n', 'one', ['one', '^C', last]],
-    ['after a Markdown heading', '# one\n', 'one', ['one', '^C', last]],
-  ])('Ctrl-C prints its message on a new line %s', async (_, text, shown, lines) => {
-    const { screen } = await stream(sseHead + delta(text), [[shown, ctrlC]])
-    const all = linesOf(screen)
-    const start = all.findIndex((line) => line.startsWith('one'))
-    expect(all.slice(start, start + lines.length)).toEqual(lines)
-  })
-
-  test('Ctrl-C replaces the spinner', async () => {
-    const { screen } = await stream('', [['waiting for the answer', ctrlC]])
-    expect(linesOf(screen)[0]).toMatch(/^parley: interrupted: the request/)
-  })
-
-  test('Ctrl-C replaces the spinner of an answer that has started', async () => {
-    const { screen } = await stream(sseHead, [['waiting for the answer', ctrlC]])
-    // On a busy machine the spinner of the request may appear first and be erased with the ^C before the
-    // signal arrives.
-    const lines = linesOf(screen)
-    if (lines[0] === '') lines.shift()
-    expect(lines[0]).toMatch(/^parley: interrupted: (?:the answer|the request)/)
-  })
 })

@@ -49,18 +49,6 @@ describe('answer with images and the finish reason CONTINUATION', () => {
       usage: { totalTokens: 333 },
     })
   })
-
-  test('image --raw prints the bytes of all parts of a continued answer in order', async () => {
-    const parts = [picture(continued('t1')), picture(whole)]
-    const ended = await runIn(['fox', '--raw'], answerInOrder(...parts))
-    expect(ended).toMatchObject({ code: 0, out: parts.join(''), images: [] })
-  })
-
-  test('image -o - exits with 11 if a continued answer has two images', async () => {
-    const ended = await runIn(['fox', '-o', '-'], answerInOrder(picture(continued('t1')), picture(whole)))
-    expect([ended.code, ended.images.length]).toEqual([11, 1])
-    expect(Buffer.from(ended.outBytes).toString('base64')).toBe(png)
-  })
 })
 
 describe('continuation of an answer with images that fails', () => {
@@ -100,17 +88,6 @@ test('an image batch retries a failed continuation and saves no image twice', as
     ok: true,
     files: ['./000001-fox.png', './000001-fox-2.png'],
     attempts: 3,
-    usage: { totalTokens: 6 },
-  })
-})
-
-test('an image batch with --raw puts all responses of a continued answer into the result', async () => {
-  const parts = [picture(continued('t1'), used(1, 2)), picture(whole, used(1, 2))]
-  const argv = ['--batch', 'in', '--raw', '--results', 'out']
-  const ended = await runIn(argv, answerInOrder(...parts), { in: '"fox"\n' })
-  expect(JSON.parse(ended.read('out'))).toMatchObject({
-    ok: true,
-    response: parts.map((part) => JSON.parse(part)),
     usage: { totalTokens: 6 },
   })
 })

@@ -3,7 +3,6 @@ import {
   mkdirSync,
   readFileSync,
   readlinkSync,
-  rmdirSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -62,31 +61,6 @@ describe('names of image files', () => {
     expect(ended.read('victim').toString()).toBe('mine')
     expect(ended.read('fox-3.png')).toEqual(png())
   })
-
-  test('image creates the folder of an -o with a trailing slash for the first image', async () => {
-    const ended = await image(['fox', '-o', 'new/pics/'])
-    expect(ended).toMatchObject({ code: 0, out: 'new/pics/fox.png\n', err: '' })
-    expect(ended.read('new/pics/fox.png')).toEqual(png())
-    expect((await image(['fox', '-o', 'new/'], parts({ text: 'no' }))).files).toEqual([])
-  })
-
-  test('image puts the number of an image before the extension of an explicit name', async () => {
-    const three = parts(inline(png(1)), inline(png(2)), inline(png(3)))
-    const ended = await image(['fox', '-o', 'a.b.png'], three)
-    expect(ended).toMatchObject({ code: 0, out: 'a.b.png\na.b-2.png\na.b-3.png\n', err: '' })
-  })
-
-  test('I13: an explicit image name is verbatim in a pipe and escaped on a terminal (needs control characters in names)', async () => {
-    const name = 'a\u001b[31m.png'
-    expect((await image(['x', `-o${name}`])).out).toBe(`${name}\n`)
-    expect((await image(['x', `-o${name}`], { tty: ['stdout'] })).out).toBe('a^[[31m.png\n')
-    for (const broken of ['a\nb.png', 'a\rb/']) {
-      expect(await image(['x', '-o', broken])).toMatchObject({ code: 2, out: '', requests: [] })
-    }
-    expect((await image(['x', '--output=-x.png'])).out).toBe('-x.png\n')
-    const long = await image(['x', '-o', `${'x'.repeat(300)}.png`])
-    expect(long).toMatchObject({ code: 11, requests: [], files: [] })
-  })
 })
 
 describe('checks of a target before a request', () => {
@@ -144,10 +118,6 @@ describe('checks of a target before a request', () => {
     expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
     expect(ended.err).toContain(expectedText)
   })
-
-  test('image with an empty -o exits with 2', async () => {
-    expect(await image(['x', '-o', ''])).toMatchObject({ code: 2, requests: [] })
-  })
 })
 
 describe('failures after the answer of image', () => {
@@ -176,24 +146,5 @@ describe('failures after the answer of image', () => {
     expect(ended.read('a.png').toString()).toBe('theirs')
     expect(ended.saved).toHaveLength(1)
     expect(ended.err).toContain(ended.saved[0])
-  })
-
-  test('image prints both reasons if the target and then the temporary folder cannot be written', async () => {
-    const cwd = temporaryFolder()
-    const folder = join(cwd, 'a')
-    mkdirSync(folder)
-    const { exchange } = parts(inline(png()))
-    const ended = await image(['x', '-o', 'a/b.png'], {
-      cwd,
-      exchange: (request) => {
-        rmdirSync(folder)
-        return exchange(request)
-      },
-      env: { TMPDIR: folder },
-    })
-    expect(ended).toMatchObject({ code: 11, out: '', files: [] })
-    expect(ended.err).toBe(
-      `parley: a/b.png: no such folder: a/; the received data could not be saved in ${folder}: no such file or folder\n`,
-    )
   })
 })

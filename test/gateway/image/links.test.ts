@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { answering } from '../../harness/run.ts'
 import { image, imageAnswer, inline, parts, png } from './image.ts'
@@ -26,12 +25,6 @@ describe('links to images', () => {
     expect(ended.requests).toHaveLength(1)
   })
 
-  test('image --download is no flag: it exits with 2 and sends nothing', async () => {
-    const ended = await image(['x', '--download'], { exchange: answering(linked) })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain("unknown flag '--download': it was removed: image prints a link")
-  })
-
   test('image -o - exits with 8 for a link, and writes only the image next to a link', async () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
@@ -39,13 +32,5 @@ describe('links to images', () => {
     expect(alone.saved).toHaveLength(1)
     const beside = await image(['x', '-o', '-'], parts({ fileData: { fileUri: uri } }, inline(png())))
     expect(Buffer.from(beside.outBytes)).toEqual(png())
-  })
-
-  test('I41: image saves all links that -o - cannot print, unshortened', async () => {
-    const signed = `https://files.test/x.png?token=0123456789&long=${'x'.repeat(3000)}`
-    const ended = await image(['x', '-o', '-'], parts({ fileData: { fileUri: signed } }))
-    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-    const [path = ''] = /\S+parley-[\w-]+\.txt/.exec(ended.err) ?? []
-    expect(readFileSync(path, 'utf8')).toBe(`${signed}\n`)
   })
 })

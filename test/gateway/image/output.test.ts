@@ -1,7 +1,5 @@
 import { decode } from 'fast-png'
 import { describe, expect, test } from 'vitest'
-import { createEmulator, faultEndpoints } from '../../../src/emulator/emulator.ts'
-import { parseFaults } from '../../../src/emulator/faults.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { image, imageAnswer, inline, jpeg, parts, png } from './image.ts'
 
@@ -43,24 +41,8 @@ describe('stdout and stderr of image', () => {
   })
 
   test.each([
-    ['a reason', '{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}', 'the answer has no image: IMAGE_SAFETY'],
-    ['an unknown form', '{"picture":1}', 'the answer has no image'],
-    ['an empty array', '[]', 'the answer has no image'],
-    ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the answer has no image: SAFETY'],
-  ])('image --raw exits with 0 and warns if an answer has no image: %s', async (_, body, expectedText) => {
-    for (const flags of [[], ['-q']]) {
-      const ended = await image(['x', '--raw', ...flags], { exchange: answering(body) })
-      expect(ended).toMatchObject({ code: 0, out: body, files: [], saved: [] })
-      expect(ended.err).toContain(`parley: ${expectedText}\n`)
-    }
-  })
-
-  test.each([
     ['an error envelope', '{"type":"error","error":{"type":"overloaded_error","message":"Later"}}', 7],
-    ['an error without a known type', '{"error":{"message":"No"}}', 8],
-    ['a web page', '<html>', 8],
     ['an error event', 'data: {"error":{"code":499,"message":"x"}}\n\n', 8],
-    ['an event that is not JSON', 'data: {"candidates":\n\n', 8],
   ])('image --raw fails if the body is %s', async (_, body, code) => {
     const ended = await image(['x', '--raw'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code, out: body, files: [], saved: [] })
@@ -84,14 +66,6 @@ describe('stdout and stderr of image', () => {
   test('I16: image -o - exits with 2 on a terminal before it sends anything (V13)', async () => {
     const ended = await image(['x', '-o', '-'], { tty: ['stdout'] })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  })
-
-  test('image --errors json prints one line, even if several images fail', async () => {
-    const ended = await image(['x', '-o', '-', '--errors', 'json'], parts(inline(png(1)), inline(png(2))))
-    expect(ended.err).toMatch(/^\{[^\n]*\}\n$/)
-    const { error } = JSON.parse(ended.err)
-    expect(error).toMatchObject({ kind: 'file', exit: 11, sent: 'yes' })
-    for (const name of ended.saved) expect(error.message).toContain(name)
   })
 })
 
@@ -117,35 +91,6 @@ describe('previews of images', () => {
   ])('image prints no preview for %s', async (_, argv, world) => {
     expect((await image(['x', ...argv], world)).out).toBe('x.png\n')
   })
-
-  test.each([
-    ['a pipe', { env: kitty.env }, 'stdout is not a terminal that shows pictures'],
-    [
-      'a multiplexer',
-      { ...kitty, env: { TERM: 'tmux-256color', KITTY_WINDOW_ID: '1' } },
-      'stdout is not a terminal that shows pictures',
-    ],
-    [
-      'a JPEG in a Kitty terminal',
-      { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) },
-      'this image is not shown: this terminal shows only PNG, and the image is jpg',
-    ],
-  ])('--preview explains why image cannot show a preview: %s', async (_, world, why) => {
-    expect((await image(['x', '--preview'], world)).err).toBe(`parley: --preview: ${why}\n`)
-    expect((await image(['x'], world)).err).toBe('')
-  })
-
-  test('--preview exits with 2 with --raw or --batch', async () => {
-    const raw = await image(['x', '--preview', '--raw'], kitty)
-    expect(raw).toMatchObject({ code: 2, requests: [] })
-    const batch = await image(['--preview', '--batch', '-'], { stdin: '"x"' })
-    expect(batch).toMatchObject({ code: 2, requests: [] })
-  })
-
-  test('image prints no preview if the terminal rejects the Kitty protocol', async () => {
-    const ended = await image(['x'], { ...kitty, ...parts(inline(jpeg, 'image/jpeg')) })
-    expect(ended).toMatchObject({ code: 0, out: 'x.jpg\n' })
-  })
 })
 
 describe('image with the emulator', () => {
@@ -161,16 +106,5 @@ describe('image with the emulator', () => {
     expect(first).toMatchObject({ code: 0, out: 'a-red-fox.png\n' })
     expect(first.err).toMatch(/^\| A colour.*\n— alpha-image-demo · STOP · \d+ tokens in/)
     expect((await run(argv, { cwd })).out).toBe('a-red-fox-2.png\n')
-  })
-
-  test('serve --fault applies to the endpoint of image', async () => {
-    const exchange = createEmulator({ faults: parseFaults(['image:500x1'], faultEndpoints) })
-    expect(await image(['x', '--retries', '0'], { exchange })).toMatchObject({ code: 7, out: '', files: [] })
-    expect(await image(['x'], { exchange })).toMatchObject({ code: 0, out: 'x.png\n' })
-    const cut = createEmulator({ faults: parseFaults(['cut'], faultEndpoints) })
-    const broken = await image(['x'], { exchange: cut })
-    expect(broken).toMatchObject({ code: 8, out: '', files: [] })
-    expect(broken.err).toContain('the received data is saved as')
-    expect(broken.saved).toHaveLength(1)
   })
 })

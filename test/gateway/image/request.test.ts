@@ -51,13 +51,4 @@ describe('request of image', () => {
   ])('image exits with 2 and sends nothing for %s %s', async (flag, value) => {
     expect(await image(['x', flag, value])).toMatchObject({ code: 2, out: '', requests: [], files: [] })
   })
-
-  test('image --dry-run and --curl show the request, and neither check nor create a file', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'there.png'), '')
-    const dry = await image(['x', '--dry-run', '-o', 'there.png'], { cwd })
-    expect(dry).toMatchObject({ code: 0, requests: [], files: ['there.png'] })
-    expect(JSON.parse(dry.out).url).toMatch(/models\/alpha-image:generateContent$/)
-    expect(await image(['x', '--curl', '-o', 'new/'])).toMatchObject({ code: 0, requests: [], files: [] })
-  })
 })
