@@ -358,31 +358,6 @@ describe('threads and workflow runs', () => {
     expect((await typesOf()).slice(before.length)).toEqual(['user.tool_confirmation'])
   })
 
-  test('a waiting thread of an emulated workflow run makes the run wait in an idle session', async () => {
-    await post('start review {"use":"bash {\\"command\\":\\"ls\\"}"}')
-    const [use] = await usesOf()
-    const before = await listed()
-    expect(before.map(({ type }) => type).slice(-5)).toEqual([
-      'workflow_run.phase_started',
-      'session.thread_created',
-      'session.thread_status_running',
-      'agent.tool_use',
-      'session.thread_status_idle',
-    ])
-    expect(before.at(-4)).toMatchObject({ workflow_run_id: expect.stringMatching(/^wrun_/) })
-    expect(await statusOf()).toBe('idle')
-    await confirm(use?.id)
-    expect((await typesOf()).slice(before.length)).toEqual([
-      'user.tool_confirmation',
-      'session.thread_status_running',
-      'agent.tool_result',
-      'session.thread_status_idle',
-      'workflow_run.phase_ended',
-      'workflow_run.status_ended',
-      ...turn('agent.message', 'agent.message'),
-    ])
-  })
-
   test('an interrupt of a thread ends its waiting tool uses in the emulator', async () => {
     await post('thread use bash {}')
     const [use] = await usesOf()

@@ -77,78 +77,41 @@ const isDone = { kind: 'done', reason: 'end_turn' }
 const forNothing = stuck('requires_action')
 
 test.each<[words: string, stop: object | undefined]>([
-  ['', undefined],
-  ['say1', undefined],
   ['done1', isDone],
   ['idle1', { kind: 'done', reason: 'no reason given' }],
   ['done1 run2', undefined],
   ['done1 message2', undefined],
-  ['done1 hint2', undefined],
-  ['done1 interrupt2', isDone],
   ['done1 say2', isDone],
-  ['done1 unlike2', isDone],
-  ['use1 done1 ran2:use1', isDone],
-  ['done1 confirm2', undefined],
   ['done1 confirm2 done3 confirm4', undefined],
   ['done1 confirm2:use1 done3 both4:use1,use1', isDone],
   ['done1 confirm2:use1 done3 both4:use1,use2', undefined],
   // Tool uses in an idle event wait for replies.
   ['use1 wait1:use1', waiting('use1')],
-  ['use1 use2 wait1:use1,use2 ran1:use1', waiting('use2')],
   ['use1 confirm1:use1 wait1:use1', undefined],
-  ['use1 result1:use1 wait1:use1', undefined],
-  ['use1 ran1:use1 wait1:use1', undefined],
-  ['custom1 given1:custom1 wait1:custom1', undefined],
-  ['mcp1 mcpran1:mcp1 wait1:mcp1', undefined],
-  ['use1 late1:use1 wait1:use1', waiting('use1')],
-  ['use1 longer1:use1 wait1:use1', waiting('use1')],
-  ['use1 lateran1:use1 wait1:use1', waiting('use1')],
-  ['use1 longran1:use1 wait1:use1', waiting('use1')],
   ['use1 wait1:', forNothing],
   ['use1 exhausted1:use1', stuck('retries_exhausted')],
   ['use1 refusal1:use1', stuck('refusal')],
   // If an idle event lists no ids, all tool uses of the turn without a reply may wait.
   ['use1 wait1', waiting('use1')],
-  ['use1 idle1', waiting('use1')],
-  ['custom1 mcp1 wait1', waiting('custom1', 'mcp1')],
-  ['use1 say1 wait1', waiting('use1')],
-  ['use1 wait1 wait2', waiting('use1')],
-  ['use1 confirm1:use1 wait1', forNothing],
-  ['confirm1:use1 use1 wait1', forNothing],
-  ['use1 ran1:use1 wait1', forNothing],
   ['allowed1 wait1', forNothing],
   ['denied1 wait1', forNothing],
-  ['almost1 before1 say1 wait1', forNothing],
   ['use1 message1 wait1', forNothing],
   ['use1 interrupt1 wait1', forNothing],
-  ['use1 done1 wait1', forNothing],
   ['use1 tomorrow1 wait1', forNothing],
   ['use1 tomorrow1', stuck('a_reason_of_tomorrow')],
   // An event with a thread id affects that thread only.
-  ['use1 stopthem1 wait1', waiting('use1')],
   ['use1 theirs1 stopthem1 wait1', waiting('use1')],
-  ['use1 theirs1 interrupt1 wait1', forNothing],
-  ['message1 restthem1', undefined],
-  ['done1 restthem1', isDone],
-  ['use1 restthem1 wait1', waiting('use1')],
   // An outcome that the agent did not reach.
   ['outcome1 revise1 reached1 done1', isDone],
   ['outcome1 revise1 missed1 say1 done1', missed('failed', { why: 'no test' })],
   ['outcome1 tired1 idle1', missed('max_iterations_reached')],
   ['outcome1 missed1 message1 done1', isDone],
   ['outcome1 missed1 outcome2 done1', isDone],
-  ['outcome1 tired1 gone1', { kind: 'ended', reason: 'terminated' }],
   // Reasons why a session is stuck or ended.
-  ['error1 run1 exhausted1', stuck('retries_exhausted', { why: 'out of order' })],
-  ['error1 message1 exhausted1', stuck('retries_exhausted')],
-  ['error1 budget1', stuck('budget_reached')],
   ['error1 refusal1', stuck('refusal', { why: 'out of order' })],
-  ['error1 explained1', stuck('refusal', { category: 'cyber', why: 'no malware' })],
   ['error1 tomorrow1', stuck('a_reason_of_tomorrow', { why: 'out of order' })],
-  ['error1 detailed1', stuck('a_reason_of_tomorrow', { why: 'come back later' })],
   ['gone1', { kind: 'ended', reason: 'terminated' }],
   ['error1 deleted1', { kind: 'ended', reason: 'deleted', why: 'out of order' }],
-  ['gone1 done1', isDone],
 ])('after the events "%s", the session stopped with %j', (words, stop) => {
   expect(after(words).stop).toEqual(stop)
 })
@@ -159,25 +122,16 @@ test('the state of a session that reached its budget has the last budget of the 
 })
 
 test.each<[words: string, reason: string | undefined]>([
-  ['', undefined],
   ['done1', 'end_turn'],
-  ['done1 run1', undefined],
   ['use1 wait1:use1', 'requires_action'],
-  ['done1 gone1', 'terminated'],
-  ['deleted1', 'deleted'],
 ])('after the events "%s", the stop reason is %s', (words, reason) => {
   expect(after(words).stopReason).toBe(reason)
 })
 
 test.each<[words: string, pending: string[], unlisted: string[]]>([
-  ['', [], []],
   ['use1', [], []],
-  ['use1 wait1:use1', ['use1'], []],
   ['use1 use2 wait1:use1,use2 confirm1:use2', ['use1'], []],
   ['use1 wait1:use1 gone1', ['use1'], []],
-  ['use1 wait1', [], ['use1']],
-  ['use1 idle1', [], ['use1']],
-  ['use1 exhausted1', [], []],
 ])('after the events "%s", the tool uses %j wait, and %j may wait', (words, pending, unlisted) => {
   const state = after(words)
   expect([state.pending, state.unlisted]).toEqual([pending, unlisted])
@@ -185,10 +139,7 @@ test.each<[words: string, pending: string[], unlisted: string[]]>([
 
 test.each<[error: unknown, why: string | undefined]>([
   [{ message: 'broken' }, 'broken'],
-  [{ message: '' }, undefined],
-  [{ message: 5 }, undefined],
   [null, undefined],
-  ['broken', 'broken'],
 ])('after the error %j, the reason of a stuck session is %j', (error, why) => {
   const state = after('')
   state.add({ type: 'session.error', error })
@@ -230,15 +181,8 @@ test("only a client's reply to the named tool use counts as a reply", () => {
 })
 
 test.each<[words: string, showsRests: boolean]>([
-  ['', false],
-  ['message1 say1', false],
-  ['message1 say1 done1', true],
-  ['message1 say1 done1 message2 say2', true],
   ['message1 say1 idle1', true],
-  ['use1 wait1:use1', false],
   ['use1 idle1', false],
-  ['use1 wait1:use1 confirm1:use1', false],
-  ['message1 gone1', false],
 ])('after the events "%s", the service is known to send idle events: %s', (words, showsRests) => {
   expect(after(words).sendsIdleEvents).toBe(showsRests)
 })
@@ -292,13 +236,10 @@ test('a tool use without an id gets no reply, and a tool use without a name has 
 })
 
 test.each<[string, object, boolean]>([
-  ['the same tool use', {}, false],
   ['a tool use of another type', { type: 'agent.custom_tool_use' }, true],
   ['a tool use of another name', { name: 'other' }, true],
   ['a tool use of another server', { mcp_server_name: 'other' }, true],
   ['a tool use with another input', { input: { a: 1 } }, true],
-  ['a tool use with another id', { id: 'use2', name: 'other' }, false],
-  ['a tool use without an id', { id: undefined, name: 'other' }, false],
 ])('a tool use is compared with %s', (_, changes, isContradicted) => {
   for (const come of ['add', 'addRepeated'] as const) {
     const state = after('use1')
@@ -306,18 +247,6 @@ test.each<[string, object, boolean]>([
     if (come === 'add') state.add(toEvent('use1'))
     expect(state.getToolUse('use1')?.isContradicted ?? false).toBe(isContradicted)
   }
-})
-
-test('two tool uses with the same id are compared only up to the end of the input', () => {
-  const text = (more: string) => `{"id":"use1",${more}"input":{"a":1},"name":"b"}`
-  const state = new SessionState()
-  const event = { ...toEvent('use1'), input: { a: 1 } }
-  state.add(event, text(''))
-  state.addRepeated(event, text('"processed_at":5,'))
-  state.addRepeated(event)
-  expect(state.getToolUse('use1')?.isContradicted ?? false).toBe(false)
-  state.addRepeated(event, '{"input":{"a":1.0}}')
-  expect(state.getToolUse('use1')?.isContradicted).toBe(true)
 })
 
 test('a tool use that is repeated after its decision is not compared', () => {
@@ -373,18 +302,11 @@ const other = { ...use, id: 't2', session_thread_id: 'th1' }
 const interrupt = { id: 'x1', type: 'user.interrupt' }
 
 test.each<[what: string, since: SessionEvent[], t1: string | undefined, t2: string | undefined]>([
-  ['no event', [], undefined, undefined],
   ['an answer', [answer], 'it already has the answer allow', undefined],
   ['a denial', [{ ...answer, result: 'deny' }], 'it already has the answer deny', undefined],
   ['a result', [{ id: 'r', type: 'user.tool_result', tool_use_id: 't1' }], 'it has a result', undefined],
   ['an interrupt', [interrupt], 'it was interrupted', 'it was interrupted'],
   ['an interrupt of a thread', [{ ...interrupt, session_thread_id: 'th1' }], undefined, 'it was interrupted'],
-  [
-    'an interrupt and an idle event',
-    [interrupt, waits('i2', 't1')],
-    undefined,
-    'the session does not wait for it any more',
-  ],
   [
     'the end of the session',
     [{ id: 'e', type: 'session.status_terminated' }],
@@ -418,27 +340,22 @@ test('a session has not stopped at an idle event while a run replies to its tool
   expect(state.stop).toEqual({ kind: 'waiting', ids: ['t1'] })
 })
 
-test.each([
-  ['end_turn', ['t1'], { kind: 'waiting', ids: ['t1'] }],
-  ['a_reason_of_tomorrow', ['t1'], { kind: 'waiting', ids: ['t1'] }],
-  ['end_turn', [], { kind: 'done', reason: 'end_turn' }],
-  ['budget_reached', ['t1'], { kind: 'stuck', reason: 'budget_reached' }],
-])('the tool uses of an idle event wait with any stop reason: %s and %j', (type, event_ids, stop) => {
-  const state = new SessionState()
-  for (const event of [use, { ...done, stop_reason: { type, event_ids } }]) state.add(event)
-  expect(state.stop).toMatchObject(stop)
-})
+test.each([['budget_reached', ['t1'], { kind: 'stuck', reason: 'budget_reached' }]])(
+  'the tool uses of an idle event wait with any stop reason: %s and %j',
+  (type, event_ids, stop) => {
+    const state = new SessionState()
+    for (const event of [use, { ...done, stop_reason: { type, event_ids } }]) state.add(event)
+    expect(state.stop).toMatchObject(stop)
+  },
+)
 
 test.each([
-  ['the same source text', '{"a":1,"b":[true,"x"]}', '{"a":1,"b":[true,"x"]}', false],
   [
     'keys in another order, other blanks and escapes',
     '{"a":1,"b":"x"}',
     '{ "b" : "\\u0078", "a" : 1 }',
     false,
   ],
-  ['another value', '{"a":1}', '{"a":2}', true],
-  ['one more field', '{"a":1}', '{"a":1,"b":null}', true],
   [
     'two long numbers that are equal in JavaScript',
     '{"a":12345678901234567890}',

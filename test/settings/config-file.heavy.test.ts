@@ -14,9 +14,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, createHome, execute, nobodyId } from '../harness/process.ts'
+import { binary, execute } from '../harness/process.ts'
 import { configFolder, credentials, message, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { content, createProfileHome, noSettings, token } from './profile-home.ts'
@@ -215,18 +215,6 @@ describe('location of the profile file', () => {
     },
   )
 
-  test('C10: a read-only home folder makes only commands that write exit with 3 (needs another user)', async () => {
-    const server = await serve((socket) => socket.end(response(message('Hi'))))
-    const cwd = createHome()
-    chmodSync(cwd, 0o555)
-    const world = { cwd, env: envFor(server), isNobody: true }
-    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-    const written = await execute(['config', 'set', 'timeout', '5'], world)
-    expect(written).toMatchObject({ code: 3, out: '' })
-    expect(written.err).toBe(`parley: ${join(cwd, configFolder, 'config.json')}: permission denied\n`)
-    await server.close()
-  })
-
   test('C11: parley prefers PARLEY_CONFIG_DIR to XDG_CONFIG_HOME, and ignores a relative XDG_CONFIG_HOME', async () => {
     const cwd = temporaryFolder()
     const pathWith = async (env: Record<string, string>) =>
@@ -300,56 +288,6 @@ describe('location of the profile file', () => {
     expect(asked.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${fallbackNote}\n`)
     expect(text()).toBe(before)
   })
-
-  test('C28: without a named profile, commands ignore an unreadable profile file (needs another user)', async () => {
-    const server = await serve((socket) => socket.end(response(message('Hi'))))
-    const cwd = createHome()
-    const world = { cwd, env: envFor(server), isNobody: true }
-    await execute(['config', 'set', 'timeout', '5'], world)
-    const path = join(cwd, configFolder, 'config.json')
-    // Only root can remove a folder that its owner may not read.
-    onTestFinished(() => chmodSync(join(cwd, '.config'), 0o700))
-    for (const [place, mode] of [
-      [path, 0],
-      [join(cwd, '.config'), 0],
-    ] as const) {
-      chmodSync(place, mode)
-      const expectedText = `parley: ${path}: permission denied; ${fallbackNote}\n`
-      expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({
-        code: 0,
-        out: 'Hi\n',
-        err: expectedText,
-      })
-      expect(await execute(['chat', 'x', '-q', '--no-stdin'], world)).toMatchObject({
-        code: 0,
-        out: 'Hi\n',
-        err: '',
-      })
-      const listed = await execute(['config', 'list', '--effective'], world)
-      expect(listed).toMatchObject({ code: 0, err: expectedText })
-      expect(listed.out).toContain(`baseUrl\t${server.url}\tPARLEY_BASE_URL\n`)
-      for (const env of [{ ...world.env, PARLEY_PROFILE: 'default' }, world.env]) {
-        const argv = env === world.env ? named : ['chat', 'x']
-        expect(await execute(argv, { ...world, env })).toMatchObject({ code: 3, out: '' })
-      }
-    }
-    await server.close()
-  })
-
-  test('C17: parley reads a profile file of root, but does not write it (needs root and another user)', async () => {
-    const cwd = createHome()
-    const world = { cwd, isNobody: true, env: noSettings }
-    await execute(['config', 'set', 'timeout', '5'], world)
-    const path = join(cwd, configFolder, 'config.json')
-    chownSync(path, 0, 0)
-    chmodSync(path, 0o644)
-    const read = await execute(['config', 'get', 'timeout'], world)
-    expect(read).toMatchObject({ code: 0, out: '5\n' })
-    expect(read.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
-    expect(await execute(['config', 'set', 'timeout', '6'], world)).toMatchObject({ code: 3, out: '' })
-    expect(lstatSync(path).uid).toBe(0)
-    expect(nobodyId).not.toBe(0)
-  })
 })
 
 describe('concurrent writers of the profile file', () => {
@@ -364,30 +302,6 @@ describe('concurrent writers of the profile file', () => {
     utimesSync(`${path}.parley-lock`, ahead, ahead)
     expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     expect(leftovers(folder)).toEqual([])
-  })
-
-  test('C07: config set clears the lock of a killed writer within 5 s of its own clock', async () => {
-    const { cwd, path } = createProfileHome()
-    writeFileSync(`${path}.parley-lock`, '')
-    const preload = join(cwd, 'preload.cjs')
-    const countingLocks = `
-      const fs = require('node:fs')
-      const { openSync } = fs
-      let time = 0
-      performance.now = () => time
-      fs.openSync = (name, ...how) => {
-        if (/config[.]json[.]parley-lock$/.test(name)) time += 250
-        return openSync(name, ...how)
-      }
-      process.on('exit', () => fs.writeFileSync('time.txt', String(time)))`
-    writeFileSync(preload, countingLocks)
-    const program = [process.execPath, '--require', preload, binary]
-    expect(await execute(['config', 'set', 'timeout', '5'], { cwd, env: noSettings, program })).toMatchObject(
-      {
-        code: 0,
-      },
-    )
-    expect(Number(readFileSync(join(cwd, 'time.txt'), 'utf8'))).toBeLessThan(5000)
   })
 
   /**

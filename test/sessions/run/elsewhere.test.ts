@@ -207,16 +207,15 @@ test('events run quotes the name of a waiting tool use so that it does not look 
 })
 
 describe('tool use that differs from its audit lines (needs sh)', () => {
-  const others: [what: string, change: object][] = [
-    ['another input', { input: { env: 'PROD' } }],
-    ['another number', { input: { env: 'test', n: 2 } }],
-    ['another name', { name: 'other' }],
-    ['another type', { type: 'agent.tool_use', evaluated_permission: 'allow' }],
-  ]
-  const ends: [when: string, event: string | undefined][] = [
-    ['a refused result', undefined],
-    ['a kill that followed the command', 'end'],
-    ['a kill that ended the command', 'start'],
+  const rows: [when: string, what: string, event: string | undefined, change: object][] = [
+    [
+      'a refused result',
+      'another type',
+      undefined,
+      { type: 'agent.tool_use', evaluated_permission: 'allow' },
+    ],
+    ['a kill that followed the command', 'another input', 'end', { input: { env: 'PROD' } }],
+    ['a kill that ended the command', 'another name', 'start', { name: 'other' }],
   ]
   const count = { ...custom('c1'), input: { env: 'test', n: 1 } }
 
@@ -243,9 +242,7 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
     return { ...opened, line, change, again: () => start(line) }
   }
 
-  test.each(
-    ends.flatMap(([when, event]) => others.map(([what, change]) => [when, what, event, change] as const)),
-  )(
+  test.each(rows)(
     'a rerun after %s leaves a tool use with %s open, and so does the next one',
     async (_when, _what, event, fields) => {
       const { service, cwd, change, again, readAudit } = await openAfter(event)
@@ -267,14 +264,11 @@ describe('tool use that differs from its audit lines (needs sh)', () => {
     },
   )
 
-  test.each(ends)(
-    'a rerun after %s sends the result of a tool use whose input has another key order',
-    async (_, event) => {
-      const { service, cwd, change, again } = await openAfter(event)
-      change({ input: { n: 1, env: 'test' } })
-      const { code, err } = await again()
-      expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 2 })
-      expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
-    },
-  )
+  test('a rerun after a kill that followed the command sends the result of a tool use whose input has another key order', async () => {
+    const { service, cwd, change, again } = await openAfter('end')
+    change({ input: { n: 1, env: 'test' } })
+    const { code, err } = await again()
+    expect({ code, posts: service.posts }, err).toEqual({ code: 0, posts: 2 })
+    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('count\n')
+  })
 })

@@ -188,7 +188,6 @@ describe('list that shows whether a reply arrived', () => {
       'unconfirmed',
     ],
     ['shows a newer idle event without the tool use', {}, { isListed: false }, soon, 'closed'],
-    ['shows a newer idle event without ids', {}, { isListed: undefined }, soon, 'unconfirmed'],
     ['shows a newer idle event with the tool use', {}, {}, soon, 'unconfirmed'],
     [
       'has shown a newer idle event for less than 5 s',
@@ -197,7 +196,6 @@ describe('list that shows whether a reply arrived', () => {
       soon + 4 * second,
       'unconfirmed',
     ],
-    ['has shown a newer idle event for 5 s', { waitingSince: soon }, {}, soon + 5 * second, 'deciding'],
     [
       'has shown a newer idle event for 5 s, for a result',
       { waitingSince: soon, result },
@@ -241,20 +239,6 @@ describe('list that shows whether a reply arrived', () => {
       'unconfirmed',
     ],
     [
-      'shows clients and a once unknown idle event for less than 5 s',
-      { waitingSince: sent.at + 56 * second },
-      { ...known, showsClients: true },
-      sent.at + 60 * second,
-      'unconfirmed',
-    ],
-    [
-      'shows a once unknown idle event, but no clients, so a reply may be hidden',
-      { waitingSince: sent.at },
-      known,
-      sent.at + 60 * second,
-      'unconfirmed',
-    ],
-    [
       'is the first, and shows a once unknown idle event without the tool use',
       { olderIdleEvents: undefined },
       { isListed: false },
@@ -273,13 +257,6 @@ describe('list that shows whether a reply arrived', () => {
       { waitingSince: soon },
       { isListed: undefined },
       soon + 60 * second,
-      'unconfirmed',
-    ],
-    [
-      'shows the answered idle event, although it is later by the clock',
-      { waitingSince: 0 },
-      { idleEvents: new Set(['r1']), idleAt: sent.at + 3600 * second },
-      sent.at + 3600 * second,
       'unconfirmed',
     ],
   ])(

@@ -125,33 +125,6 @@ describe('resume command of events run', () => {
     expect(err).not.toContain('canary')
     expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
   })
-
-  test('Q43: resume is an array in --errors json and --report, and null in the report of a finished run', async () => {
-    const { err, cwd } = await stop([
-      'x',
-      '-s',
-      's1',
-      '--errors',
-      'json',
-      '--report',
-      'r.json',
-      '-H',
-      'X-Api-Key: canary-123456',
-    ])
-    const { resume } = JSON.parse(err).error
-    expect(resume.slice(0, 4)).toEqual(['events', 'run', '-s', 's1'])
-    expect(resume).toContain('X-Api-Key: [redacted]')
-    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toEqual(resume)
-    const { exchange } = createAgentService({ rounds: [], timers: clock })
-    const done = await run(['events', 'run', '-s', 's1', 'x', '--report', 'r.json'], {
-      cwd,
-      timers: clock,
-      stdin: '',
-      exchange,
-    })
-    expect(done.code).toBe(0)
-    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).resume).toBeNull()
-  })
 })
 
 test('Y159: events run prints the commands that answer and resume if tool uses wait, and reports them', async () => {

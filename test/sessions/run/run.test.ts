@@ -307,10 +307,7 @@ async function* replaceIn(body: AsyncIterable<Uint8Array>, text: string, other: 
   for await (const bytes of body) yield Buffer.from(Buffer.from(bytes).toString().replaceAll(text, other))
 }
 
-test.each([
-  ['custom', custom('c1', 'x'), '--custom-tool-result c1=TEXT'],
-  ['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT'],
-])(
+test.each([['self-hosted', bash('c1', 'ls', { evaluated_permission: 'allow' }), '--tool-result c1=TEXT']])(
   'V62: events run prints an events send command, not events confirm, for a %s tool use',
   async (_, use, flag) => {
     const service = createAgentService({ history: [use, waitsFor('c1')], rounds: [] })
@@ -658,7 +655,6 @@ describe('reply of unknown delivery', () => {
   const again = { 'retry-after': '0' }
   test.each<[number, number, Record<string, string>?]>([
     [400, 4],
-    [401, 3],
     [429, 6, again],
   ])(
     'Y54: after %i, events run exits with %i and names the refused reply; the next run sends it again',
@@ -767,14 +763,6 @@ describe('audit file', () => {
     expect(Object.keys(audit[0])).toEqual(
       'time session toolUse type server name input event decision by'.split(' '),
     )
-  })
-
-  test('Y130: events run accepts interrupt lines, and old lines without a type, in an audit file', async () => {
-    const interrupt = `${JSON.stringify({ time: '', session: 's1', toolUse: null, event: 'interrupt' })}\n`
-    const cwd = createFolder(line('decision') + interrupt)
-    const service = waiting()
-    expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
-    expect(service.posts).toBe(1)
   })
 
   test('Y56: events run exits with 10 and sends no reply if an earlier run may have sent it', async () => {
@@ -1039,7 +1027,7 @@ describe('Y232: service that sends no idle event after a plain turn', () => {
     expect(ended).toEqual({ code: 0, out: 'the answer\n', asked: 2 })
   })
 
-  test.each([['{"status":"running"}'], ['{"status":["idle"]}'], ['{"usage":{}}'], ['']])(
+  test.each([['{"status":["idle"]}'], ['']])(
     'events run exits with 15 at the deadline if the session resource is not clearly idle: %j',
     async (answer) => {
       const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
-import { type Exchange, type HttpResponse, readBody } from '../../../src/wire/exchange.ts'
+import type { Exchange, HttpResponse } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { bash, custom, endTurn, says, userSays } from '../../harness/session-service.ts'
@@ -349,26 +349,6 @@ describe('Y138: accepted task that the list does not show yet', () => {
     shown = undefined
     const done = [...before, 'done']
     expect(await paste(resume)).toEqual({ code: 0, out: 'new\n', tasks: 1, lines: done })
-  })
-
-  test('events run resumes an accepted task by the newer events if the list omits the events of clients', async () => {
-    const { service, cwd, again } = open({ history: [says('old'), endTurn], rounds: [[says('new')]] }, [
-      'go',
-      '--last',
-    ])
-    const silent: Exchange = async (request, onSent) => {
-      const response = await service.exchange(request, onSent)
-      if (request.method === 'POST' || request.url.includes('/stream')) return response
-      const { data } = JSON.parse(Buffer.from(await readBody(response.body)).toString()) as { data: Event[] }
-      const shown = JSON.stringify({ data: data.filter(({ type }) => !type.startsWith('user.')) })
-      return answering(shown)(request)
-    }
-    expect((await again({ exchange: silent })).out).toBe('new\n')
-    const path = join(cwd, 'a.ndjson')
-    const text = readFileSync(path, 'utf8')
-    writeFileSync(path, text.slice(0, text.indexOf('\n', text.indexOf('"accepted"')) + 1))
-    const { code, out } = await again({ exchange: silent })
-    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'new\n', tasks: 1 })
   })
 })
 

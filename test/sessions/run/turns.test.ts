@@ -77,34 +77,6 @@ describe('task that is queued behind the turn of another client', () => {
     },
   )
 
-  test('events run waits for a queued task although the list never shows that it was processed', async () => {
-    const service = createService({
-      history,
-      posts: [
-        {
-          posted: { processed: 'never' },
-          next: [...theirs, shown(running, { after: 20_000 }), ...ours.slice(1)],
-        },
-      ],
-    })
-    const { code, out, err } = await service.run(task)
-    expect([code, out], err).toEqual([0, 'our answer\n'])
-  })
-
-  test('events run waits for a queued task that the session shows only when its turn starts', async () => {
-    const service = createService({
-      history,
-      posts: [
-        {
-          posted: { listed: 40_000, streamed: 40_000 },
-          next: [...theirs, shown(running, { after: 41_000 }), ...ours.slice(1)],
-        },
-      ],
-    })
-    const { code, out, err } = await service.run(task)
-    expect([code, out], err).toEqual([0, 'our answer\n'])
-  })
-
   test.each([
     [
       "exits with 8 if only another client's turn has a message, after a tool use",

@@ -48,18 +48,12 @@ describe('unanswered tool use of a child thread in a session that stays running'
     expect(err).toContain('t1')
   })
 
-  test.each([
-    ['run', runTask],
-    ['send --follow', send],
-  ])(
-    'a waiting child thread ends events %s with 12 and is named, even if its idle event lists no ids',
-    async (_, argv) => {
-      const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
-      const { code, err, posts } = await follow([running, bash('t1', inThread), idle], argv)
-      expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
-      expect(err).toContain('t1')
-    },
-  )
+  test('a waiting child thread ends events run with 12 and is named, even if its idle event lists no ids', async () => {
+    const idle = threadStatus('idle', { stop_reason: { type: 'requires_action' } })
+    const { code, err, posts } = await follow([running, bash('t1', inThread), idle], runTask)
+    expect({ code, posts: posts.length }, err).toEqual({ code: 12, posts: 1 })
+    expect(err).toContain('t1')
+  })
 
   const other = { session_thread_id: 'th2' }
   const minutes = (event: Event, count: number) => shown(event, { after: count * 60_000 })

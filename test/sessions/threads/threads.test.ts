@@ -80,30 +80,6 @@ describe('tool use of a child thread that waits while the session runs', () => {
     expect({ code, replies: service.replies() }, err).toEqual({ code: expected, replies: [[allow('t1')]] })
   })
 
-  test('events run replies to tool uses of a child thread and of the main thread', async () => {
-    const service = open({
-      posts: [
-        task([...childWaits, bash('t2'), waitsFor('t2')]),
-        { when: () => service.replies().flat().length === 2, next: done },
-      ],
-    })
-    const { code, err } = await service.run(runArguments)
-    expect(
-      {
-        code,
-        ids: service
-          .replies()
-          .flat()
-          .map((event) => event.tool_use_id)
-          .sort(),
-      },
-      err,
-    ).toEqual({
-      code: 0,
-      ids: ['t1', 't2'],
-    })
-  })
-
   test('events run sends the result of an allowed tool use for which a child thread waits again', async () => {
     const service = open({
       posts: [
@@ -156,35 +132,6 @@ describe('tool use of a child thread that waits while the session runs', () => {
     const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
     expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('no tool use waits') })
   })
-
-  test('events follow exits with 12 only once all threads of a workflow run are idle', async () => {
-    const ofRun: Steps = [
-      userSays('x'),
-      running,
-      { type: 'workflow_run.created', workflow_run_id: 'w1', name: 'review' },
-      { type: 'session.thread_created', ...inThread, workflow_run_id: 'w1' },
-      threadStatus('running'),
-      bash('t1', inThread),
-      endTurn,
-    ]
-    const waiting = open({ history: [...ofRun, threadWaits('t1')] })
-    expect((await waiting.run(['events', 'follow', '--deadline', '1h'])).code).toBe(12)
-    const other = { session_thread_id: 'th2' }
-    const working = open({
-      history: [
-        ...ofRun,
-        { type: 'session.thread_created', ...other, workflow_run_id: 'w1' },
-        { type: 'session.thread_status_running', ...other },
-        threadWaits('t1'),
-      ],
-    })
-    void working.timers
-      .wait(60_000)
-      .then(() => working.add({ type: 'session.thread_status_terminated', ...other }))
-    const { code, out } = await working.run(['events', 'follow', '--deadline', '1h'])
-    expect({ code }).toEqual({ code: 12 })
-    expect(out).toContain('session.thread_status_terminated')
-  })
 })
 
 describe('end of a thread', () => {
@@ -220,28 +167,6 @@ describe('end of a thread', () => {
     expect({ code, replies: service.replies() }, err).toEqual({ code: 0, replies: [] })
     expect(service.listAuditEvents('t1')).toEqual(['decision', 'start', 'end', 'answered-elsewhere'])
     expect(err).toContain('its thread has ended')
-  })
-
-  test('events run drops a refused result with a note if its thread has ended, also if the list lags', async () => {
-    const service = open({
-      posts: [
-        task([running, custom('t1', inThread), threadWaits('t1')]),
-        {
-          type: 'user.custom_tool_result',
-          fault: { status: 400, error: 'invalid_request_error' },
-          before: [shown(terminated, { listed: 2000, streamed: 'never' })],
-          act: () => void service.timers.wait(6000).then(() => service.add(says('done'), endTurn)),
-        },
-      ],
-    })
-    const { code, out, err } = await service.run([...runArguments, '--tool', 'count=echo out'])
-    expect({ code, out, replies: service.replies().length }, err).toEqual({
-      code: 0,
-      out: 'done\n',
-      replies: 1,
-    })
-    expect(err).toContain('its thread has ended')
-    expect(service.listAuditEvents('t1')).toContain('answered-elsewhere')
   })
 })
 
