@@ -596,20 +596,20 @@ describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
   })
 })
 
-test("the script of help agents-in-ci saves an agent's files under their ids, never under their names (needs bash and jq)", async () => {
+test("the script of help event-types saves an agent's files under their ids, and fails at an id that is no plain name (needs bash and jq)", async () => {
+  const listed = [
+    { id: 'file_1', filename: '../../evil' },
+    { id: 'file_2', filename: 'b.txt', downloadable: false },
+    { id: 'file_3', filename: 'd.txt', downloadable: true },
+  ]
   const { job, requests } = await jobWith((socket, request) => {
     const [, path = ''] = /^GET (\S+)/.exec(request) ?? []
     const content = /^\/v1\/files\/(\w+)\/content$/.exec(path)
-    const files = [
-      { id: 'file_1', filename: '../../evil' },
-      { id: 'file_2', filename: 'b.txt', downloadable: false },
-      { id: '../evil', filename: 'c.txt' },
-      { id: 'file_3', filename: 'd.txt', downloadable: true },
-    ]
     if (content) socket.write(response(`content of ${content[1]}`, '200 OK', ['content-type: text/plain']))
-    else socket.write(response(JSON.stringify({ data: files, has_more: false })))
+    else socket.write(response(JSON.stringify({ data: listed, has_more: false })))
   })
-  const ended = await job.step((await blocksOf('event-types')).at(-1)?.text ?? '', { env: { SESSION: 's1' } })
+  const script = (await blocksOf('event-types')).at(-1)?.text ?? ''
+  const ended = await job.step(script, { env: { SESSION: 's1' } })
   expect(ended, ended.log).toMatchObject({ code: 0 })
   expect(requests.map((request) => /^GET (\S+)/.exec(request)?.[1])).toEqual([
     '/v1/files?scope_id=s1',
@@ -618,7 +618,10 @@ test("the script of help agents-in-ci saves an agent's files under their ids, ne
   ])
   for (const request of requests) expect(request).toMatch(/^vendor-beta: .*files-api-2025-04-14/m)
   expect(job.read('files/file_3')).toBe('content of file_3')
-  expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(4)
+  expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(3)
+  listed.unshift({ id: '../evil', filename: 'c.txt' })
+  expect((await job.step(script, { env: { SESSION: 's1' } })).code).toBe(5)
+  expect(requests.some((request) => request.includes('evil/content'))).toBe(false)
 })
 
 describe('help policy: scripts (needs bash and jq)', () => {
