@@ -123,8 +123,8 @@ async function requestLines(context: BatchContext, { options, handlers, source }
 }
 
 /**
- * Handles the first Ctrl-C: no further request starts. The returned function ends the process by the signal
- * if there was one. Call it after the running requests.
+ * Handles the first Ctrl-C: no further request starts. Call the returned function after the running requests.
+ * If there was a Ctrl-C, it ends the process by the signal.
  */
 function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
@@ -152,7 +152,7 @@ function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, {
   messages.note(empty)
 }
 
-/** Adds to the reason for the stop the file with the saved results, and how to resume with them. */
+/** Adds to the failure the name of the file with the saved results, and how to resume with that file. */
 function addSavedResults(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
   if (!part) return stop
   const { results } = options

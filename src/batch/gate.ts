@@ -53,8 +53,7 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
-  // A batch without a further line is complete even if it has reached a limit, so the limits are checked
-  // after the next line.
+  // Checks the limit only if another line is left, because a batch without further lines is complete.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
   if (canStart(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTesting
@@ -87,7 +86,8 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
  */
 export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
-  // An unexpected error may be a bug that fails every answer after it is paid for.
+  // An unexpected error may be a bug in parley that would also fail every other line, after its answer is
+  // paid for.
   if (kind === 'unexpected') return 'all'
   const consequence = getBatchConsequence(failure)
   if (consequence === 'wait') return 'refused'

@@ -122,7 +122,7 @@ class OrderedState {
   budget: Money | undefined
   /** The session's cost in the last `session.usage`. */
   cost: Money | undefined
-  /** `terminated` or `deleted`, after such an event. */
+  /** `terminated` or `deleted`, if the session has ended. */
   end: string | undefined
   /** Message of the last `session.error` since the last task. */
   error: string | undefined
@@ -240,7 +240,8 @@ export class SessionState {
   }
 
   /**
-   * Records that the session resource is idle or terminated, without an event. Applies until the next event.
+   * Records that the session resource is idle or terminated although no event shows it. Applies until the
+   * next event.
    */
   addIdleResource(isTerminated = false): void {
     const stop_reason = this.#ordered.hasFinalError ? { type: 'retries_exhausted' } : undefined
@@ -302,8 +303,8 @@ export class SessionState {
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
-    // The specification shows `event_ids` without a type (src/wire/README.md: session events, 6), so the
-    // listed tool uses count as waiting with any type that replies can continue.
+    // Listed tool uses count as waiting even without a type, because the specification shows `event_ids`
+    // without one (src/wire/README.md: session events, 6).
     if (!isStuck(type) && ids.length > 0)
       return this.#isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
@@ -657,6 +658,6 @@ export function getToolUseFingerprint(
 /** Returns whether a session that stopped for this reason may be waiting for replies. */
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 
-/** Returns whether replies cannot continue a session that stopped for this reason. */
+/** Returns whether a session that stopped for this reason does not continue after a reply. */
 const isStuck = (reason: string | undefined) =>
   reason === 'retries_exhausted' || reason === 'budget_reached' || reason === 'refusal'

@@ -137,8 +137,8 @@ export class FollowedTask {
   }
 
   /**
-   * The events up to another client's task. These are all events if no run of parley sent a task, or if the
-   * session has not listed or streamed that task yet.
+   * The events that belong to the followed task: all events before the next task of another client. If no run
+   * of parley sent a task, or no event shows that task yet, all events.
    */
   get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
     if (!this.#hasTask || !this.hasOwnTask) return this.#events

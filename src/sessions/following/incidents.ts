@@ -39,7 +39,7 @@ export class Incidents {
 
   /**
    * Adds earlier events. Only failures since the last task count. `ownIds`: ids of the task that an earlier
-   * run sent; other clients' tasks then do not count.
+   * run sent. If there are any, other clients' tasks are ignored.
    */
   addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {

@@ -34,7 +34,10 @@ export class SeenEvents {
   readonly #heldBack = new Map<string, EventItem>()
   /** Digests of all client events in the first list, from the fields that identify sent events. */
   readonly #earlierClientDigests = new Set<string>()
-  /** Identities of the last two events in the last list that is not older than the sent events. */
+  /**
+   * Identities of the last two events in the last list. Lists that may be older than the sent events are
+   * ignored.
+   */
   #listEnd: string[] = []
 
   /** Adds a page of the first list. */

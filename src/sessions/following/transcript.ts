@@ -31,7 +31,7 @@ export interface TranscriptOptions {
   /** The events that this command sent. Only later events are printed. */
   sent?: readonly SessionEvent[]
   /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
-  react?: ((items: readonly EventItem[]) => Promise<void>) | undefined
+  onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Failures of tool uses, MCP servers and workflow runs so far. If omitted, only new failures count. */
   incidents?: Incidents
   /** Returns the words of the command that resumes the run. */
@@ -57,7 +57,7 @@ export async function followAndPrint(
     isStdoutReserved = ids,
     followsForever = false,
     sent,
-    react,
+    onBatch,
     resume,
   } = options
   const { state } = follower
@@ -77,8 +77,8 @@ export async function followAndPrint(
         context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
       hasPrintedStart = true
       incidents.add(items)
-      reportOpenWork(context, state, { session, reported, isAnswered: react !== undefined })
-      await react?.(items)
+      reportOpenWork(context, state, { session, reported, isAnswered: onBatch !== undefined })
+      await onBatch?.(items)
       if (ids && followsForever) await printWaiting(context, state, printed)
     }
     if (follower.isWorkPending)
@@ -86,7 +86,7 @@ export async function followAndPrint(
         'the service does not show that it has worked on the sent events: an answer may come later',
       )
     // A script could take the empty output of a resumed run for the agent's answer.
-    if (react && !hasNewEvents && !isStdoutReserved) {
+    if (onBatch && !hasNewEvents && !isStdoutReserved) {
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }

@@ -211,7 +211,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
         isStdoutReserved,
         sent,
         incidents,
-        async react(items) {
+        async onBatch(items) {
           limits.add(items)
           await denials.add(items, follower.state)
           reportUnapproved(false)

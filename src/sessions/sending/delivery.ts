@@ -115,7 +115,7 @@ export async function openFollowerBeforeSending(
 
 /**
  * Adds the command that answers waiting tool uses if the service refused a task, because a session that waits
- * accepts no task. Without a follower, parley has not read whether the session waits.
+ * accepts no task. Without a follower, parley has not read the state of the session, so the hint says "if".
  */
 export function explainRefusedTask(
   { context, parts }: SessionAccess,
