@@ -20,7 +20,7 @@ const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/consta
 const undiciReplacements: Record<string, string> = {
   // Only HTTP/1.1 is negotiated.
   'dispatcher/client-h2.js': 'module.exports = () => { throw new Error("HTTP/2 is never negotiated") }',
-  // undici falls back to the plain parser if this one is missing.
+  // undici falls back to its parser without SIMD if this file is missing.
   'llhttp/llhttp_simd-wasm.js': 'throw new Error("left out")',
   // Every request body is bytes. This file converts forms and blobs.
   'web/fetch/body.js': 'throw new Error("a body is always bytes")',
@@ -31,8 +31,8 @@ const undiciReplacements: Record<string, string> = {
 }
 
 /**
- * Replacements that the build has not used yet. The build fails if one is never used, because undici has then
- * renamed or removed the file.
+ * Replacements that the build has not used yet. The build fails if a replacement stays unused, because undici
+ * has then renamed or removed the file.
  */
 const unused = new Set(Object.keys(undiciReplacements))
 
@@ -77,7 +77,7 @@ const withGlobalProcess: Plugin = {
 
 const shells = ['bash', 'zsh', 'fish']
 
-/** Renders the completion scripts at build time, so a run only reads and prints one. */
+/** Renders the completion scripts at build time, so a run only reads and prints a finished script. */
 const withScripts: Plugin = {
   name: 'with-scripts',
   load: {

@@ -62,7 +62,7 @@ module.exports = function openCompiledCode() {
 
 const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
 
-/** Describes the build of Node. Code that another build compiled may crash, even one of the same version. */
+/** Describes the build of Node. Code that another build compiled may crash, even if its version is the same. */
 function describeCompiler() {
   const { size, mtimeMs } = fs.statSync(process.execPath)
   const { version, arch, versions } = process

@@ -79,8 +79,8 @@ export async function checkProfile(context: Context, session?: string): Promise<
 
 /**
  * Sends a GET request for the model, which costs nothing. Returns the status of the response. Throws a
- * `CliError` if the gateway refuses the token. Also throws for a redirect, a web page or a 5xx, because a
- * server in front of the gateway may have sent it without checking the token. Any other 4xx counts as an
+ * `CliError` if the gateway refuses the token. Also throws for a redirect, a web page or a 5xx: a server in
+ * front of the gateway may have sent it. Such a server does not check the token. Any other 4xx counts as an
  * accepted token, because a gateway may not implement this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise<number> {

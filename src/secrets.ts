@@ -132,7 +132,7 @@ const maxBodyLength = 1024 * 1024
 /** Maximum depth of a displayed value. */
 const maxDepth = 200
 
-/** Minimum length of a redacted secret, in UTF-16 units. Many words contain a shorter one by chance. */
+/** Minimum length of a redacted secret, in UTF-16 units. A shorter secret would match many words by chance. */
 const minSecretLength = 4
 
 interface SecretRange {

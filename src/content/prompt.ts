@@ -4,7 +4,7 @@ import type { FileKinds, Input } from '../io/input.ts'
 import type { GivenBody, Part } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
-/** Flags with inputs of a prompt. */
+/** Flags that provide the inputs of a prompt. */
 export interface InputOptions {
   /** `-i`: name of a file with a whole request body. */
   input?: string

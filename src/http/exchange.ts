@@ -221,8 +221,8 @@ function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onP
 const maxPieceBytes = 64 * 1024
 
 /**
- * Yields the body in pieces. undici reads the next piece after it has sent the one before, so `onProgress` is
- * called during a long upload.
+ * Yields the body in pieces. undici reads the next piece after it has sent the previous piece, so
+ * `onProgress` is called during a long upload.
  */
 function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += maxPieceBytes) {

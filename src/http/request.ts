@@ -41,7 +41,7 @@ type Header = [name: string, value: string]
 
 /**
  * Headers of `-H` and of the environment, by lower-case name. They replace parley's own headers. An empty
- * value only removes the header.
+ * value removes the header.
  */
 export type RunHeaders = ReadonlyMap<string, Header>
 
@@ -154,7 +154,7 @@ export function parseHeader(line: string): Header {
   return [name, value]
 }
 
-/** Returns the headers of every request to the session service (src/wire/README.md: session events, 9.2). */
+/** Returns the headers of every request to the session service (src/wire/README.md: session events, 4.1). */
 export const createAgentHeaders = (
   { vendor, agentsVersion, workspaceId }: Settings,
   betas: readonly string[],

@@ -84,7 +84,7 @@ const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, 
  */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
-/** Returns headers with one `Content-Length` instead of several equal ones. */
+/** Replaces several equal `Content-Length` headers by one header. */
 function withOneLength(head: string): string {
   const lines = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
   const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))

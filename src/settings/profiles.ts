@@ -83,7 +83,7 @@ export function chooseProfileName(
 export const findProfileValues = ({ profiles = {} }: ProfileFile, name: string) =>
   Object.hasOwn(profiles, name) ? profiles[name] : undefined
 
-/** Returns the name of every profile, the built-in one last. */
+/** Returns the names of all profiles. The built-in profile is last. */
 export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
   ...Object.keys(profiles).filter((name) => name !== demoName),
   demoName,

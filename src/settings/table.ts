@@ -13,8 +13,8 @@ interface Setting {
   /** The setting is a command that prints this secret. Such a setting has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
   /**
-   * Flag for this setting, if only some commands have one. Other settings have a flag in every request
-   * command.
+   * Flag for this setting, if only some commands have the flag. For other settings, every request command has
+   * a flag.
    */
   commandFlag?: string
 }

@@ -4,7 +4,7 @@ import type * as z from './zod.ts'
 export interface Endpoint extends DeliveryRules {
   service: 'gateway' | 'agents'
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
-  /** `{name}` is a placeholder for a path segment or a part of one. */
+  /** `{name}` is a placeholder for a path segment or for a part of a segment. */
   path: string
   /** Requested content type. Default: JSON. */
   accept?: string

@@ -35,7 +35,7 @@ export function createValidator(schema: unknown): SchemaValidator {
   if (!draft) return failing([`$.$schema: ${dialect} is neither JSON Schema draft 2020-12 nor draft-07`])
   const validator = new draft.Validator({ ...validatorOptions, validateSchema: false })
   try {
-    // Only the first problem is listed, because the others may follow from it.
+    // Only the first problem is listed, because other problems may follow from it.
     if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
     for (const part of [...listSubschemas(schema)]) {
       for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]

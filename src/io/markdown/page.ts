@@ -33,7 +33,7 @@ export class Page {
     this.#needsBlankLine = true
   }
 
-  /** Prints lines. `lead` begins the first line, `indent` blanks begin the others. */
+  /** Prints lines. The first line begins with `lead`, every other line with `indent` blanks. */
   print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [blanks(indent)]): void {
     for (const [index, line] of lines.entries()) {
       const start = index === 0 ? lead : [blanks(indent)]

@@ -179,7 +179,7 @@ export class SegmentCutter {
   }
 
   /**
-   * Removes a closed delimiter and all later ones. A segment cannot end between the delimiter and its
+   * Removes a closed delimiter and all later delimiters. A segment cannot end between the delimiter and its
    * counterpart.
    */
   #close(open: number): void {

@@ -10,8 +10,8 @@ import type { ImageFinder } from './found-images.ts'
 /**
  * Decodes the bytes of an answer into text. The body's first characters decide its format, because a gateway
  * may ignore the request for a stream. The content type only distinguishes events from plain text. If a
- * stream was requested and the content type is not JSON, a single native value without a finish reason counts
- * as a cut answer.
+ * stream was requested, a single native value without a finish reason counts as a cut answer, unless the
+ * content type is JSON.
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))

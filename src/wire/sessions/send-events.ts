@@ -93,7 +93,7 @@ function isPlainMessage(event: unknown): boolean {
 
 /**
  * Ranges that public clients document and the specification does not show (src/wire/README.md: public
- * clients, 3).
+ * clients, 5).
  */
 const documentedRanges = z.lazily(
   () =>
