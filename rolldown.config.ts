@@ -18,7 +18,7 @@ const { ERROR, TYPE } = createRequire(import.meta.url)('undici/lib/llhttp/consta
  * first file, and 6 % less without the other four.
  */
 const undiciReplacements: Record<string, string> = {
-  // Only HTTP/1.1 is negotiated.
+  // parley negotiates only HTTP/1.1.
   'dispatcher/client-h2.js': 'module.exports = () => { throw new Error("HTTP/2 is never negotiated") }',
   // undici falls back to its parser without SIMD if this file is missing.
   'llhttp/llhttp_simd-wasm.js': 'throw new Error("left out")',
@@ -143,7 +143,7 @@ const withThirdParties = declareThirdParties({
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhusNotice]],
     ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhusNotice]],
-    // undici does not document the version.
+    // undici does not document the version of llhttp.
     ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
   ]),
 })

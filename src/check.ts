@@ -51,7 +51,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
       const { status, attempts, sent, body } = failure.details
-      // On a terminal, the line of the result is next to the failure.
+      // On a terminal, the result line is directly above the failure, so the failure does not repeat it.
       const message = context.output.isTerminal
         ? `the ${name} failed the check`
         : `${name}: ${failure.message}`

@@ -66,7 +66,7 @@ export interface Host extends ProcessInfo {
 
 /** A SIGINT that does not end the process at once. */
 export interface Interrupt {
-  /** Lets the first SIGINT end the process again. */
+  /** Ends the interception, so the next SIGINT ends the process. */
   release(): void
   /** Ends the process as the intercepted SIGINT would have done. The promise never resolves. */
   raise(): Promise<never>
@@ -110,7 +110,7 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
 
 /** State of a run. `main` creates it, and all parts of the run share it. */
 export interface RunContext {
-  /** Infinite until the settings are read. */
+  /** Deadline of the run. Infinite until the settings are read. */
   deadline: Deadline
   /**
    * Functions that run whenever the run ends, for example to stop a spinner or to remove a temporary file.

@@ -45,7 +45,7 @@ interface CallEnd {
 /** The answer of the service. */
 interface ServiceAnswer {
   status?: number
-  /** Seconds. */
+  /** Wait that the service requests, in seconds. */
   retryAfter?: number
   requestId?: string
   /** The service's message, unescaped. */
@@ -54,7 +54,7 @@ interface ServiceAnswer {
   errorIn?: 'body' | 'stream'
   /** The error body: parsed JSON, or text. */
   body?: unknown
-  /** The response with that body, for `--raw` and `api`. */
+  /** The response with the error body, for `--raw` and `api`. */
   response?: RawResponse
 }
 
@@ -66,7 +66,7 @@ interface RawResponse {
   bytes: Uint8Array
 }
 
-/** Additional information for a person or a program. */
+/** Consequences of the failure, and data for the next step of a person or program. */
 interface Advice {
   /** Consequence of the failure, in one line. */
   consequence?: string
@@ -76,7 +76,7 @@ interface Advice {
   pending?: string[]
   /** Command that resumes the work, without `parley`. */
   resume?: string[]
-  /** Id of a session that was created. */
+  /** Id of the session that the command created. */
   session?: string
   /** Text of an answer that does not match the request. */
   answer?: string

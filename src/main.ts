@@ -182,7 +182,7 @@ function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
     try {
       if (clean() === true) isAtStart = true
     } catch {
-      // A failed cleanup does not stop the others.
+      // The other cleanups still run.
     }
     cleanups.delete(clean)
   }

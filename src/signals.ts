@@ -94,7 +94,7 @@ export function exitAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }
 
-/** Reports an uncaught error and ends the process with the resulting exit code. */
+/** For an uncaught error, calls `report` and ends the process with the exit code that `report` returns. */
 export function onCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }

@@ -54,7 +54,7 @@ export class Summary {
   stopReason: string | undefined
   /** Id of the answer; `undefined` if there were several. */
   id: string | undefined
-  /** Id of the last request. */
+  /** Request id in the headers of the last response. */
   requestId: string | undefined
   session: string | undefined
   /** Sums of the reported usage; `null` if one of the values could not be read. */

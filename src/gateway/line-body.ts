@@ -17,7 +17,7 @@ import type { LongAnswer, PartReader } from './long-answer.ts'
 /** Input of one line: a prompt, or a whole body. */
 export type LineInput = { model?: string } & ({ prompt: string } | { body: string })
 
-/** Request of one line. */
+/** Request of one batch line. */
 export interface LineRequest {
   model: string
   body: Uint8Array
@@ -37,7 +37,7 @@ interface SharedLineParts {
 /** Placeholder for a line's prompt. It contains a NUL, which cannot occur in a flag or a text file. */
 const placeholder = 'the prompt\0'
 
-/** Number and usage of a line. */
+/** Index and usage of a batch line. */
 export interface LineContext {
   index: number
   spent: LineUsage

@@ -212,7 +212,7 @@ function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onP
     path: url.pathname + url.search,
     method: method as 'POST',
     headers: isLong ? { ...headers, 'content-length': `${body.length}` } : headers,
-    // The type of undici lacks iterables, which undici accepts.
+    // undici accepts iterables, but its type does not declare them.
     body: isLong ? (splitBody(body, onProgress) as unknown as Uint8Array) : (body ?? null),
   }
 }

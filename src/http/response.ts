@@ -9,7 +9,7 @@ import { findKindOfStatus } from './retry.ts'
 
 /** Response headers that a failure shows. */
 export interface FailureHeaders {
-  /** Seconds. */
+  /** Wait that the service requests, in seconds. */
   retryAfter: number | undefined
   requestId: string | undefined
 }

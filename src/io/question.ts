@@ -150,7 +150,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
             prompted.prompt()
             return
           }
-          // Node's line editor ends the line that it shows.
+          // Node's line editor has printed a line break after the answer.
           if (isEdited && !isHidden) isLineOpen = false
           resolve(lines.join('\n').trim())
         })

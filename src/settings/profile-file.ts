@@ -164,7 +164,7 @@ export const findLink = (path: string): string | undefined =>
 
 export const statIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
-/** Returns the failure for a path that cannot be the profile file. */
+/** Creates the failure for a profile file, or a folder on its path, that parley cannot use. */
 export const profileFileError = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
 
 /** Advice for a file or folder to which others can write. */

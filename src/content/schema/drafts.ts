@@ -3,8 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { validatorOptions } from './validator-options.ts'
 
 /**
- * Validators for schemas themselves, by draft. Compiling them takes 70 ms, so the build replaces this file by
- * their code.
+ * Validators that check schemas, one for each draft. Compiling them takes 70 ms, so the build replaces this
+ * file by their code.
  */
 export const draft2020 = new Ajv2020(validatorOptions).getSchema(
   'https://json-schema.org/draft/2020-12/schema',

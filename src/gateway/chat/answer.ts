@@ -230,7 +230,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       return answer
     },
 
-    /** Saves the received part. */
+    /** Saves the received part of the answer, after a failure or an interrupt. */
     savePart(): SavedPart | undefined {
       if (isRaw && !file) return rawBody.part
       const checked = schema ? text.read() : ''

@@ -81,7 +81,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
-  /** Prints the answer in progress. */
+  /** Printer of the answer in progress. */
   let printing: AnswerPrinting | undefined
   /** The last answer that does not match the schema. */
   let mismatch: Mismatch | undefined

@@ -100,7 +100,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     /** Saves images that were found but not saved yet. */
     saveFound,
 
-    /** Saves the images of the parts before a failure. */
+    /** After a failure, saves the images of the parts that were read before. */
     async saveRest(): Promise<void> {
       finder.finish()
       await saveFound()

@@ -175,7 +175,9 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   }
 }
 
-/** Throws the error that an incomplete event contains, otherwise the failure of an incomplete stream. */
+/**
+ * Throws the error in an incomplete event. If there is no error, throws the failure of an incomplete stream.
+ */
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
   // The event may contain an image, even if the event is incomplete.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)

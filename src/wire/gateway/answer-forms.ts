@@ -11,7 +11,7 @@ import * as z from '../zod.ts'
 
 /** Token counts of an answer, if the service sends them. */
 export interface AnswerCounts extends TokenCounts {
-  /** Included in the output tokens. */
+  /** Tokens of the model's reasoning. `outputTokens` includes them. */
   reasoningTokens?: TokenCount
   /** If absent: the sum of input, output and both cache counts. */
   totalTokens?: TokenCount
@@ -166,7 +166,7 @@ export function readTextDelta(value: unknown): string | undefined {
  * stream.
  */
 const NativeAnswer = z.lazily(() => {
-  /** A name, or a number that some services send instead. */
+  /** A finish or block reason: its name, or the number that some services send instead. */
   const name = lenient(z.union([z.string(), z.number()]))
   const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })
   const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })

@@ -5,7 +5,7 @@ import { LongStrings } from './long-strings.ts'
 
 export interface FoundImage {
   mimeType: string | undefined
-  /** ASCII text. */
+  /** The base64 text, as ASCII bytes. */
   base64: Uint8Array
 }
 
@@ -35,7 +35,7 @@ export class ImageFinder {
   broken: CliError | undefined
   /** Failure of a value that is an error, or has an undocumented shape. */
   failure: CliError | undefined
-  /** Error event of a stream. */
+  /** Failure that an error event of a stream reported. */
   error: CliError | undefined
   readonly strings = new LongStrings()
   /**

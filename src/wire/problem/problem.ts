@@ -14,7 +14,7 @@ export interface Problem {
   /** The service's name of the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string
   message?: string
-  /** Seconds. */
+  /** Wait that the service requests, in seconds. */
   retryAfter?: number
   requestId?: string
 }
