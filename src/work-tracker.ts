@@ -105,7 +105,7 @@ export class WorkTracker {
    * and the names of the saved files.
    */
   interrupt(): { consequence: string | undefined; savedFiles: SavedFiles } {
-    const running = describeFurthest(this.#latestChanges.filter((call) => !call.isOver()))
+    const running = findInterruptMessage(this.#latestChanges.filter((call) => !call.isOver()))
     let savedFiles: SavedFiles
     const texts: (string | undefined)[] = []
     for (const hooks of this.#hooks.toReversed()) {
@@ -119,7 +119,7 @@ export class WorkTracker {
 
   #describeCalls(): string | undefined {
     const isUnsent = this.#isChange && this.sent === 'no'
-    return describeFurthest(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
+    return findInterruptMessage(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
   }
 
   /** Returns the command that resumes the work in progress, without `parley`. */
@@ -168,7 +168,7 @@ const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =
 /**
  * Returns the interrupt message of the call with the latest delivery state. Skips calls without a message.
  */
-const describeFurthest = (calls: readonly Call[]): string | undefined =>
+const findInterruptMessage = (calls: readonly Call[]): string | undefined =>
   deliveryStates
     .flatMap((state) => calls.filter((call) => call.state() === state))
     .findLast((call) => call.getOutcome().interrupted !== undefined)

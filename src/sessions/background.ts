@@ -10,7 +10,7 @@ export interface WorkflowRun {
  * Tracks the child threads and workflow runs of a session from its events, which must be added in order.
  * Threads and runs work, and wait for replies, independently of the main thread.
  */
-export class Background {
+export class BackgroundWork {
   /** Ids of the tool uses that the last idle event of a thread lists, by thread id. */
   readonly #listed = new Map<string, readonly string[]>()
   /** Thread ids of the tool uses that wait for a reply, by tool use id. */

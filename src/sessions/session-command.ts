@@ -60,7 +60,7 @@ export const formatListCommand = ({ flags }: Flags): string =>
   quoteWords(['parley', 'sessions', 'list', ...copyFlags(flags, serviceFlags)])
 
 const copyFlags = ({ given }: Context['flags'], names: ReadonlySet<string>): string[] =>
-  given.filter(({ flag }) => names.has(flag)).flatMap(toWords)
+  given.filter(({ flag }) => names.has(flag)).flatMap(toArgs)
 
 /** Returns the command that sets a session's budget or, without `budget`, removes it. */
 export function formatBudgetCommand({ flags: { given } }: Flags, session: string, budget?: Money): string {
@@ -68,7 +68,7 @@ export function formatBudgetCommand({ flags: { given } }: Flags, session: string
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
   const path = `/v1/sessions/${encodeURIComponent(session)}`
-  return quoteWords(['parley', 'api', 'agents', path, ...copied.flatMap(toWords), '--set', `budget=${value}`])
+  return quoteWords(['parley', 'api', 'agents', path, ...copied.flatMap(toArgs), '--set', `budget=${value}`])
 }
 
 /**
@@ -84,14 +84,14 @@ export function createResumeCommand(
   const copied = flags.given.filter(({ flag }) => !uncopiedFlags.has(flag))
   // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
-  const last = after === undefined ? [] : toWords({ flag: '--after', value: after })
+  const last = after === undefined ? [] : toArgs({ flag: '--after', value: after })
   return [
     'events',
     'run',
     ...(message === undefined ? [] : [message]),
     ...formatSessionFlag(session),
     ...stdin,
-    ...copied.flatMap(toWords),
+    ...copied.flatMap(toArgs),
     ...last,
   ]
 }
@@ -107,7 +107,7 @@ export const describeFollowCommand = (context: Flags, session: string, flags = '
 const formatSessionFlag = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 
-function toWords({ flag, value }: TypedFlag): string[] {
+function toArgs({ flag, value }: TypedFlag): string[] {
   if (value === undefined) return [flag]
   const shown = flag === '--header' ? redactHeader(value) : value
   return shown.startsWith('-') ? [`${flag}=${shown}`] : [flag, shown]

@@ -21,7 +21,7 @@ import {
   stopsSession,
 } from '../wire/sessions/session-event.ts'
 import { type Money, readBudget, readUsage } from '../wire/sessions/usage.ts'
-import { Background, type WorkflowRun } from './background.ts'
+import { BackgroundWork, type WorkflowRun } from './background.ts'
 
 /** Reason and details of a session's stop. `why`: the last error message since the last task. */
 type Stop =
@@ -98,7 +98,7 @@ class OrderedState {
    * before the allow.
    */
   readonly awaitingResult = new Map<string, unknown>()
-  readonly background = new Background()
+  readonly background = new BackgroundWork()
   /** A client interrupted the whole session, and no client has sent an event with an effect since. */
   isHalted = false
   isEmpty = true

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Background } from '../../src/sessions/background.ts'
+import { BackgroundWork } from '../../src/sessions/background.ts'
 import { SessionState } from '../../src/sessions/session-state.ts'
 import { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
@@ -12,7 +12,7 @@ const thread = (status: string, id: unknown, ids?: string[], run?: string) => ({
 const created = (id: unknown, status = 'created') => ({ type: `workflow_run.${status}`, workflow_run_id: id })
 
 const read = (events: object[]) => {
-  const background = new Background()
+  const background = new BackgroundWork()
   for (const event of events) background.add(SessionEvent.parse(event))
   return background
 }

@@ -5,7 +5,7 @@ import { eventFlags } from '../../sessions/sending/event-flags.ts'
 import { type EventsOptions, requireEvents } from '../../sessions/sending/request.ts'
 import {
   accessSession,
-  refuseSessionWord,
+  refuseSessionIdAsWord,
   type SessionOptions,
   sessionFlags,
 } from '../../sessions/session.ts'
@@ -32,7 +32,7 @@ export default {
   ],
 
   async run(context, options: SendOptions, words) {
-    refuseSessionWord(context, options, words, '; --message sends it as text')
+    refuseSessionIdAsWord(context, options, words, '; --message sends it as text')
     const access = await accessSession(context, options)
     const body = await requireEvents(context, options, words)
     const { markdown } = access.settings.values

@@ -60,7 +60,7 @@ export async function checkPolicy(
   if (events !== undefined) {
     const given = await readGiven(input, events, { hint: 'EVENTS must be events as JSON' })
     for (const item of listRecordedEvents(given)) uses.add(item)
-  } else if (!(await addListed(uses, context, settings, options))) return
+  } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // `--fail-on-deny` would always pass without events.
   if (uses.isEmpty) throw usageError('there are no events to check the policy with')
   const { counts, problems } = await judgeAndPrint(context, { policy, tools }, uses)
@@ -76,7 +76,7 @@ export async function checkPolicy(
 /**
  * Adds the events that the service lists. Returns false if `--dry-run` or `--curl` only printed the request.
  */
-async function addListed(
+async function addSessionEvents(
   uses: RecordedToolUses,
   context: Context,
   settings: ResolvedSettings,
@@ -104,7 +104,7 @@ class RecordedToolUses {
     if (!isToolUse(item.event)) return
     const id = item.event.id ?? `#${this.#texts.size}`
     const earlier = this.#texts.get(id)
-    if (earlier !== undefined && !isSame(earlier, item)) this.#contradicted.add(id)
+    if (earlier !== undefined && !hasSameToolUse(earlier, item)) this.#contradicted.add(id)
     this.#texts.set(id, item.text)
   }
 
@@ -118,7 +118,7 @@ class RecordedToolUses {
 }
 
 /** Returns whether two events with the same id have the same tool, server and input. */
-function isSame(earlier: string, { event, text }: EventItem): boolean {
+function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
   if (earlier === text) return true
   const state = new SessionState()
   state.add(SessionEvent.parse(JSON.parse(earlier)), earlier)

@@ -11,7 +11,7 @@ import { checkEvents, getEventTexts, listRecordedEvents, readGiven } from '../se
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
-import { namesTool } from './shown-tool-use.ts'
+import { hasToolName } from './shown-tool-use.ts'
 
 export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
   allow?: boolean
@@ -137,7 +137,7 @@ async function askAndSend(
       const why = latest.findNewClosedReason(use.id, prompted)
       if (!verdict) continue
       if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
-      else if (!latest.isSame(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
+      else if (!latest.isUnchanged(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
       else {
         answers.push(createConfirmation(use.id, verdict.decision, verdict.reason))
         open.delete(use.id)
@@ -270,7 +270,7 @@ class SessionRecord {
   }
 
   /** Returns whether a tool use of an earlier record still has the same tool, server and input. */
-  isSame({ id, text = '{}' }: PendingToolUse): boolean {
+  isUnchanged({ id, text = '{}' }: PendingToolUse): boolean {
     this.state.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
     return this.state.getToolUse(id)?.isContradicted !== true
   }
@@ -290,6 +290,6 @@ function findUnconfirmableReason(
   if (needsResult(use))
     return `${id} is an ${type}: it needs a result, not a confirmation: ${formatResultCommand(context, session, type, [id])}`
   if (!/^agent\.(mcp_)?tool_use$/.test(type)) return `${id} cannot be confirmed: its type is ${type}`
-  if (!isPrompted || text === undefined || namesTool(text)) return undefined
+  if (!isPrompted || text === undefined || hasToolName(text)) return undefined
   return `${id} is not answered: its tool has no name. To answer it, use --allow or --deny`
 }

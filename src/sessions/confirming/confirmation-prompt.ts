@@ -4,7 +4,7 @@ import { oneLine } from '../../io/escape.ts'
 import { createPrompter, InputEnded, type Prompter } from '../../io/question.ts'
 import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-events.ts'
 import { estimateColumns, formatBriefName } from '../plain-name.ts'
-import { showToolUse } from './shown-tool-use.ts'
+import { formatToolUse } from './shown-tool-use.ts'
 
 /** A tool use about which a person decides. */
 export interface PromptedToolUse {
@@ -68,7 +68,7 @@ export class ConfirmationPrompt {
     const verdicts = new Map<string, Verdict>()
     this.#verdicts = verdicts
     this.#withdrawn.clear()
-    const shown = uses.flatMap((use) => this.#show(use) ?? [])
+    const shown = uses.flatMap((use) => this.#format(use) ?? [])
     const describeLost = () =>
       verdicts.size > 0
         ? `your answer to ${verdicts.size} of ${shown.length} tool uses was not sent`
@@ -104,9 +104,9 @@ export class ConfirmationPrompt {
     this.#prompter?.close()
   }
 
-  #show(use: PromptedToolUse): ShownToolUse | undefined {
+  #format(use: PromptedToolUse): ShownToolUse | undefined {
     try {
-      return { ...use, rows: showToolUse(use.id, use.text, this.#columns) }
+      return { ...use, rows: formatToolUse(use.id, use.text, this.#columns) }
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       this.#context.messages.warn(
@@ -141,10 +141,10 @@ export class ConfirmationPrompt {
     this.#prompter ??= createPrompter({ ...host, cleanups })
     const end = new AbortController()
     this.#open = { id: use.id, end }
-    const question = `  allow ${messages.style.bold(nameBriefly(use, this.#columns))}? ${getKeys(use)} `
+    const question = `  allow ${messages.style.bold(formatToolAndId(use, this.#columns))}? ${formatKeys(use)} `
     try {
       for (;;) {
-        const answer = readVerdict(
+        const answer = parseAnswer(
           await this.#prompter.prompt(question, { takesLines: true, signal: end.signal }),
         )
         if (answer === 'too long')
@@ -192,7 +192,7 @@ export class ConfirmationPrompt {
  */
 type Answer = Verdict | 'always' | 'open' | 'quit'
 
-const getKeys = ({ fingerprint }: PromptedToolUse) => (fingerprint ? '[y/n/a/s/q]' : '[y/n/s/q]')
+const formatKeys = ({ fingerprint }: PromptedToolUse) => (fingerprint ? '[y/n/a/s/q]' : '[y/n/s/q]')
 
 function formatLegend({ fingerprint }: PromptedToolUse): string {
   const always = fingerprint === undefined ? '' : ' a always allow this same call,'
@@ -200,7 +200,7 @@ function formatLegend({ fingerprint }: PromptedToolUse): string {
 }
 
 /** Parses the typed answer. Returns `undefined` if the text is not an answer. */
-function readVerdict(typed: string): Answer | 'too long' | undefined {
+function parseAnswer(typed: string): Answer | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {
     if (!DenyMessage().safeParse(reason).success) return 'too long'
@@ -217,9 +217,9 @@ function readVerdict(typed: string): Answer | 'too long' | undefined {
  * Returns the name of a tool use for its question. The question must fit on one row, because a second row
  * would begin with text of the service, which could look like output of parley.
  */
-function nameBriefly(use: PromptedToolUse, columns: number): string {
+function formatToolAndId(use: PromptedToolUse, columns: number): string {
   const { id, name } = use
-  const room = columns - `  allow  ()? ${getKeys(use)} yes`.length
+  const room = columns - `  allow  ()? ${formatKeys(use)} yes`.length
   // The name and the id each need at least one character and the ellipsis.
   if (room < 8) return 'it'
   const shownId = formatBriefName(id, room >> 1)

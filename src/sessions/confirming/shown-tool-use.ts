@@ -17,8 +17,8 @@ const prefixes = { row: '  | ', more: '  : ' }
  * split here and not by the terminal. Throws a usage error if the tool has no name, or if the event is too
  * long or nested too deep.
  */
-export function showToolUse(id: string, event: string, columns: number): string {
-  if (!namesTool(event)) throw usageError('its tool has no name')
+export function formatToolUse(id: string, event: string, columns: number): string {
+  if (!hasToolName(event)) throw usageError('its tool has no name')
   const width = Math.max(columns - prefixes.row.length - 1, 20)
   const rows: string[] = []
   let size = 0
@@ -82,7 +82,7 @@ function findMainText(input: string): MainText | undefined {
 }
 
 /** Returns whether a tool use has at least one field `name`, and each of its fields `name` is a text. */
-export function namesTool(event: string): boolean {
+export function hasToolName(event: string): boolean {
   const fields = readFields(event)
   const names = fields.filter(({ name }) => name === 'name')
   return names.length > 0 && names.length === getTexts(fields, 'name').length

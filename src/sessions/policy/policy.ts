@@ -77,7 +77,7 @@ export function createRule(text: RuleSource): Rule {
   }
 }
 
-const strictness = ['deny', 'ask', 'allow'] as const
+const decisionsByStrictness = ['deny', 'ask', 'allow'] as const
 
 /** Number of compared characters after which parley makes a pause. */
 const pauseAfterCharacters = 2 ** 22
@@ -109,7 +109,7 @@ export async function decideByPolicy(
   pauser?: Pauser,
 ): Promise<PolicyDecision> {
   if (call.name === '') return { decision: 'ask', reason: 'its tool has no name' }
-  for (const decision of strictness) {
+  for (const decision of decisionsByStrictness) {
     // Loops by index, because `entries()` would create an array for each rule and tool use.
     for (let rule = 0; rule < rules.length; rule++) {
       const each = rules[rule] as Rule
@@ -128,10 +128,10 @@ export function matches(rule: Rule, call: ToolCall): boolean {
   if (decision === 'allow') return findMismatch(rule, call) === undefined
   // An MCP tool without a server name may belong to any server.
   const isAnyServer = call.isMcp && call.server === undefined
-  return (isAnyServer || isOfServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
+  return (isAnyServer || fitsServer(rule, call)) && fields.every((field) => appliesToField(field, call.input))
 }
 
-const isOfServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
+const fitsServer = ({ server, isServer }: Rule, call: ToolCall): boolean =>
   server === undefined || (call.server !== undefined && isServer(call.server))
 
 /**
@@ -142,7 +142,7 @@ function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
   const { fields, server } = rule
   if (call.isUnclear) return () => unclearText
   if (call.isMcp && server === undefined) return () => 'the rule names no server'
-  if (!isOfServer(rule, call))
+  if (!fitsServer(rule, call))
     return () =>
       call.server === undefined
         ? 'the tool use has no server name'

@@ -289,12 +289,12 @@ const isEntry = (entry: unknown): boolean =>
   (events as readonly unknown[]).includes(entry.event)
 
 /** Start of every line, with all digits replaced by 0. */
-const opening = '{"time":"0000-00-00T00:00:00.000Z","session":"'
+const lineStart = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /** Returns whether a run was killed while it wrote this line. A later run then added the line break. */
 function isUnfinished(text: string | undefined): boolean {
-  const head = text?.slice(0, opening.length).replace(/\d/g, '0')
-  return head !== undefined && head !== '' && opening.startsWith(head)
+  const head = text?.slice(0, lineStart.length).replace(/\d/g, '0')
+  return head !== undefined && head !== '' && lineStart.startsWith(head)
 }
 
 function readReplyLine({ event, time, rest, result }: Record<string, unknown>): ReplyLine | undefined {

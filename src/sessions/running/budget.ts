@@ -41,7 +41,7 @@ export class Budget {
   /** Sum of the usages of the run's model requests. */
   #requests: SessionUsage | undefined
   /** A model request of the run reported no usage. */
-  #lacksRequest = false
+  #lacksRequestUsage = false
   /** Sum of the run's token counts that parley could read. */
   #readableTokens: number | undefined
 
@@ -60,7 +60,7 @@ export class Budget {
     this.#hasWorked = false
     this.hasTotal = false
     this.#requests = undefined
-    this.#lacksRequest = false
+    this.#lacksRequestUsage = false
     this.#readableTokens = undefined
   }
 
@@ -115,7 +115,7 @@ export class Budget {
   }
 
   /** Returns a warning about limits without effect, because the service reports no usage. */
-  get unenforceable(): string | undefined {
+  get limitWarning(): string | undefined {
     if (!this.#hasWorked) return undefined
     const { tokens, cost } = this.run
     const lacksTokens = this.#flags.maxTotalTokens !== undefined && typeof tokens?.totalTokens !== 'number'
@@ -133,7 +133,7 @@ export class Budget {
 
   /** A model request reported no usage, and the session reported no total. */
   get #lacksUsage(): boolean {
-    return !this.hasTotal && this.#lacksRequest
+    return !this.hasTotal && this.#lacksRequestUsage
   }
 
   get #reported(): UsageFigures {
@@ -144,7 +144,7 @@ export class Budget {
 
   #addRequest(usage: SessionUsage | undefined): void {
     if (!usage) {
-      this.#lacksRequest = true
+      this.#lacksRequestUsage = true
       return
     }
     this.#addCurrency(usage)

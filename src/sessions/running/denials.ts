@@ -85,7 +85,7 @@ export class Denials {
   }
 
   /** Removes a denial that the run decided but did not send. */
-  remove(id: string): void {
+  removeDenied(id: string): void {
     this.#byThisRun.delete(id)
   }
 

@@ -27,7 +27,7 @@ import {
 import type { SessionRun } from './resumption.ts'
 
 /** A tool use and the event that replies to it. */
-export interface GivenReply {
+export interface Reply {
   use: KnownToolUse
   event: SessionEvent
 }
@@ -141,7 +141,7 @@ export class Replies {
    * Reads the newest events and returns the tool uses for which the session still waits. Throws a `CliError`
    * if the session cannot be read. The caller must then take no step.
    */
-  async filterOpen<T extends { use: KnownToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
+  async filterWaiting<T extends { use: KnownToolUse }>(items: readonly T[], isForced = false): Promise<T[]> {
     if (items.length > 0) await this.refresh(isForced)
     return this.closeAnswered(items)
   }
@@ -175,7 +175,7 @@ export class Replies {
     const hasRun = this.#getReply(id).is === 'has-result'
     this.record(use, { event: 'answered-elsewhere' }, { reason })
     this.judgements.delete(id)
-    this.#denials.remove(id)
+    this.#denials.removeDenied(id)
     if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its command has run`)
     else if (!this.#prompt.hasPrintedWithdrawal(id))
       messages.note(`${id} is not answered by this run: ${reason}`)
@@ -191,8 +191,8 @@ export class Replies {
    * Posts replies: all confirmations in one request, and each result in a separate request. A service that
    * refuses one event refuses the whole request. Throws a `CliError`.
    */
-  async post(replies: readonly GivenReply[]): Promise<void> {
-    const isConfirmation = ({ event }: GivenReply) => event.type === 'user.tool_confirmation'
+  async post(replies: readonly Reply[]): Promise<void> {
+    const isConfirmation = ({ event }: Reply) => event.type === 'user.tool_confirmation'
     await this.#postTogether(replies.filter(isConfirmation))
     for (const reply of replies) if (!isConfirmation(reply)) await this.#postTogether([reply])
   }
@@ -201,7 +201,7 @@ export class Replies {
    * Posts the replies for which the session still waits, in one request. Repeats the request after a
    * transient failure if the service certainly did not accept it. Throws the last failure.
    */
-  async #postTogether(replies: readonly GivenReply[]): Promise<void> {
+  async #postTogether(replies: readonly Reply[]): Promise<void> {
     if (replies.length === 0 || this.isStopped) return
     let open = [...replies]
     try {
@@ -212,14 +212,14 @@ export class Replies {
       })
     } catch (error) {
       if (!(error instanceof CliError) || error.kind !== 'refused' || !error.details.pending) throw error
-      const left = await this.#filterOpenAfterRefusal(open)
+      const left = await this.#filterWaitingAfterRefusal(open)
       if (left.length === open.length && !this.isStopped) throw error
       await this.#postTogether(left)
     }
   }
 
   /** Posts replies in one attempt. Throws a `CliError` if the service certainly did not accept them. */
-  async #postOnce(replies: readonly GivenReply[]): Promise<void> {
+  async #postOnce(replies: readonly Reply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stopIds)
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
     const lastIdleEvent = [...idleEvents].at(-1)
@@ -242,11 +242,11 @@ export class Replies {
    * Returns the replies for which the session still waits after the service refused them. Another client may
    * have answered first. A list may lag, so parley reads several lists before it returns all replies.
    */
-  async #filterOpenAfterRefusal(replies: readonly GivenReply[]): Promise<GivenReply[]> {
+  async #filterWaitingAfterRefusal(replies: readonly Reply[]): Promise<Reply[]> {
     let open = [...replies]
     for (const wait of laggingListWaitsMs) {
       await this.#run.parts.deadline.wait(wait)
-      open = await this.filterOpen(replies, true)
+      open = await this.filterWaiting(replies, true)
       if (open.length < replies.length || this.isStopped) break
     }
     return open
@@ -353,7 +353,7 @@ export class Replies {
   }
 }
 
-function createRefusedError(failure: CliError, replies: readonly GivenReply[]): CliError {
+function createRefusedError(failure: CliError, replies: readonly Reply[]): CliError {
   const pending = replies.map(({ use }) => use.id)
   const message = `the reply to ${pending.join(', ')} was refused: ${failure.message}`
   return new CliError(failure.kind, message, { ...failure.details, pending })

@@ -21,7 +21,7 @@ import {
   type Rules,
 } from './judgement.ts'
 import type { Plan } from './plan.ts'
-import { type GivenReply, Replies } from './replies.ts'
+import { Replies, type Reply } from './replies.ts'
 import { interruptedResult } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
@@ -139,10 +139,10 @@ export class Responder {
       ...results,
       ...judgements.flatMap((judgement) => this.#createDecisionReply(judgement)),
     ])
-    for (const judgement of judgements.filter((each) => this.#isForCommand(each))) {
+    for (const judgement of judgements.filter((each) => this.#needsCommand(each))) {
       if (this.#replies.isStopped) break
-      if ((await this.#replies.filterOpen([judgement])).length === 0) continue
-      // The list that `filterOpen` reads may show that a limit is exceeded.
+      if ((await this.#replies.filterWaiting([judgement])).length === 0) continue
+      // The list that `filterWaiting` reads may show that a limit is exceeded.
       if (this.#replies.isStopped) break
       await this.#execute(judgement.use)
       await this.#replies.post(this.#createResultReply(judgement.use))
@@ -157,14 +157,14 @@ export class Responder {
   async #listDue(): Promise<KnownToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
-      const use = isPlain(id) ? this.#replies.findToolUse(id) : undefined
+      const use = isSafeId(id) ? this.#replies.findToolUse(id) : undefined
       const isOfOther = use?.isContradicted && this.#replies.wasAnsweredElsewhere(id)
       if (use && !isOfOther) return [use]
       this.#replies.leaveOpen(id)
       const why = use
         ? 'the service sent it with two different inputs'
         : 'the session does not show this tool use'
-      this.#run.context.messages.note(`${id} is not answered: ${isPlain(id) ? why : unsafeIdText}`)
+      this.#run.context.messages.note(`${id} is not answered: ${isSafeId(id) ? why : unsafeIdText}`)
       return []
     })
   }
@@ -172,7 +172,7 @@ export class Responder {
   /** Lists events until each pending tool use is known, because the stream may have omitted some. */
   async #waitForUnknown(): Promise<void> {
     for (const wait of laggingListWaitsMs) {
-      if (this.#listDueIds().every((id) => !isPlain(id) || this.#replies.findToolUse(id))) return
+      if (this.#listDueIds().every((id) => !isSafeId(id) || this.#replies.findToolUse(id))) return
       await this.#run.context.host.timers.wait(wait)
       await this.#replies.refresh(true)
     }
@@ -185,12 +185,12 @@ export class Responder {
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judge(use, this.#rules))
-    const verdicts = await this.#ask(judged.filter((judgement) => isForPerson(judgement, this.#rules)))
+    const verdicts = await this.#ask(judged.filter((judgement) => needsPrompt(judgement, this.#rules)))
     const judgements = judged.map((judgement): Judgement => {
       const verdict = verdicts.get(judgement.use.id)
       return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
     })
-    const open = await this.#replies.filterOpen(judgements)
+    const open = await this.#replies.filterWaiting(judgements)
     for (const judgement of open) this.#recordDecision(judgement)
     return open
   }
@@ -209,7 +209,7 @@ export class Responder {
   /** Writes a decision to the audit file and prints it. */
   #recordDecision(judgement: Judgement): void {
     const { use } = judgement
-    const staysOpen = this.#createDecisionReply(judgement).length === 0 && !this.#isForCommand(judgement)
+    const staysOpen = this.#createDecisionReply(judgement).length === 0 && !this.#needsCommand(judgement)
     this.#replies.recordDecision(judgement, staysOpen)
     this.#printDecision(judgement, staysOpen)
     // A run reports waiting tool uses when it ends. While other threads work, that may take a long time.
@@ -242,7 +242,7 @@ export class Responder {
   }
 
   /** Returns the reply to a tool use for which no command has to run. */
-  #createDecisionReply({ use, decision, reason }: Judgement): GivenReply[] {
+  #createDecisionReply({ use, decision, reason }: Judgement): Reply[] {
     if (decision === 'ask') return []
     if (findExecutor(use, this.#rules.tools) === 'service')
       return [{ use, event: createConfirmation(use.id, decision, reason) }]
@@ -251,12 +251,12 @@ export class Responder {
       : []
   }
 
-  #isForCommand({ use, decision }: Judgement): boolean {
+  #needsCommand({ use, decision }: Judgement): boolean {
     return decision === 'allow' && findExecutor(use, this.#rules.tools) === 'command'
   }
 
   /** Returns the reply with the result of a command of this run or of an earlier run that was killed. */
-  #createResultReply(use: KnownToolUse): GivenReply[] {
+  #createResultReply(use: KnownToolUse): Reply[] {
     const result = this.#replies.getUnpostedResult(use.id)
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
@@ -298,13 +298,13 @@ export class Responder {
 const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
   `the tool use ${id} failed (${formatBriefName(name)}): ${what}`
 
-const isPlain = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
+const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /**
  * Returns whether to prompt a person. A tool use with two inputs or without an executor cannot be allowed, so
  * a prompt would have no effect.
  */
-const isForPerson = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
+const needsPrompt = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
 /**
@@ -338,10 +338,10 @@ async function runTool(
   )
   const why = problem ?? (isUtf8(stdout) ? undefined : 'printed text that is not UTF-8')
   if (why === undefined) return { text: stdout.toString(), isError: false }
-  return { text: `the command ${why}${lastLines(stderr)}`, isError: true }
+  return { text: `the command ${why}${formatLastLines(stderr)}`, isError: true }
 }
 
-function lastLines(stderr: string): string {
+function formatLastLines(stderr: string): string {
   const lines = stderr.trim().split(/\r?\n/).slice(-maxStderrLines).join('\n')
   return lines === '' ? '' : `:\n${lines}`
 }

@@ -173,12 +173,12 @@ export class Resumption implements WorkHooks {
       return await work
     } catch (failure) {
       const error = asStoppedFailure(failure)
-      throw error instanceof CliError ? this.#withCommand(error) : error
+      throw error instanceof CliError ? this.#addCommand(error) : error
     }
   }
 
   /** Adds the resume command. The failure must not suggest to send the task again. */
-  #withCommand(error: CliError): CliError {
+  #addCommand(error: CliError): CliError {
     const isAudited = this.#audit.hasFile
     const resume = this.getCommand()
     if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isContinuing) {

@@ -23,7 +23,7 @@ const queryIntervalMs = 10_000
 /** Maximum number of open workflow runs named in a warning. */
 const maxNamedRuns = 10
 
-const interrupt = { type: 'user.interrupt' }
+const interruptEvent = { type: 'user.interrupt' }
 
 /** Message if the session is still working 30 s after the interrupt. */
 export const notIdleText = 'the session did not become idle within 30 s of the interrupt'
@@ -43,7 +43,7 @@ export class RunLimits {
   interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
   /** Description of the exceeded limit, for messages. */
-  #excess = ''
+  #excessText = ''
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
   /** Deadline of the current attempt to interrupt the session. */
@@ -83,8 +83,8 @@ export class RunLimits {
     this.#cancelInterrupt()
     await this.#attempt
     if (this.#isStopped && this.#needsUsage && !this.#budget.hasTotal) await this.#queryAndCheck()
-    const { unenforceable } = this.#budget
-    if (!this.#isExceeded && unenforceable !== undefined) this.#run.context.messages.warn(unenforceable)
+    const { limitWarning } = this.#budget
+    if (!this.#isExceeded && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
     if (this.#isExceeded) this.#warnOfOpenRuns()
     return this.#findFailure(error)
   }
@@ -166,8 +166,8 @@ export class RunLimits {
 
   /** Returns the description of the exceeded limit with the newest usage, or an empty text. */
   #updateExcess(): string {
-    this.#excess = this.#budget.findExceededLimit() ?? this.#excess
-    return this.#excess
+    this.#excessText = this.#budget.findExceededLimit() ?? this.#excessText
+    return this.#excessText
   }
 
   #interruptAtLimit(): void {
@@ -204,7 +204,7 @@ export class RunLimits {
     if (this.#isStopped) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
     if (isFound) {
-      context.messages.note(`${this.#excess}: an earlier run has interrupted the session`)
+      context.messages.note(`${this.#excessText}: an earlier run has interrupted the session`)
       this.interrupt = 'sent'
       return
     }
@@ -237,7 +237,7 @@ export class RunLimits {
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
         context.messages.note(
-          `${this.#excess}: an earlier run began to interrupt the session; waiting up to 30 s for it`,
+          `${this.#excessText}: an earlier run began to interrupt the session; waiting up to 30 s for it`,
         ),
     })
     return isListed === true
@@ -250,15 +250,15 @@ export class RunLimits {
   async #post(deadline: Deadline): Promise<void> {
     const { audit, context } = this.#run
     const access = { ...this.#run, parts: { ...this.#run.parts, deadline } }
-    const body = Buffer.from(JSON.stringify({ events: [interrupt] }))
+    const body = Buffer.from(JSON.stringify({ events: [interruptEvent] }))
     await retry(deadline, new ReconnectPolicy(access), async () => {
       const { is, failure } = await postOnce(access, body, {
         record: (event, reason) => {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
           if (event !== 'sent') return
-          audit.add({ toolUse: null, event: 'interrupt', reason: this.#excess })
+          audit.add({ toolUse: null, event: 'interrupt', reason: this.#excessText })
           if (this.interrupt === 'wanted')
-            context.messages.note(`${this.#excess}: parley interrupts the session`)
+            context.messages.note(`${this.#excessText}: parley interrupts the session`)
           this.interrupt = 'posting'
         },
       })
@@ -266,7 +266,7 @@ export class RunLimits {
       // parley does not repeat an interrupt that may have arrived. The next idle event shows whether it did.
       this.#isUnconfirmed = is === 'unknown'
       if (this.#isUnconfirmed) return
-      this.#follower.addAccepted(interrupt)
+      this.#follower.addAccepted(interruptEvent)
       this.#follower.wake()
     })
   }

@@ -94,7 +94,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     const sent = task && (await resumption.addResume(sendTask(run, task, { known: counter.known, follower })))
     resumption.setFollowed({ follower, limits, sent })
     limits.follow()
-    const failure = await finish({ ...run, plan, follower, responder, denials, limits, incidents, sent })
+    const failure = await follow({ ...run, plan, follower, responder, denials, limits, incidents, sent })
     await context.output.flush()
     // After an interrupt, the task stays unfinished in the audit file. Events such as user.interrupt are no
     // task.
@@ -147,7 +147,7 @@ interface FollowingRun extends SessionRun {
  * finished, but the run was not successful, for example after a denial. Throws a `CliError` if the agent did
  * not finish.
  */
-async function finish(run: FollowingRun): Promise<CliError | undefined> {
+async function follow(run: FollowingRun): Promise<CliError | undefined> {
   const { context, resumption, follower, limits, denials } = run
   const { task } = follower
   const { wanted } = run.plan

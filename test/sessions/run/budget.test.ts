@@ -260,13 +260,13 @@ describe('limits of events run', () => {
       '--max-total-tokens and --max-cost cannot be enforced: the service does not report the usage of the run',
     ],
   ])('events run with the limits %j, after %j, warns: %s', (flags, now, lack) => {
-    expect(createBudget(flags, now).unenforceable).toBe(lack)
+    expect(createBudget(flags, now).limitWarning).toBe(lack)
   })
 
   test('work before events run does not show whether a limit can be enforced', () => {
     const budget = createBudget({ maxTotalTokens: 1 }, [says])
     budget.begin(true)
-    expect(budget.unenforceable).toBe(undefined)
+    expect(budget.limitWarning).toBe(undefined)
   })
 
   test.each<[LimitFlags, boolean]>([
