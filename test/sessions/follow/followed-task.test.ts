@@ -103,7 +103,7 @@ const interrupts: [script: string, isInterrupted: boolean][] = [
   ['t1 c1 [t1 i1 c1]', false],
 ]
 test.each(interrupts.map(([script, isInterrupted]) => [nameTypes(script), isInterrupted, script] as const))(
-  'after %s, the turn was interrupted: %s',
+  'after %s, the session was interrupted: %s',
   (_, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },
@@ -132,10 +132,10 @@ const ends: [script: string, mayBeDone: boolean, sent?: string][] = [
   ['t1 a1 [t1 u1 a1]', true],
 ]
 test.each(ends.map(([script, mayBeDone, sent]) => [nameTypes(script), mayBeDone, script, sent] as const))(
-  'after %s, the turn may have ended: %s',
+  'after %s, the agent may be done: %s',
   (_, mayBeDone, script, sent) => {
-    const turn = read(script, sent)
-    expect(turn.mayBeDone).toBe(mayBeDone)
+    const task = read(script, sent)
+    expect(task.mayBeDone).toBe(mayBeDone)
   },
 )
 
