@@ -165,14 +165,14 @@ export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number):
   inFlight < slots && now >= pause.until && !outage?.isTesting
 
 /** Records that a request has started. */
-export const startLine = (gate: Gate): Gate => ({
+export const recordStart = (gate: Gate): Gate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
   outage: gate.outage && { ...gate.outage, tests: gate.outage.tests + 1, isTesting: true },
 })
 
 /** Records that a request has ended. */
-export const freeSlot = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
+export const recordEnd = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
  * Records an answer, or a failure that is not part of an outage. Ends an outage. After as many answers as

@@ -93,7 +93,7 @@ export interface Share {
 export class Tally implements BatchUsage {
   /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
-  /** The input has a line, possibly of another share. */
+  /** The input has at least one line, even if only in another share. */
   hasLine = false
   ok = 0
   failed = 0

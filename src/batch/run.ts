@@ -8,12 +8,12 @@ import {
   classifyFailure,
   createGate,
   decideNextStep,
-  freeSlot,
   type Gate,
   recordAnswer,
+  recordEnd,
   recordOutageFailure,
   recordRefusal,
-  startLine,
+  recordStart,
   tokenLimitError,
 } from './gate.ts'
 import type { BatchInput, BatchLine, LineAnswer } from './input.ts'
@@ -213,7 +213,7 @@ export class BatchRun implements BatchState {
   #startLine(line: BatchLine): void {
     if (line === this.next) this.#start(this.#readNext())
     else this.waiting.shift()
-    this.gate = startLine(this.gate)
+    this.gate = recordStart(this.gate)
     this.#start(this.#requestUntilDone(line))
   }
 
@@ -251,7 +251,7 @@ export class BatchRun implements BatchState {
       break
     }
     this.waiting.push(line)
-    this.gate = freeSlot(this.gate)
+    this.gate = recordEnd(this.gate)
   }
 
   async #send(line: BatchLine): Promise<LineAnswer> {
@@ -346,7 +346,7 @@ export class BatchRun implements BatchState {
       } else this.tally.ok++
       this.#options.report.onResult(index)
     } finally {
-      this.gate = freeSlot(this.gate)
+      this.gate = recordEnd(this.gate)
     }
   }
 

@@ -296,7 +296,7 @@ export class SessionState {
     return this.#ordered.lastStopId
   }
 
-  /** Reason of the current stop. `undefined` while the agent works, or will work on events from clients. */
+  /** Reason of the current stop. `undefined` while the agent works, or if it still has to process client events. */
   get stop(): Stop | undefined {
     const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, details } = this.#ordered
     if (!isIdle) return this.#stalledStop

@@ -190,8 +190,8 @@ async function readCreateBody(
   const text = createBodyText(() => editJson(given, assignments))
   const body = JSON.parse(text) as Record<string, unknown>
   const missing = [
-    ...(isMissing(body.agent) ? ['--agent ID'] : []),
-    ...(isMissing(body.environment_id) ? ['--environment ID'] : []),
+    ...(isIdMissing(body.agent) ? ['--agent ID'] : []),
+    ...(isIdMissing(body.environment_id) ? ['--environment ID'] : []),
   ]
   if (missing.length > 0) throw usageError(`give ${missing.join(' and ')}, or -i FILE with these fields`)
   const { CreateSessionBody } = await import('../wire/sessions/session-requests.ts')
@@ -201,7 +201,7 @@ async function readCreateBody(
 }
 
 /** Returns whether the id of an agent or environment is missing. An agent may be an object with an `id`. */
-const isMissing = (value: unknown): boolean =>
+const isIdMissing = (value: unknown): boolean =>
   value === undefined || (isObject(value) ? isBlank(value.id) : isBlank(value))
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''

@@ -6,12 +6,12 @@ import {
   classifyFailure,
   createGate,
   decideNextStep,
-  freeSlot,
   type Gate,
   recordAnswer,
+  recordEnd,
   recordOutageFailure,
   recordRefusal,
-  startLine,
+  recordStart,
 } from '../../src/batch/gate.ts'
 import type { BatchLine } from '../../src/batch/input.ts'
 import type { CliError } from '../../src/errors.ts'
@@ -28,7 +28,7 @@ const limited = (retryAfter?: number) =>
  */
 function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
   return events.reduce((gate, [what, ticket, now]) => {
-    if (what === 'b') return startLine(gate)
+    if (what === 'b') return recordStart(gate)
     if (what === '+' || what === '-') return recordAnswer(gate, ticket, { isOk: what === '+', now })
     return recordRefusal(gate, ticket, { ...base, error: limited(what), now })
   }, createGate(8))
@@ -39,7 +39,7 @@ describe('concurrency of a batch', () => {
     const full = play(Array.from({ length: 8 }, () => ['b', 0, 0]))
     expect(canStart(play([['b', 0, 0]]), 0)).toBe(true)
     expect(canStart(full, 0)).toBe(false)
-    expect(canStart(freeSlot(full), 0)).toBe(true)
+    expect(canStart(recordEnd(full), 0)).toBe(true)
   })
 
   test.each<[name: string, events: Parameters<typeof play>[0], expected: [slots: number, until: number]]>([
@@ -271,7 +271,7 @@ test('a batch never exceeds its concurrency, starts nothing in a pause, and alwa
           while (left > 0 && canStart(gate, now)) {
             const { time, ...what } = outcomes.next().value
             left--
-            gate = startLine(gate)
+            gate = recordStart(gate)
             flights.push({ at: now + time, ticket: gate.pause.number, what })
             expect(gate.inFlight).toBeLessThanOrEqual(gate.slots)
             expect(gate.slots).toBeLessThanOrEqual(concurrency)
@@ -282,7 +282,7 @@ test('a batch never exceeds its concurrency, starts nothing in a pause, and alwa
           now = first ? Math.max(now, first.at) : gate.pause.until
           if (!first) continue
           const { ticket, what } = first
-          gate = freeSlot(gate)
+          gate = recordEnd(gate)
           if (what.kind === 'refused') {
             left++
             const before = gate
@@ -320,7 +320,7 @@ function simulateLimiter(rate: number, latency: number, concurrency: number, lin
         late.requests++
         if (!isOk) late.refused++
       }
-      gate = startLine(gate)
+      gate = recordStart(gate)
       flights.push({ at: now + latency, ticket: gate.pause.number, isOk })
       continue
     }
@@ -334,7 +334,7 @@ function simulateLimiter(rate: number, latency: number, concurrency: number, lin
       flights.splice(flights.indexOf(flight), 1)
       if (flight.isOk) answered++
       const { ticket } = flight
-      gate = freeSlot(gate)
+      gate = recordEnd(gate)
       gate = flight.isOk
         ? recordAnswer(gate, ticket, { isOk: true, now })
         : recordRefusal(gate, ticket, { ...base, error: limited(1), now })
@@ -545,7 +545,7 @@ describe('outage of the service during a batch', () => {
     indexes.reduce((gate, index) => failing(gate, index), createGate(slots))
   /** Returns the gate after one line tested the service and failed. */
   const afterTrial = (gate: Gate, index = 1) =>
-    failing(freeSlot(startLine(gate)), index, { now: gate.pause.until })
+    failing(recordEnd(recordStart(gate)), index, { now: gate.pause.until })
   const isPaused = (gate: Gate) => gate.outage !== undefined
 
   test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
@@ -580,7 +580,7 @@ describe('outage of the service during a batch', () => {
       const { from, until } = gate.pause
       lengths.push(until - from)
       expect([canStart(gate, until - 1), canStart(gate, until)]).toEqual([false, true])
-      expect(canStart(startLine(gate), until)).toBe(false)
+      expect(canStart(recordStart(gate), until)).toBe(false)
       gate = afterTrial(gate, trial)
     }
     expect(lengths).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
@@ -606,13 +606,13 @@ describe('outage of the service during a batch', () => {
     ],
     ['an answer to an earlier request', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
   ])('an outage ends with %s, and the batch resumes all lines', (_, end) => {
-    const gate = freeSlot(end(startLine(afterRow(4, 1, 2, 3, 4))))
+    const gate = recordEnd(end(recordStart(afterRow(4, 1, 2, 3, 4))))
     expect([isPaused(gate), gate.slots, canStart(gate, 1000)]).toEqual([false, 4, true])
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 
   test('a 429 turns the outage of a batch into an ordinary pause', () => {
-    const gate = recordRefusal(startLine(afterRow(4, 1, 2, 3, 4)), 1, {
+    const gate = recordRefusal(recordStart(afterRow(4, 1, 2, 3, 4)), 1, {
       ...base,
       error: limited(7),
       now: 1000,

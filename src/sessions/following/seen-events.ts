@@ -18,7 +18,7 @@ export class SeenEvents {
   readonly task = this.#log.task
   /** Number of events per digest, for events without an id in the first list. */
   readonly #earlierCounts = new Map<string, number>()
-  /** The sent events, until parley ends the search for them without finding them. */
+  /** The last sent events. `undefined` if there are none, or if the search did not find them. */
   #sent: SentEvents | undefined
   /** New events of lists that did not contain the sent events yet, by identity. */
   readonly #listedBefore = new Map<string, LogItem>()

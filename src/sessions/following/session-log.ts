@@ -217,15 +217,15 @@ export class SessionLog {
     let hasLast = false
     let hasListed = false
     for (const entry of this.#entries.toReversed()) {
-      const isBefore = entry.index <= taskIndex
+      const isBeforeTask = entry.index <= taskIndex
       const { event, isUnseen } = entry
-      if (!isBefore && !isUnseen && isTask(event)) {
+      if (!isBeforeTask && !isUnseen && isTask(event)) {
         hasLast = hasListed = false
         this.#messages.push(entry)
       }
       if (!isMessage(event)) continue
       const isListed = entry.listedBy > 0
-      if (isBefore || (hasLast && (hasListed || !isListed))) dropContent(entry)
+      if (isBeforeTask || (hasLast && (hasListed || !isListed))) dropContent(entry)
       else this.#messages.push(entry)
       hasLast = true
       hasListed ||= isListed
