@@ -213,7 +213,7 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
 async function withGuard(host: Host) {
   const { guardStreamFromRunner, guardTextFromRunner } = await import('./io/runner-guard.ts')
   const stderr = { value: guardStreamFromRunner(host.stderr), enumerable: true }
-  // A spread would read the current folder, which may have been removed.
+  // `{ ...host }` would call the getter `cwd`, which throws if the current folder has been removed.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
   return { host: guarded, guard: (text: string) => guardTextFromRunner(text) }
 }

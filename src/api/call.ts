@@ -5,7 +5,7 @@ import { asFailure, CliError, joinFailures, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../io/file-output.ts'
-import { type Output, OutputAttempts } from '../io/output.ts'
+import { GuardedWriter, type Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -226,20 +226,20 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
  */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
-  const attempts = new OutputAttempts(() => unprinted.reject())
+  const writer = new GuardedWriter(() => unprinted.reject())
 
   return {
-    head: (answer) => attempts.run(() => printer.head(answer)),
+    head: (answer) => writer.run(() => printer.head(answer)),
     async body(chunk) {
       unprinted.add(chunk)
-      await attempts.run(async () => {
+      await writer.run(async () => {
         await printer.body(chunk)
         unprinted.accept()
       })
     },
     async end() {
-      await attempts.run(() => printer.end())
-      if (attempts.failure) throw asFailure(attempts.failure)
+      await writer.run(() => printer.end())
+      if (writer.failure) throw asFailure(writer.failure)
     },
     savePart: () => unprinted.part,
   }

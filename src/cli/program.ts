@@ -9,7 +9,7 @@ import { rootEntry } from './command-tree.ts'
 import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
 import { helpOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownWordError } from './parley-command.ts'
-import { describeUnknown } from './pointers.ts'
+import { describeUnknown } from './unknown-words.ts'
 
 interface ProgramOptions {
   run: RunContext

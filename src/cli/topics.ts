@@ -22,7 +22,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Topics and commands by other names that people try. */
+/** Other words that people type after `help`, each with the topics or commands that it means. */
 const otherNames = new Map<string, string[]>([
   ['errors', ['exit-codes']],
   ['retries', ['settings']],

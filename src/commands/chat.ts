@@ -51,7 +51,7 @@ export default {
     "parley chat --thread talk.json 'And then?'",
   ],
 
-  /** Loaded lazily, because help and usage errors do not need it. */
+  /** Imports the code for requests only now, because help and usage errors do not need it. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
       const { runChat } = await import('../gateway/chat/chat.ts')

@@ -38,7 +38,7 @@ export async function retry<T>(
 /** Row of the retry table: how parley handles an HTTP status, or a failure without a status. */
 interface StatusRow {
   /** If omitted, the row applies to failures of its kind that have no status. */
-  on?: StatusSet
+  appliesTo?: StatusSet
   kind: FailureKind
   /** Delivery state of the attempt. */
   delivery: DeliveryState
@@ -67,36 +67,36 @@ const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'response', delivery: 'sent' },
-  { on: 'broken off', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
+  { appliesTo: 'broken off', kind: 'response', delivery: 'sent', isTransient: true, retryable: 'reading' },
   { kind: 'credentials', delivery: 'not-sent', otherCalls: 'end' },
-  { on: [401, 403, 407], kind: 'credentials', delivery: 'refused', otherCalls: 'end' },
-  { on: [402], kind: 'payment', delivery: 'refused', otherCalls: 'end' },
-  { on: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
+  { appliesTo: [401, 403, 407], kind: 'credentials', delivery: 'refused', otherCalls: 'end' },
+  { appliesTo: [402], kind: 'payment', delivery: 'refused', otherCalls: 'end' },
+  { appliesTo: [408, 425], kind: 'service', delivery: 'failed', isTransient: true, retryable: 'repeatable' },
   {
-    on: '429 and limited 503',
+    appliesTo: '429 and limited 503',
     kind: 'rate-limited',
     delivery: 'refused',
     isTransient: true,
     retryable: 'all',
     otherCalls: 'wait',
   },
-  { on: '3xx and 4xx', kind: 'refused', delivery: 'refused' },
+  { appliesTo: '3xx and 4xx', kind: 'refused', delivery: 'refused' },
   {
-    on: [500, 502, 503, 504, 529],
+    appliesTo: [500, 502, 503, 504, 529],
     kind: 'service',
     delivery: 'failed',
     isTransient: true,
     retryable: 'repeatable',
   },
-  { on: '5xx', kind: 'service', delivery: 'failed', isTransient: true },
+  { appliesTo: '5xx', kind: 'service', delivery: 'failed', isTransient: true },
   { kind: 'file', delivery: 'answered', otherCalls: 'end' },
 ]
 
-function matches({ on }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true) {
-  if (on === 'broken off') return isCutOff === true
-  if (on === '429 and limited 503') return status === 429 || (status === 503 && hasRetryAfter)
-  if (on === '3xx and 4xx') return status >= 300 && status < 500
-  return on === '5xx' ? status >= 500 : typeof on === 'object' && on.includes(status)
+function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDetails, hasRetryAfter = true) {
+  if (appliesTo === 'broken off') return isCutOff === true
+  if (appliesTo === '429 and limited 503') return status === 429 || (status === 503 && hasRetryAfter)
+  if (appliesTo === '3xx and 4xx') return status >= 300 && status < 500
+  return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
 
 /** Returns whether a service refused the secret. A 407 comes from a proxy. */
@@ -112,8 +112,8 @@ function findRow({ kind, details }: CliError): StatusRow {
   const found = ofKind.find((row) => matches(row, details)) ?? other
   const { status = 0 } = details
   if (status < 200 || status >= 300) return found
-  // An error in a 2xx does not prove that the service refused the request. A gateway may have sent the error,
-  // or the service may have carried out and billed the request before the error.
+  // An error in a 2xx response does not prove that the service refused the request. A gateway may have sent
+  // the error, or the service may have carried out and billed the request before the error.
   return {
     ...found,
     delivery: 'answered',

@@ -21,8 +21,8 @@ export function createTimeLimits(
   let isOver = false
   /** Number of received chunks. */
   let refreshes = 0
-  const endLate = (passed: Deadline) => onEnd(passed.limitText ?? 'the deadline passed', passed)
-  const cancelDeadline = deadline?.onPass(endLate)
+  const endAfterDeadline = (passed: Deadline) => onEnd(passed.limitText ?? 'the deadline passed', passed)
+  const cancelDeadline = deadline?.onPass(endAfterDeadline)
 
   function start(): void {
     refreshes++
@@ -46,7 +46,7 @@ export function createTimeLimits(
     /** Returns whether the deadline has passed already. If so, ends the exchange. */
     check(): boolean {
       const passed = deadline?.passed
-      if (passed) endLate(passed)
+      if (passed) endAfterDeadline(passed)
       return passed !== undefined
     },
     /** Starts or restarts the timer that detects a silent connection. */

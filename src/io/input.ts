@@ -38,7 +38,7 @@ export interface InputOptions {
     /** All flags of the command line. */
     given?: readonly { flag: string }[]
   }
-  /** Limits reading stdin and FIFOs, and waiting for a person's answer. */
+  /** Deadline for reading stdin and FIFOs, and for waiting for a person's answer. */
   deadline: Deadline
   note(line: string): void
 }

@@ -93,7 +93,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
  * Runs writes until one fails. Stores the failure instead of throwing it, so that parley still reads the rest
  * of a paid answer. Throws only `OutputClosed`.
  */
-export class OutputAttempts {
+export class GuardedWriter {
   failure: Error | undefined
   readonly #onFailure: () => void
 
@@ -117,12 +117,12 @@ export class OutputAttempts {
  * Returns an output that drops its text after the reader has closed stdout, so that the command continues.
  */
 export function ignoreClosedReader(output: Output): Output {
-  let isOver = false
+  let isReaderClosed = false
   const attempt = async (act: () => Promise<void>) => {
-    if (isOver) return
+    if (isReaderClosed) return
     await act().catch((error) => {
       if (!(error instanceof OutputClosed)) throw error
-      isOver = true
+      isReaderClosed = true
     })
   }
   return {

@@ -20,8 +20,8 @@ interface QuestionOptions {
   /** Hides the typed answer. */
   isHidden?: boolean
   /**
-   * All lines of a pasted text belong to the answer, which Enter ends. If omitted, only the first pasted line
-   * counts.
+   * If true, the answer contains all lines of a pasted text, and Enter ends it. Otherwise the answer is the
+   * first pasted line.
    */
   takesLines?: boolean
   /**

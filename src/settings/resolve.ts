@@ -137,7 +137,7 @@ export const serviceNames = { gateway: 'the gateway', agents: 'the session servi
 /** Name of the setting with the address of each service. */
 export const addressSettings = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
 
-/** The secret of each service and the command that prints it. */
+/** For each service, the setting with its secret and the setting with a command that prints the secret. */
 export const secretSettings = {
   gateway: ['accessToken', 'accessTokenCommand'],
   agents: ['apiKey', 'apiKeyCommand'],

@@ -15,7 +15,7 @@ import type { Context } from '../../context.ts'
 import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { FileOutput, SavedPart } from '../../io/file-output.ts'
-import { OutputAttempts } from '../../io/output.ts'
+import { GuardedWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -75,7 +75,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   let unprinted: string[] = []
   let hasOutput = false
   const rawBody = new UnprintedBody(context, 'txt')
-  const attempts = new OutputAttempts(() => rawBody.reject())
+  const writer = new GuardedWriter(() => rawBody.reject())
   const breakLine = () => shown.breakLine()
   cleanups.add(breakLine)
 
@@ -96,7 +96,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   function print(): Promise<void> {
     const pieces = unprinted
     unprinted = []
-    return attempts.run(async () => {
+    return writer.run(async () => {
       for (const piece of pieces) printer.add(piece)
       hasOutput ||= pieces.length > 0
       await shown.write()
@@ -108,11 +108,11 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
 
   function addRaw(data: Uint8Array | string): void {
     if (!file) rawBody.add(data)
-    if (!attempts.failure) raw.add(data)
+    if (!writer.failure) raw.add(data)
   }
 
   function requirePrinted(): void {
-    if (attempts.failure) throw attempts.failure
+    if (writer.failure) throw writer.failure
   }
 
   /**
@@ -132,7 +132,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
    */
   function withSavedPath(error: unknown, isUnread = true): unknown {
     if (error instanceof OutputClosed) return error
-    if (attempts.failure && !file) return joinFailures(attempts.failure, error)
+    if (writer.failure && !file) return joinFailures(writer.failure, error)
     breakLine()
     const failure = asFailure(error)
     const { errorIn, body } = failure.details
@@ -215,7 +215,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
       try {
         await print()
-        await attempts.run(() => shown.end())
+        await writer.run(() => shown.end())
         requirePrinted()
       } catch (error) {
         throw withSavedPath(error)
@@ -238,7 +238,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       const body = received?.isVerbatim() ? findUnreadAnswer() : undefined
       const saved = file
         ? file.savePart(checked || body?.bytes)
-        : saveText(context, attempts.failure ? text.read() : checked || unprinted.join(''))
+        : saveText(context, writer.failure ? text.read() : checked || unprinted.join(''))
       return saved?.name === undefined && body
         ? saveInTemporaryFolder(context, body.bytes, body.extension)
         : saved

@@ -3,7 +3,7 @@ import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { asFailure, type CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { OutputAttempts } from '../../io/output.ts'
+import { GuardedWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -163,12 +163,12 @@ export async function readPart(
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
-  const attempts = new OutputAttempts()
+  const writer = new GuardedWriter()
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))
-    if (!printer || attempts.failure) return
+    if (!printer || writer.failure) return
     printer.add(chunk)
-    await attempts.run(() => printer.write())
+    await writer.run(() => printer.write())
   }
   const readsToEnd = () => printer !== undefined || keepsConnection
   let broken: CliError | undefined
@@ -179,13 +179,13 @@ export async function readPart(
       readsToEnd,
       timers,
     }))
-    if (printer) await attempts.run(() => printer.end())
+    if (printer) await writer.run(() => printer.end())
   } catch (error) {
     if (error instanceof OutputClosed) throw error
     printer?.breakLine()
     broken = asFailure(error)
   }
-  if (attempts.failure) broken = asFailure(joinFailures(attempts.failure, broken))
+  if (writer.failure) broken = asFailure(joinFailures(writer.failure, broken))
   finder.tryRead(decoder.end)
   const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
   return {
@@ -197,6 +197,6 @@ export async function readPart(
     isAssumed,
     // `--raw` prints the received bytes unchanged, so the printed answer is not damaged.
     isDamaged: !printer && decoder.isDamaged(),
-    isPrinted: printer !== undefined && attempts.failure === undefined,
+    isPrinted: printer !== undefined && writer.failure === undefined,
   }
 }

@@ -113,7 +113,7 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
     const cells = index === 0 ? [...row, ...names.slice(row.length).map(() => [])] : row
     const lines = cells.flatMap((cell, column) => {
       const { [column]: name = [] } = names
-      // Repeating a very long name would multiply the text.
+      // A very long name appears only in the first row. In every row, it would make the output too long.
       const isNamed = name.length > 0 && (index === 0 || measureWidth(name) <= maxRepeatedColumns)
       const start: StyledLine = isNamed ? [...name, { text: ': ', sgr: styles.bold }] : []
       const [first = [], ...others] = cell

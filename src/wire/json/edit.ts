@@ -6,7 +6,7 @@ type Path = (string | number)[]
 type Step = string | number | undefined
 
 export interface Assignment {
-  /** Ends with `undefined` for `a[]=…`, which appends an element. */
+  /** Keys and indexes that lead to the field. Ends with `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
   /** The assigned value as JSON source text. */
   json: string
@@ -118,7 +118,7 @@ class Container {
     return typeof child?.value === 'string' ? undefined : child?.value
   }
 
-  /** Sets a value, or appends it. */
+  /** Sets the value of a key or index. If there is no such value, appends it. */
   set(key: Step, json: string): void {
     const child = this.#byKey.get(key)
     if (child) child.value = json
