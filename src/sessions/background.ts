@@ -17,7 +17,7 @@ export class BackgroundWork {
   readonly #waiting = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
   /** Ids of the tool uses whose thread was terminated while they waited for a reply. */
-  readonly #abandoned = new Set<string>()
+  readonly #cancelled = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
   /** Id of the workflow run to which a thread belongs, by thread id. */
@@ -79,7 +79,7 @@ export class BackgroundWork {
 
   /** Returns whether the thread of a tool use has ended. A reply to the tool use then has no effect. */
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
-    return this.#abandoned.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
+    return this.#cancelled.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }
 
   /** Returns whether a thread waits for replies, but its last idle event lists no tool use. */
@@ -126,7 +126,7 @@ export class BackgroundWork {
     this.#working.delete(id)
     this.#waitingWithoutList.delete(id)
     if (status === 'terminated') {
-      for (const each of waitingBefore) this.#abandoned.add(each)
+      for (const each of waitingBefore) this.#cancelled.add(each)
       this.#endedThreads.add(id)
     } else if (status === 'idle') {
       const { type: reason, eventIds: listed = [] } = readStopReason(event)

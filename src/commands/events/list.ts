@@ -55,7 +55,7 @@ export default {
     const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {
-      // The second page begins a long list.
+      // From the second page on, V8 gets less memory, because the list may be long.
       if (count > 0 && items.length > 0) host.limitYoungGeneration?.(cleanups)
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)

@@ -22,8 +22,8 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
 }
 
 /**
- * Allows or denies waiting tool uses: the tool uses with the given ids, those in the file of `-i` or in
- * stdin, or, with `--pending`, all that the service lists as waiting.
+ * Allows or denies waiting tool uses. The user selects them by ids, by the events of `-i` or stdin, or by
+ * `--pending`, which selects all that the service lists as waiting.
  */
 export async function confirmToolUses(
   context: Context,
@@ -254,7 +254,9 @@ class SessionRecord {
     })
   }
 
-  /** Returns why a tool use no longer needs a reply, unless the earlier record gives the same reason. */
+  /**
+   * Returns why a tool use no longer needs a reply. Returns `undefined` if this was already so in `earlier`.
+   */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
     const why = this.findClosedReason(id)

@@ -154,7 +154,7 @@ function findMismatch(rule: Rule, call: ToolCall): (() => string) | undefined {
       typeof value === 'string' ? field.matches(value) : value !== undefined && field.pattern === '**'
     if (!isCovered) return () => describeFieldMismatch(field, value)
   }
-  const other = findUnnamedPart(call.input, [], fields)
+  const other = findUncoveredField(call.input, [], fields)
   if (other?.length === 0) return () => 'the input is not an object'
   return other && (() => `the rule has no pattern for the input field ${JSON.stringify(formatPath(other))}`)
 }
@@ -206,7 +206,7 @@ const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
 /** Returns the path of an input field for which the rule has no pattern, or `undefined`. */
-function findUnnamedPart(
+function findUncoveredField(
   value: unknown,
   at: (string | number)[],
   fields: readonly InputField[],
@@ -217,7 +217,7 @@ function findUnnamedPart(
   if (entries.length === 0)
     return at.length > 0 || typeof value !== 'object' || value === null ? at : undefined
   for (const [key, inner] of entries) {
-    const other = findUnnamedPart(inner, [...at, Array.isArray(value) ? Number(key) : key], inside)
+    const other = findUncoveredField(inner, [...at, Array.isArray(value) ? Number(key) : key], inside)
     if (other) return other
   }
   return undefined

@@ -28,7 +28,9 @@ export class Denials {
   readonly #notRun: DeniedToolUses = { allowed: new Map(), asked: new Map() }
   /** Tool uses that the policy denies and that ran, until it is known whether a client replied to them. */
   #ran: Judgement[] = []
-  /** The last stop event. The stream may omit tool uses before it, so the final list adds them after it. */
+  /**
+   * The last idle event. The stream may omit earlier tool uses, so the list may add them after this event.
+   */
   #lastStop: SessionEvent | undefined
   readonly #rules: Rules
 
@@ -49,7 +51,7 @@ export class Denials {
         this.#lastStop = event
       }
       this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
-      // The stream may omit a tool use and deliver its result.
+      // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.
       if (isToolUse(event) && state.getAnswer(id)) this.#ran.push(...takeToolUses(this.#notRun, [id]))
     }
   }

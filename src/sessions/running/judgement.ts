@@ -7,7 +7,7 @@ import {
   type Decision,
   decideByPolicy,
   explainMismatch,
-  maxInputLength as longestAllowed,
+  maxInputLength,
   type Pauser,
   type Policy,
   type ToolCall,
@@ -50,7 +50,7 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
     isUnclear:
       isContradicted ||
       typeof name !== 'string' ||
-      inputText.length > longestAllowed ||
+      inputText.length > maxInputLength ||
       findRepeatedKey(text) !== undefined ||
       isDeeperThan(inputText, maxInputDepth),
     permission: toolUse.wantsResult ? toolUse.permission : event.evaluated_permission,
@@ -87,7 +87,7 @@ export interface Judgement {
   /** Index of the rule, from 0. */
   rule?: number
   reason?: string
-  /** Reason why the allow rules for this tool do not match; `undefined` if no allow rule is about it. */
+  /** Reason why the allow rules for this tool do not match; `undefined` if there is no such rule. */
   why?: string | undefined
 }
 
@@ -132,10 +132,10 @@ export const describeDecider = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
 /** Maximum length of a printed input, in characters. */
-const maxInputLength = 400
+const maxPrintedLength = 400
 
 export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =>
-  `${formatBriefName(name)} ${inputText.length > maxInputLength ? `${inputText.slice(0, maxInputLength)}…` : inputText} ${id}`
+  `${formatBriefName(name)} ${inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText} ${id}`
 
 /** Tool uses that the policy denies and that have not run yet, by id. */
 export interface DeniedToolUses {
@@ -168,7 +168,7 @@ export async function findUnapprovedToolUses(
   return takeToolUses(notRun, stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event))
 }
 
-/** Removes tool uses that have run. Returns them. */
+/** Removes and returns the tool uses that have run. `ran` may contain other ids. */
 export function takeToolUses({ allowed, asked }: DeniedToolUses, ran: readonly string[]): Judgement[] {
   const found = ran.flatMap((id) => allowed.get(id) ?? asked.get(id) ?? [])
   for (const id of ran) if (!allowed.delete(id)) asked.delete(id)

@@ -309,8 +309,8 @@ export class Replies {
   }
 
   /**
-   * Returns the time for reading lists, in milliseconds. It ends when no request can arrive any more, and is
-   * at least the time that a list may lag.
+   * Returns the time for which the run reads lists, in milliseconds: until no request can arrive any more,
+   * but at least as long as a list may lag.
    */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()

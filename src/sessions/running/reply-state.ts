@@ -77,7 +77,7 @@ export interface UnconfirmedReply {
 interface SendContext {
   /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
   at: number
-  /** Ids of the idle events that were known at that time. */
+  /** Ids of the idle events that were known when parley sent the reply. */
   idleEvents: ReadonlySet<string>
 }
 

@@ -27,18 +27,18 @@ export interface SessionRun extends SessionAccess {
 }
 
 /**
- * State of the interrupt at a limit.
+ * State of the interrupt that a run posts if it exceeds a limit.
  *
  * - `unwanted`: the run is within its limits
- * - `wanted`: a limit is exceeded, so the run starts nothing new. A working session has a moment to become
- *   idle without an interrupt
+ * - `wanted`: a limit is exceeded, so the run starts nothing new. A working session has 1 s to become idle
+ *   without an interrupt
  * - `posting`: the session is still working. The run has recorded the interrupt in the audit file, and posts
  *   it until the service may have accepted it. If the session becomes idle first, the state is `wanted` again
  * - `sent`: the service may have accepted the interrupt
  */
 export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'
 
-interface Followed {
+interface FollowedSession {
   follower: Follower
   limits: { readonly interrupt: InterruptState }
   /** Events of the task, if this run sent one. */
@@ -55,7 +55,7 @@ export class Resumption implements WorkHooks {
    * `continued`: the run has no task, or an earlier run sent it.
    */
   #task: 'unsent' | 'accepted' | 'continued' = 'unsent'
-  #followed: Followed | undefined
+  #followed: FollowedSession | undefined
 
   constructor(context: Context, plan: Plan, audit: Audit) {
     this.#context = context
@@ -71,7 +71,7 @@ export class Resumption implements WorkHooks {
   }
 
   /** Called when the run begins to follow the session. */
-  setFollowed(followed: Followed): void {
+  setFollowed(followed: FollowedSession): void {
     this.#followed = followed
   }
 
@@ -220,7 +220,7 @@ export class Resumption implements WorkHooks {
       consequence: acceptedText,
       resume,
     })
-    // Without `#followed`, the failure is about the response to the task, not about following.
+    // If the run does not follow the session yet, the failure is about the response to the task.
     return this.#followed ? unfollowed : unfollowed.with({}, error.message)
   }
 
