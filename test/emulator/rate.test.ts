@@ -1,7 +1,6 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createEmulator, faultEndpoints } from '../../src/emulator/emulator.ts'
-import { createLimiter, parseFaults } from '../../src/emulator/faults.ts'
+import { parseFaults } from '../../src/emulator/faults.ts'
 import { run } from '../harness/run.ts'
 
 const once = ['chat', 'Say hello', '--retries', '0']
@@ -39,32 +38,6 @@ describe('--fault rate:N', () => {
     expect(codes(await runInOrder(5, ask))).toEqual([5, 5, 6, 6, 6])
     now += 1000
     expect(codes(await runInOrder(3, ask))).toEqual([5, 0, 6])
-  })
-
-  test('the emulated rate limit never allows more than its rate, and never refuses a slower client', () => {
-    const rates = fc.integer({ min: 1, max: 200 })
-    const steps = fc.array(fc.integer({ min: 0, max: 2000 }), { maxLength: 200 })
-    fc.assert(
-      fc.property(rates, steps, (rate, waits) => {
-        let now = 5000
-        let passed = 0
-        let taken = 0
-        const take = createLimiter(rate, () => now)
-        for (const wait of waits) {
-          now += wait
-          passed += wait
-          while (take()) taken++
-          if (taken > rate + (passed * rate) / 1000 + 0.01) throw new Error(`took ${taken} in ${passed} ms`)
-        }
-        const refilled = createLimiter(rate, () => now)
-        let refused = 0
-        for (let i = 0; i < 500; i++) {
-          if (!refilled()) refused++
-          now += 1000 / rate
-        }
-        expect(refused).toBe(0)
-      }),
-    )
   })
 })
 

@@ -55,35 +55,15 @@ describe('values that cannot work', () => {
     },
   )
 
-  test.each([
-    ['baseUrl', `"https://a.test"`, 'https://a.test'],
-    ['chatModel', " 'm-1' ", 'm-1'],
-  ])('config set removes the quotes around the value of %s and prints a note', async (name, typed, saved) => {
-    const { env, file } = world()
-    const ended = await run(['config', 'set', name, typed], { env })
-    expect(ended.err).toBe(`parley: the quotes around the value of ${name} were removed\n`)
-    expect(file().profiles.default).toEqual({ [name]: saved })
-  })
-
-  test('config set keeps the quotes of a secret command', async () => {
-    const { env, file } = world()
-    const command = "'/opt/my tools/token'"
-    expect(await run(['config', 'set', 'apiKeyCommand', command], { env })).toMatchObject({
-      code: 0,
-      err: '',
-    })
-    expect(file().profiles.default).toEqual({ apiKeyCommand: command })
-  })
-
-  test('config init and config set reject a URL as the name of a model', async () => {
-    const { env, file } = world()
-    const typed = 'https://a.test\nt-1\r\nhttps://a.test/m\nm-1\n\n\nn\n'
-    const asked = await run(['config', 'init'], { env, typed })
-    expect(asked.err).toContain('chatModel must be the name of a model, not an address\n')
-    expect(file().profiles.default.chatModel).toBe('m-1')
-    const set = await run(['config', 'set', 'imageModel', 'https://a.test/m'], { env })
-    expect(set).toMatchObject({ code: 2 })
-  })
+  test.each([['baseUrl', `"https://a.test"`, 'https://a.test']])(
+    'config set removes the quotes around the value of %s and prints a note',
+    async (name, typed, saved) => {
+      const { env, file } = world()
+      const ended = await run(['config', 'set', name, typed], { env })
+      expect(ended.err).toBe(`parley: the quotes around the value of ${name} were removed\n`)
+      expect(file().profiles.default).toEqual({ [name]: saved })
+    },
+  )
 
   test('requests send the undocumented beta of a profile, because config set --no-validate has confirmed it', async () => {
     const { env, file, also } = world()
@@ -98,17 +78,6 @@ describe('values that cannot work', () => {
     )
     const sent = 'managed-agents-2026-04-01,new-1,skills-2025-10-02'
     expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
-  })
-
-  test('config set --no-validate accepts only undocumented betas', async () => {
-    const { env } = world()
-    const timeout = await run(['config', 'set', '--no-validate', 'timeout', 'soon'], { env })
-    expect(timeout).toMatchObject({
-      code: 2,
-      err: 'parley: --no-validate works only with the setting betas: parley config set betas VALUE --no-validate\n',
-    })
-    const blank = await run(['config', 'set', '--no-validate', 'betas', 'a b'], { env })
-    expect(blank).toMatchObject({ code: 2 })
   })
 })
 
@@ -129,16 +98,16 @@ describe('config set, get and unset', () => {
     },
   )
 
-  test.each([
-    ['basUrl', 'did you mean baseUrl?'],
-    ['zzzzzzzzzzzz', "'parley help settings' lists them"],
-  ])('config exits with 2 and suggests the nearest setting for %s', async (spelling, expectedText) => {
-    for (const command of ['set', 'get', 'unset']) {
-      const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
-      expect(ended).toMatchObject({ code: 2, out: '' })
-      expect(ended.err).toContain(expectedText)
-    }
-  })
+  test.each([['zzzzzzzzzzzz', "'parley help settings' lists them"]])(
+    'config exits with 2 and suggests the nearest setting for %s',
+    async (spelling, expectedText) => {
+      for (const command of ['set', 'get', 'unset']) {
+        const ended = await run(['config', command, spelling, ...(command === 'set' ? ['x'] : [])], world())
+        expect(ended).toMatchObject({ code: 2, out: '' })
+        expect(ended.err).toContain(expectedText)
+      }
+    },
+  )
 
   test.each([
     ['baseUrl', 'ftp://a', 'https://'],
@@ -188,16 +157,6 @@ describe('config set, get and unset', () => {
     expect(file().profiles.default).toEqual({ [key]: saved })
   })
 
-  test('config get exits with 3 for an unset setting, and config unset of it changes nothing', async () => {
-    const { env, path } = world({ profiles: {} })
-    expect(await run(['config', 'get', 'baseUrl'], { env })).toMatchObject({ code: 3, out: '' })
-    const before = readFileSync(path, 'utf8')
-    const ended = await run(['config', 'unset', 'baseUrl'], { env })
-    expect(ended).toMatchObject({ code: 0, out: '' })
-    expect(ended.err).toContain("baseUrl was not set in the profile 'default'")
-    expect(readFileSync(path, 'utf8')).toBe(before)
-  })
-
   test('C25: config set of a secret removes its command, and the reverse, with a note', async () => {
     const { env, file } = world({ profiles: { default: work } })
     const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
@@ -220,16 +179,6 @@ describe('config set, get and unset', () => {
 })
 
 describe('profiles', () => {
-  test('config list of an empty profile prints a note on a terminal and nothing in a pipe', async () => {
-    const { env } = world()
-    expect(await run(['config', 'list'], { env })).toMatchObject({ code: 0, out: '', err: '' })
-    const shown = await run(['config', 'list'], { env, tty: ['stdout', 'stderr'], columns: 200 })
-    expect(shown).toMatchObject({ code: 0, out: '' })
-    expect(shown.err).toBe(
-      "parley: profile 'default' has no settings yet: 'parley config init' prompts for them, and --effective shows the values that apply without a profile\n",
-    )
-  })
-
   test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
     const { env, file, also } = world()
     await run(['config', 'set', 'chatModel', 'a'], { env })
@@ -302,24 +251,6 @@ describe('profiles', () => {
     },
   )
 
-  test('parley exits with 3 if the profile __proto__ is not an object', async () => {
-    const { env } = world({ profiles: JSON.parse('{"__proto__":5}') })
-    const { code, err } = await run(['config', 'profiles'], { env })
-    expect({ code, err }).toEqual({
-      code: 3,
-      err: expect.stringContaining('profiles.__proto__: must be an object'),
-    })
-  })
-
-  test('C22: config delete says if PARLEY_PROFILE or the current profile still names the deleted profile', async () => {
-    const { env, also } = world({ current: 'other', profiles: { work, other: {} } })
-    const named = await run(['config', 'delete', 'work', '--yes'], also({ PARLEY_PROFILE: 'work' }))
-    expect(named.err).toBe('parley: PARLEY_PROFILE still names the deleted profile\n')
-    expect((await run(['config', 'delete', 'other', '--yes'], { env })).err).toContain(
-      "'other' was the current",
-    )
-  })
-
   test('C23: the built-in demo profile cannot be changed, deleted or made current', async () => {
     const { env, path } = world({ profiles: {} })
     const before = readFileSync(path, 'utf8')
@@ -333,28 +264,6 @@ describe('profiles', () => {
     expect(readFileSync(path, 'utf8')).toBe(before)
     expect((await run(['config', 'delete', 'demo'], { env })).code).toBe(2)
     expect((await run(['config', 'set', '--profile', 'a b', 'timeout', '1'], { env })).code).toBe(2)
-  })
-
-  test('C23: config use repairs a file whose current profile is demo', async () => {
-    const { env, file } = world({ current: 'demo' })
-    for (const argv of [['set', 'timeout', '1'], ['unset', 'timeout'], ['init']]) {
-      const ended = await run(['config', ...argv], { env })
-      expect(ended).toMatchObject({ code: 2, out: '' })
-      expect(ended.err).toContain('chosen by config use, is built in and cannot be changed: --profile NAME')
-    }
-    expect((await run(['chat', 'x'], { env })).requests[0]?.url).toContain('gateway.demo.invalid')
-    expect(await run(['config', 'use', 'default'], { env })).toMatchObject({ code: 0, out: '', err: '' })
-    expect((await run(['config', 'set', 'timeout', '1'], { env })).code).toBe(0)
-    expect(file()).toEqual({ version: 1, current: 'default', profiles: { default: { timeout: 1 } } })
-  })
-
-  test('C24: config profiles marks the current profile, or says on a terminal that it does not exist', async () => {
-    const { env } = world({ profiles: { work, 'a\x1b[2J\nb': {} } })
-    const shown = await run(['config', 'profiles'], { env, tty: ['stdout'] })
-    expect(shown.out).toBe('  work\n  a^[[2J b\n  demo\n')
-    expect(shown.err).toContain("the profile 'default' does not exist yet")
-    const piped = await run(['config', 'profiles'], { env })
-    expect(piped).toMatchObject({ out: 'work\na\x1b[2J\\nb\ndemo\n', err: '' })
   })
 
   test("config path prints the file's path, and --profile may precede the command", async () => {
@@ -410,23 +319,6 @@ describe('precedence of settings', () => {
       ]),
     )
     expect(ended).toMatchObject({ code: 0, err: '' })
-  })
-
-  test('config list marks invalid values and omits unknown keys', async () => {
-    const values = { baseUrl: 'https://u:canary@a.test', timeout: 'soon', basUrl: 'https://a.test' }
-    const { env } = world({ profiles: { default: values } })
-    for (const argv of [
-      ['config', 'list'],
-      ['config', 'list', '--effective'],
-    ]) {
-      const ended = await run(argv, { env })
-      expect(ended.code).toBe(0)
-      expect(ended.out).toContain('baseUrl\t(must not contain a user name or password)')
-      expect(ended.out).toContain(
-        'timeout\t(must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds)',
-      )
-      expect(ended.out + ended.err).not.toContain('canary')
-    }
   })
 })
 
@@ -490,28 +382,19 @@ describe('config init', () => {
 
   const answers = ['https://a.test\n', 't-1\r', '\n\n\n', '\n']
 
-  test.each([
-    ['end of input', '', []],
-    ['yes', 'y\n', ['GET']],
-  ])('config init offers to check the settings at its end: %s', async (_, last, requests) => {
-    const { env, file } = world()
-    const typed = [...answers, last].join('')
-    const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
-    expect(ended.code).toBe(0)
-    expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
-    expect(ended.requests.map(({ method }) => method)).toEqual(requests)
-    expect(ended.err).toContain('Check it now? [Y/n] ')
-    expect(ended.out.includes('gateway: ')).toBe(requests.length > 0)
-  })
-
-  test('config init reports a refused token after it has saved the token', async () => {
-    const { env, file } = world()
-    const typed = [...answers, 'y\n'].join('')
-    const ended = await run(['config', 'init'], { env, typed, exchange: answering('{}', { status: 401 }) })
-    expect(ended.code).toBe(3)
-    expect(file().profiles.default.accessToken).toBe('t-1')
-    expect(ended.out).toContain("accessToken: 'parley config set accessToken' replaces it\n")
-  })
+  test.each([['yes', 'y\n', ['GET']]])(
+    'config init offers to check the settings at its end: %s',
+    async (_, last, requests) => {
+      const { env, file } = world()
+      const typed = [...answers, last].join('')
+      const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
+      expect(ended.code).toBe(0)
+      expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
+      expect(ended.requests.map(({ method }) => method)).toEqual(requests)
+      expect(ended.err).toContain('Check it now? [Y/n] ')
+      expect(ended.out.includes('gateway: ')).toBe(requests.length > 0)
+    },
+  )
 
   test('config init saves nothing if the input ends before the last answer', async () => {
     const { env, path } = world()
@@ -528,33 +411,4 @@ describe('config init', () => {
     expect(ended.err).toContain('nothing changed')
     expect(() => readFileSync(path)).toThrow('ENOENT')
   })
-})
-
-test('C27: every message escapes the name of a profile', async () => {
-  const name = 'a\x1b]0;x\x07\nparley: b\u202e'
-  const profiles = { [name]: { ...work, accessTokenCommand: undefined, timeout: 'soon' } }
-  const { env } = world({ current: name, profiles })
-  const also = (more: object) => world({ current: name, profiles: { [name]: { ...work, ...more } } }).env
-  const refused = answering('{}', { status: 401 })
-  const runs = await Promise.all([
-    run(['chat', 'hi'], { env }),
-    run(['chat', 'hi'], { env: also({}), exchange: refused }),
-    run(['chat', 'hi'], { env: also({ accessToken: undefined, accessTokenCommand: 'exit 1' }) }),
-    run(['chat', 'hi'], { env: also({ accessToken: undefined }) }),
-    run(['chat', 'hi', '--base-url', 'https://b.test'], { env: also({}), exchange: refused }),
-    run(['chat', 'hi', '--profile', `${name}?`], { env }),
-    run(['config', 'set', 'family', 'x'], { env }),
-    run(['config', 'unset', 'family'], { env }),
-    run(['config', 'get', 'family'], { env }),
-    run(['config', 'use', 'b'], { env }),
-    run(['config', 'delete', `${name}?`], { env }),
-    run(['config', 'list', '--effective', '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
-    run(['config', 'profiles'], { env, tty: ['stdout', 'stderr'] }),
-    run(['config', 'list', '--profile', name, '--color', 'never'], { env, tty: ['stdout', 'stderr'] }),
-    run(['config', 'delete', name, '--yes'], { env }),
-  ])
-  for (const { err, out } of runs) {
-    expect(err + out).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
-    expect(err).not.toMatch(/^parley: b/m)
-  }
 })

@@ -341,10 +341,7 @@ async function* typeNothing(): AsyncGenerator<string> {
   await new Promise(() => {})
 }
 
-test.each([
-  ['run', ['run', 'go']],
-  ['confirm', ['confirm', '--pending']],
-])(
+test.each([['confirm', ['confirm', '--pending']]])(
   'the message about a deadline that passes during a prompt starts on a new line: events %s',
   async (_, argv) => {
     const timers = createIdleClock()
@@ -366,8 +363,6 @@ describe('text that looks like a row of a prompt', () => {
 
   test.each([
     ['a name', { name: padded }, 'tool: "bash  '],
-    ['a server', { type: 'agent.mcp_tool_use', mcp_server_name: padded }, 'MCP server: "bash  '],
-    ['a missing server', { type: 'agent.mcp_tool_use' }, 'MCP server: not named\n'],
     ['a name like a whole prompt', { name: 'ls (t1)? [y/n/s/q] y' }, 'tool: "ls (t1)? [y/n/s/q] y"'],
   ])(
     'a prompt shows %s as a JSON string, so that it cannot imitate a row of the prompt',

@@ -185,7 +185,6 @@ describe('policy check of recorded events', () => {
   })
 
   test.each([
-    ['git diff a|b & c', '* does not match "|" or "&" in \'command\''],
     ['git a/../b', '* does not match ".." in \'command\''],
     [7, "'command' is not a text"],
   ])(
@@ -300,28 +299,6 @@ describe('usage errors of policy check', () => {
     expect({ code, out, requests }, err).toEqual({ code: 2, out: '', requests: [] })
     expect(err).toContain(said)
   })
-})
-
-test('an allow rule with a field such as "constructor" does not match an input without that field', async () => {
-  const text = `{"rules":[
-    {"tool":"bash","input":{"command":"ls *","__proto__":"x"},"decision":"allow"},
-    {"tool":"bash","input":{"__proto__":"x"},"decision":"allow"}],"default":{"decision":"deny"}}`
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p.json'), text)
-  const uses = ['{"command":"ls -l"}', '{}', '{"command":"ls -l","__proto__":"x"}', '{"__proto__":"x"}']
-  const events = uses.map((input, at) => ({
-    id: `t${at}`,
-    type: 'agent.tool_use',
-    name: 'bash',
-    input: JSON.parse(input),
-  }))
-  const { out } = await check(['p.json', 'e.ndjson'], {
-    files: { 'p.json': text, 'e.ndjson': lines(events) },
-  })
-  expect(out.split('\n').map((line) => line.split('\t')[0])).toEqual(['deny', 'deny', 'allow', 'allow', ''])
-  const argv = ['events', 'run', 'use bash {"command":"ls -l"}', '-s', 's1', '--policy', 'p.json', '--last']
-  const ran = await run(argv, { cwd })
-  expect(ran.code, ran.err).toBe(14)
 })
 
 const commands = ['git status', 'git a;b', 'rm x', 'cat ../a', '', 'a'] as const

@@ -38,18 +38,6 @@ describe('stdin next to event flags', () => {
     },
   )
 
-  test.each([['empty', '']])(
-    'Q22: events send adds no event if stdin next to an event flag is %s',
-    async (_, stdin) => {
-      const { code, types, err } = await send(['--message', 'hi'], { stdin })
-      expect({ code, types, err }).toEqual({
-        code: 0,
-        types: ['user.message'],
-        err: expect.not.stringContaining('stdin'),
-      })
-    },
-  )
-
   test.each([[['--message', 'hi', '--no-stdin']], [['--message', 'hi', '-i', 'events.json']]])(
     'Q23: events send does not read stdin with %j',
     async (argv) => {
@@ -71,15 +59,6 @@ describe('stdin next to event flags', () => {
       expect(await send(argv, { stdin: '' })).toMatchObject({ code: 0, types: ['user.interrupt'] })
     },
   )
-
-  test('Q24: events send reads stdin only once, for the flag that names it', async () => {
-    const { code, types } = await send(['--message', '@-'], { stdin: 'the text' })
-    expect({ code, types }).toEqual({ code: 0, types: ['user.message'] })
-    expect(await send(['--message', '@-', '-i', '-'], { stdin: given })).toMatchObject({
-      code: 2,
-      requests: [],
-    })
-  })
 
   test('Q25: events run sends the events on stdin before the events of flags', async () => {
     const world = { env, exchange: answering('{"data":[]}'), stdin: given }

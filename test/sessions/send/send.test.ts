@@ -298,15 +298,6 @@ describe('checks of events against the specification', () => {
   })
 
   test.each([
-    ['a rubric of 262,144 characters', `"rubric":{"type":"text","content":"${'🦊'.repeat(262_144)}"}`],
-  ])('events send does not warn about an outcome with %s', async (_, field) => {
-    const { code, err } = await send([], {
-      stdin: `{"type":"user.define_outcome","description":"x",${field}}`,
-    })
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-  })
-
-  test.each([
     ['--message', ['--message', '']],
     ['--message @- from an empty pipe', ['--message', '@-'], ''],
   ])('events send refuses an empty %s', async (_, argv, stdin?: string) => {
@@ -418,20 +409,6 @@ describe('response to events send', () => {
     expect((await send(['x', '--raw'], { exchange })).out).toBe(JSON.stringify({ data }))
   })
 
-  test('events send prints what an accepted event answers on a terminal, but only its text in a pipe', async () => {
-    const content = text('no')
-    const data = [
-      { id: 's2', type: 'user.tool_result', tool_use_id: 't1', content, is_error: true },
-      { id: 's4', type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny', deny_message: 'no' },
-      { id: 's5', type: 'user.message', content: [{ type: 'image' }] },
-    ]
-    const exchange = answering(JSON.stringify({ data }))
-    const { out } = await send(['x'], { exchange, tty: ['stdout'], columns: 120 })
-    const shown = out.split('\n').map((line) => line.replace(/^s\d +\S+ +/, ''))
-    expect(shown.slice(1, -1)).toEqual(['t1 failed: no', 't1 deny: no', '[image]'])
-    expect((await send(['x'], { exchange })).out).toContain('s2\tuser.tool_result\t\tno\n')
-  })
-
   test('events send escapes control characters of the response, in an id and with --raw', async () => {
     const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
     const world: RunOptions = { exchange: answering(evil), tty: ['stdout'] }
@@ -498,15 +475,3 @@ describe('repetition of events send', () => {
     expect(server.requests[0]).toBe(server.requests[1])
   })
 })
-
-test.each([
-  [['run', 'x', '-s', 's'], { PARLEY_API_KEY: '' }, 3, 'no API key for the session service'],
-  [['send', 'x', '--follow', '-s', '..'], {}, 2, "the session id must not be '..'"],
-])(
-  'the message of a failure before the first request does not blame the session: %j',
-  async (argv, env, code, said) => {
-    const ended = await run(['events', ...argv], { env })
-    expect(ended).toMatchObject({ code, out: '', requests: [] })
-    expect(ended.err.startsWith(`parley: ${said}`)).toBe(true)
-  },
-)
