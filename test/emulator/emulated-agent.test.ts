@@ -49,8 +49,8 @@ test('the emulated agent executes each tool use in the help of serve', async () 
   })
 })
 
-test.each(['use a tool {"a":1}'])('the emulated agent uses a tool for the task: %s', async (text) => {
-  expect((await send(text)).code).toBe(12)
+test('the emulated agent uses a tool for a task that asks for one in words', async () => {
+  expect((await send('use a tool {"a":1}')).code).toBe(12)
   const [use] = await usesOf()
   const { id, processed_at: _, ...fields } = use as Event
   expect(fields).toEqual({
@@ -231,19 +231,6 @@ describe('lines that are not a tool use', () => {
     expect(ended.code).toBe(0)
     expect(await usesOf()).toEqual([])
   })
-
-  test('the emulated agent handles tool input that is deep, large or named like prototype members', async () => {
-    const inputs = ['{"__proto__":{"a":1},"constructor":2}', `{"text":"${'a'.repeat(1_000_000)}"}`]
-    const deep = `${'{"a":'.repeat(2000)}1${'}'.repeat(2000)}`
-    const body = [...inputs, deep].map((input) => `use bash ${input}`).join('\n')
-    const ended = await run(['events', 'send', '--follow', '-s', 's1', '--message', '@-'], {
-      exchange,
-      stdin: body,
-    })
-    expect(ended.code).toBe(12)
-    expect(ended.out).toContain('does not understand “use bash {"a":')
-    expect((await usesOf()).map(({ input }) => JSON.stringify(input))).toEqual(inputs)
-  })
 })
 
 describe('threads and workflow runs', () => {
@@ -331,39 +318,6 @@ describe('threads and workflow runs', () => {
       'session.status_idle',
     ])
     expect(await statusOf()).toBe('idle')
-  })
-
-  test('an ended thread of the emulator refuses a tool result and ignores a confirmation', async () => {
-    await post('thread lose bash {}\nthread lose custom deploy {}')
-    const [use, custom] = await usesOf()
-    const before = await listed()
-    expect(before.map(({ type }) => type).slice(-5)).toEqual([
-      'session.thread_status_terminated',
-      'session.thread_status_terminated',
-      'agent.message',
-      'session.usage',
-      'session.status_idle',
-    ])
-    const results = [
-      { type: 'user.tool_result', tool_use_id: use?.id },
-      { type: 'user.custom_tool_result', custom_tool_use_id: custom?.id },
-    ]
-    for (const result of results) {
-      const ended = await reply(result)
-      expect(ended).toMatchObject({ code: 4, out: '' })
-      expect(ended.err).toMatch(/its thread sthr_\w+ has ended/)
-    }
-    expect(await listed()).toEqual(before)
-    expect((await confirm(use?.id)).code).toBe(0)
-    expect((await typesOf()).slice(before.length)).toEqual(['user.tool_confirmation'])
-  })
-
-  test('an interrupt of a thread ends its waiting tool uses in the emulator', async () => {
-    await post('thread use bash {}')
-    const [use] = await usesOf()
-    await parley('events', 'send', '--interrupt-thread', String(use?.session_thread_id))
-    expect((await listed()).at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
-    expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
   test('the emulator does not wait for replies to a tool use that its policy refused', async () => {

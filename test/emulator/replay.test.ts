@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { readRecord } from '../../src/emulator/sessions/replay.ts'
-import { type Exchange, readBody } from '../../src/wire/exchange.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 const policyOf = (decision: string) => `{"rules":[],"default":{"decision":"${decision}"}}`
@@ -100,24 +100,6 @@ test('a replay accepts no event of a request that contains an event without a re
     err: expect.stringContaining('events[1]: the record has no further event'),
   })
   expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
-})
-
-test('each session of a replay starts from the beginning, with its status and usage', async () => {
-  const { out } = await record(folder(), 'hello')
-  const exchange = play(out)
-  const ask = async (path: string, body?: object) => {
-    const headers = { 'content-type': 'application/json', 'x-api-key': 'k' }
-    const request = { method: body ? 'POST' : 'GET', url: `http://emulator/v1/sessions/${path}`, headers }
-    const answer = await exchange({ ...request, ...(body && { body: Buffer.from(JSON.stringify(body)) }) })
-    return JSON.parse(Buffer.from(await readBody(answer.body)).toString())
-  }
-  expect(await ask('a')).toMatchObject({ id: 'a', status: 'idle' })
-  expect((await ask('a')).usage).toBeUndefined()
-  await ask('a/events', { events: [{ type: 'user.message', content: [{ type: 'text', text: 'x' }] }] })
-  expect(await ask('a')).toMatchObject({ status: 'idle', usage: { output_tokens: expect.any(Number) } })
-  expect((await ask('a/events?types[]=session.usage')).data).toHaveLength(1)
-  expect((await ask('a/events?order=desc&limit=1')).data[0].type).toBe('session.status_idle')
-  expect((await ask('b/events')).data).toEqual([])
 })
 
 test.each([

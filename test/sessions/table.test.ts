@@ -128,17 +128,15 @@ describe('table of events', () => {
     },
   )
 
-  test.each([[100, /^ID +TYPE +TIME +TEXT$/, / {2}agent\.message {2}..:..:56 {2}word/]])(
-    'V50: a table of %i columns shows whole ids and shortens the text',
-    async (columns, head, rest) => {
-      const shown = await list([saying(long)], columns)
-      expect(shown.head).toMatch(head)
-      expect(shown.rows[0]).toMatch(rest)
-      expect(shown.rows[0]?.startsWith(id)).toBe(true)
-      if (columns > 44) expect(shown.rows[0]?.length).toBeLessThanOrEqual(columns)
-      if (columns > 44) expect(shown.rows[0]?.length).toBeGreaterThan(columns - 5)
-    },
-  )
+  test('V50: a table of 100 columns shows whole ids and shortens the text', async () => {
+    const columns = 100
+    const shown = await list([saying(long)], columns)
+    expect(shown.head).toMatch(/^ID +TYPE +TIME +TEXT$/)
+    expect(shown.rows[0]).toMatch(/ {2}agent\.message {2}..:..:56 {2}word/)
+    expect(shown.rows[0]?.startsWith(id)).toBe(true)
+    if (columns > 44) expect(shown.rows[0]?.length).toBeLessThanOrEqual(columns)
+    if (columns > 44) expect(shown.rows[0]?.length).toBeGreaterThan(columns - 5)
+  })
 
   test.each<[columns: number, head: string[], rows: RegExp[]]>([
     ...[80, 60].map((columns): [number, string[], RegExp[]] => [
@@ -223,22 +221,6 @@ describe('table of events', () => {
     const { days: shown, rows } = await list(days, 80)
     expect(shown).toHaveLength(3)
     expect(rows).toHaveLength(5)
-  })
-
-  test('V55: a table shows an invalid time unchanged, and a missing time as nothing', async () => {
-    const times = ['yesterday\u009b', null, undefined, '2026-99-01T00:00:00Z', '2026-01-01T12:34:56']
-    const { days, rows } = await list(
-      times.map((processed_at) => saying('x', { processed_at })),
-      80,
-    )
-    expect(days).toHaveLength(1)
-    expect(rows.map((row) => row.slice(47))).toEqual([
-      'yesterd…  x',
-      '          x',
-      '          x',
-      '2026-99…  x',
-      expect.stringMatching(/:56 {2}x$/),
-    ])
   })
 
   test('V56: a table cuts texts of millions of characters, blanks or combining marks at once', async () => {

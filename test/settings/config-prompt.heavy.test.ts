@@ -65,26 +65,6 @@ test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg promp
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
 
-test('config init asks its questions one after the other on a terminal (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const { code, screen } = await typeAtTerminal('"$NODE" "$PARLEY" config init', cwd, [
-    ['  baseUrl: ', 'https://a.test\n'],
-    ['  accessToken (not shown): ', 'canary-1\r'],
-    ['  family [alpha]: ', '\n'],
-    ['  chatModel [alpha-2.5-pro]: ', 'm-1\n'],
-    ['  imageModel: ', '\n'],
-    ['  agentsUrl: ', '\n'],
-    ['Check it now? [Y/n] ', 'n\n'],
-  ])
-  expect(code).toBe(0)
-  expect(screen).not.toContain('canary')
-  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default).toEqual({
-    baseUrl: 'https://a.test',
-    accessToken: 'canary-1',
-    chatModel: 'm-1',
-  })
-})
-
 test('Q12: lines that are pasted together answer only the current question of config init (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code } = await typeAtTerminal('"$NODE" "$PARLEY" config init', cwd, [

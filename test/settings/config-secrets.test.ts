@@ -238,16 +238,14 @@ describe('places where a secret must not be', () => {
 })
 
 describe('destination of each secret', () => {
-  test.each([['a newline', `${token}\n`]])(
-    'K02: parley trims a secret with %s around it',
-    async (_, given) => {
-      expect(sentToken(await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: given } }))).toBe(
-        `Bearer ${token}`,
-      )
-      const inFile = profile({ baseUrl: 'https://a.test', accessToken: given })
-      expect(sentToken(await run(['chat', 'x'], inFile))).toBe(`Bearer ${token}`)
-    },
-  )
+  test('K02: parley trims a secret with a newline around it', async () => {
+    const given = `${token}\n`
+    expect(sentToken(await run(['chat', 'x'], { env: { PARLEY_ACCESS_TOKEN: given } }))).toBe(
+      `Bearer ${token}`,
+    )
+    const inFile = profile({ baseUrl: 'https://a.test', accessToken: given })
+    expect(sentToken(await run(['chat', 'x'], inFile))).toBe(`Bearer ${token}`)
+  })
 
   test.each(['a\r\nX-Evil: canary', 'a\ncanary', 'two canary'])(
     'K03: parley exits with 3 and names the source of a secret that cannot be a header value: %j',

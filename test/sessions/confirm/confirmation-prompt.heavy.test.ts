@@ -71,30 +71,6 @@ test('V40: Ctrl-Z at a prompt suspends parley, and after fg the prompt is empty 
   expect(events, screen).toMatchObject([{ result: 'deny', deny_message: 'way' }, { result: 'allow' }])
 })
 
-test('Ctrl-Z only empties the prompt if there is no shell that could resume parley (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'n no\x1ay\r'],
-    ['(t2)? [y/n/s/q] ', 'y\r'],
-  ])
-  expect(events).toMatchObject([{ result: 'allow' }, { result: 'allow' }])
-})
-
-test('a person can edit a reason that is longer than a row (needs script)', async () => {
-  const long = 'x'.repeat(30)
-  const { events } = await confirmTwo('stty cols 40; sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', `n a 字${long}`],
-    [long.slice(-5), '\x17\x7f🦊\x7fb\x1b[D\r'],
-    ['(t2)? [y/n/s/q] ', 'nonsense\x15y\r'],
-  ])
-  expect(events).toMatchObject([{ result: 'deny', deny_message: 'a b' }, { result: 'allow' }])
-})
-
-test('events confirm exits with 9 if the deadline passes during a prompt (needs script)', async () => {
-  const { code, screen } = await confirmTwo('MORE="--deadline 5" sh confirm', () => [])
-  expect(screen).toMatch(/parley: the deadline passed while a question was open\r\n {2}nothing was sent\r\n$/)
-  expect(code).toBe(9)
-})
-
 test('Q10: keys that are typed before a prompt without Enter do not answer it (needs script)', async () => {
   const { events } = await confirmTwo('sh confirm', () => [
     ['(t1)? [y/n/s/q] ', 'n\ny'],

@@ -68,16 +68,13 @@ test('a prompt shows the command of a tool use as indented text, then the other 
   ])
 })
 
-test.each([['path', { content: 'x', url: 'u', path: '/etc/hosts' }]])(
-  'a prompt shows the field %s as text before the other fields',
-  async (name, input) => {
-    const { err } = await prompt([{ id: 't1', input }], 'n\n')
-    const { [name]: value, ...others } = input as Record<string, unknown>
-    const [line, ...more] = shownIn(err).slice(2)
-    expect(line).toBe(`${name}: ${value}`)
-    expect(JSON.parse(more.join(''))).toEqual(others)
-  },
-)
+test('a prompt shows the field path as text before the other fields', async () => {
+  const others = { content: 'x', url: 'u' }
+  const { err } = await prompt([{ id: 't1', input: { ...others, path: '/etc/hosts' } }], 'n\n')
+  const [line, ...more] = shownIn(err).slice(2)
+  expect(line).toBe('path: /etc/hosts')
+  expect(JSON.parse(more.join(''))).toEqual(others)
+})
 
 test.each([
   ['has invisible characters', '{"command":"ls\\t\\u001b[2J"}', '  "command": "ls\\t\\u001b[2J"'],
@@ -177,40 +174,38 @@ const spelled = `{"data":[{"id":"t1","type":"agent.mcp_tool_use","name":"read","
   },"__proto__":{"a":1e2}},"input":[1]},
   ${JSON.stringify(idleFor(['t1']))}]}`
 
-test.each([['a file', ['-i', 'page.json']]])(
-  'V46: a prompt shows the input exactly as %s contains it',
-  async (_, flags) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'page.json'), spelled)
-    const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
-      cwd,
-      typed: 'n\n',
-      tty: ['stdout', 'stderr'],
-      env: { NO_COLOR: '1' },
-      exchange: listing(spelled),
-    })
-    expect(code).toBe(0)
-    expect(shownIn(err)).toEqual([
-      'id: t1',
-      'MCP server: files',
-      'tool: read',
-      'tool: rm',
-      '{',
-      '  "path": "/etc",',
-      '  "n": 12345678901234567890.10,',
-      '  "path": "rm",',
-      '  "e": [],',
-      '  "o": {},',
-      '  "__proto__": {',
-      '    "a": 1e2',
-      '  }',
-      '}',
-      '[',
-      '  1',
-      ']',
-    ])
-  },
-)
+test('V46: a prompt shows the input exactly as a file contains it', async () => {
+  const flags = ['-i', 'page.json']
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'page.json'), spelled)
+  const { err, code } = await run(['events', 'confirm', '-s', 's', ...flags], {
+    cwd,
+    typed: 'n\n',
+    tty: ['stdout', 'stderr'],
+    env: { NO_COLOR: '1' },
+    exchange: listing(spelled),
+  })
+  expect(code).toBe(0)
+  expect(shownIn(err)).toEqual([
+    'id: t1',
+    'MCP server: files',
+    'tool: read',
+    'tool: rm',
+    '{',
+    '  "path": "/etc",',
+    '  "n": 12345678901234567890.10,',
+    '  "path": "rm",',
+    '  "e": [],',
+    '  "o": {},',
+    '  "__proto__": {',
+    '    "a": 1e2',
+    '  }',
+    '}',
+    '[',
+    '  1',
+    ']',
+  ])
+})
 
 test('events confirm does not accept the key a at a prompt', async () => {
   const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
@@ -341,22 +336,20 @@ async function* typeNothing(): AsyncGenerator<string> {
   await new Promise(() => {})
 }
 
-test.each([['confirm', ['confirm', '--pending']]])(
-  'the message about a deadline that passes during a prompt starts on a new line: events %s',
-  async (_, argv) => {
-    const timers = createIdleClock()
-    const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
-    const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
-    const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
-      exchange,
-      timers,
-      typed: typeNothing(),
-      env: { NO_COLOR: '1' },
-      tty: ['stdout', 'stderr'],
-    })
-    expect(err).toMatch(/\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
-  },
-)
+test('the message about a deadline that passes during a prompt starts on a new line: events confirm', async () => {
+  const argv = ['confirm', '--pending']
+  const timers = createIdleClock()
+  const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
+  const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
+  const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
+    exchange,
+    timers,
+    typed: typeNothing(),
+    env: { NO_COLOR: '1' },
+    tty: ['stdout', 'stderr'],
+  })
+  expect(err).toMatch(/\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
+})
 
 describe('text that looks like a row of a prompt', () => {
   const padded = `bash${' '.repeat(66)}MCP server: github`

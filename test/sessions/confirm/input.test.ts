@@ -53,15 +53,12 @@ describe.each([
 ])('idle event without ids: %s', (_, reason) => {
   const events = [use('t1'), use('t2', { type: 'agent.mcp_tool_use' }), idle(reason)]
 
-  test.each([['--allow']])(
-    'Q02: events confirm --pending %s sends no reply, exits with 12 and names the tool uses',
-    async (flag) => {
-      const { code, err, posts } = await confirm(['--pending', flag], { exchange: listing(events) })
-      expect({ code, posts }).toEqual({ code: 12, posts: [] })
-      expect(err).toContain('t1: bash {"command":"ls"}')
-      expect(err).toContain('to answer one: parley events confirm -s sesn_1 ID --allow')
-    },
-  )
+  test('Q02: events confirm --pending --allow sends no reply, exits with 12 and names the tool uses', async () => {
+    const { code, err, posts } = await confirm(['--pending', '--allow'], { exchange: listing(events) })
+    expect({ code, posts }).toEqual({ code: 12, posts: [] })
+    expect(err).toContain('t1: bash {"command":"ls"}')
+    expect(err).toContain('to answer one: parley events confirm -s sesn_1 ID --allow')
+  })
 
   test('Q02: events confirm ID replies although the idle event lists no ids', async () => {
     const { code, answered } = await confirm(['t2', '--allow'], { exchange: listing(events) })
@@ -154,20 +151,17 @@ describe('id with two different tool uses', () => {
     },
   )
 
-  test.each([['has no name', use('t2', { name: ['bash'] })]])(
-    'events confirm exits with 12 and prints the tool use that stays open because it %s',
-    async (_, other) => {
-      const shown = [use('t1'), other, idle({ event_ids: ['t1', 't2'] })]
-      const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
-      const { code, err, answered } = await confirm(['--pending'], {
-        exchange: listing(shown),
-        tty,
-        typed: 'y\n',
-      })
-      expect({ code, answered }).toEqual({ code: 12, answered: [[confirmation('t1')]] })
-      expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
-    },
-  )
+  test('events confirm exits with 12 and prints the tool use that stays open because it has no name', async () => {
+    const shown = [use('t1'), use('t2', { name: ['bash'] }), idle({ event_ids: ['t1', 't2'] })]
+    const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
+    const { code, err, answered } = await confirm(['--pending'], {
+      exchange: listing(shown),
+      tty,
+      typed: 'y\n',
+    })
+    expect({ code, answered }).toEqual({ code: 12, answered: [[confirmation('t1')]] })
+    expect(err).toMatch(/sesn_1 waits for an answer\n {2}t2: /)
+  })
 
   test('events confirm without arguments prompts on a terminal about all waiting tool uses', async () => {
     const shown = [use('t1'), idle({ event_ids: ['t1'] })]

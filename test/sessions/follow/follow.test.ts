@@ -289,25 +289,23 @@ describe('events follow after failures', () => {
   let server: ScriptedServer | undefined
   afterEach(() => server?.close())
 
-  test.each([['a refused list', ['follow'], 4]])(
-    'the process ends although its stream is open: %s',
-    async (_, argv, code) => {
-      server = await serve((socket, request) =>
-        request.includes('/stream')
-          ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-          : socket.write('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'),
-      )
-      const child = spawn(
-        process.execPath,
-        [parley, 'events', ...argv, '-s', 's', '--agents-url', server.url],
-        {
-          env: { ...childEnvironment, HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
-          stdio: 'ignore',
-        },
-      )
-      expect(await once(child, 'exit')).toEqual([code, null])
-    },
-  )
+  test('the process ends after a refused list although its stream is open', async () => {
+    const argv = ['follow']
+    server = await serve((socket, request) =>
+      request.includes('/stream')
+        ? socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+        : socket.write('HTTP/1.1 404 No\r\ncontent-length: 2\r\n\r\n{}'),
+    )
+    const child = spawn(
+      process.execPath,
+      [parley, 'events', ...argv, '-s', 's', '--agents-url', server.url],
+      {
+        env: { ...childEnvironment, HOME: temporaryFolder(), PARLEY_API_KEY: 'k' },
+        stdio: 'ignore',
+      },
+    )
+    expect(await once(child, 'exit')).toEqual([4, null])
+  })
 })
 
 describe('failures with --raw', () => {

@@ -53,18 +53,16 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
     ])
   })
 
-  test.each([['follow', ['follow'], false]])(
-    'Y242: events %s prints progress lines from its first request on, also if a proxy delays the stream',
-    async (_, words, isSent) => {
-      const { err } = await follow(words, { headAfter: 2.5 * minutes, isSent })
-      const lines = [1, 2].map((count) =>
-        isSent
-          ? `parley: still waiting for the first event after ${count} min`
-          : `parley: still at work after ${count} min: no event yet`,
-      )
-      expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
-    },
-  )
+  test('Y242: events follow prints progress lines from its first request on, also if a proxy delays the stream', async () => {
+    const isSent = false
+    const { err } = await follow(['follow'], { headAfter: 2.5 * minutes, isSent })
+    const lines = [1, 2].map((count) =>
+      isSent
+        ? `parley: still waiting for the first event after ${count} min`
+        : `parley: still at work after ${count} min: no event yet`,
+    )
+    expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
+  })
 
   test('events follow prints that it waits for the first event of a session', async () => {
     const { timers, exchange } = createSessionService({ history: [] })

@@ -29,27 +29,25 @@ describe('answer of events run that no list confirms', () => {
     return { ...service, comeBack }
   }
 
-  test.each([['--last', ['--last']]])(
-    'events run %s exits with 8 if the last list fails, and the resume command prints the answer',
-    async (_, flags) => {
-      const { run, comeBack, posts, cwd, lines } = open()
-      const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
-      expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
-      expect(err).toContain(
-        'the answer is not certain, because the list could not be read after the session stopped: ',
-      )
-      expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
-      const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
-      expect(retry).toBe('later')
+  test('events run --last exits with 8 if the last list fails, and the resume command prints the answer', async () => {
+    const flags = ['--last']
+    const { run, comeBack, posts, cwd, lines } = open()
+    const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
+    expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
+    expect(err).toContain(
+      'the answer is not certain, because the list could not be read after the session stopped: ',
+    )
+    expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
+    const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
+    expect(retry).toBe('later')
 
-      comeBack()
-      const again = await run(resume)
-      expect(again.code, again.err).toBe(0)
-      const printed = flags.includes('-o') ? readFileSync(join(cwd, 'answer.txt'), 'utf8') : again.out
-      expect(printed).toBe('"whole"\n')
-      expect(posts).toHaveLength(1)
-    },
-  )
+    comeBack()
+    const again = await run(resume)
+    expect(again.code, again.err).toBe(0)
+    const printed = flags.includes('-o') ? readFileSync(join(cwd, 'answer.txt'), 'utf8') : again.out
+    expect(printed).toBe('"whole"\n')
+    expect(posts).toHaveLength(1)
+  })
 
   test('events run warns if the last list fails and it prints only the transcript', async () => {
     const { run } = open()

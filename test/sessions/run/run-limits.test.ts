@@ -202,18 +202,13 @@ describe('events run that reaches a limit', () => {
     },
   )
 
-  test.each<[string, Event[]]>([
-    [
-      'the list shows the events of clients, and no interrupt',
+  test('events run prints the answer although an earlier run may have interrupted the turn, if the list shows the events of clients, and no interrupt', async () => {
+    const { code, out } = await afterInterrupt(
       [userMessage, running, r0, userMessage, running, soFar, endTurn],
-    ],
-  ])(
-    'events run prints the answer although an earlier run may have interrupted the turn, if %s',
-    async (_, history) => {
-      const { code, out } = await afterInterrupt(history, { flags: ['--last'] })
-      expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
-    },
-  )
+      { flags: ['--last'] },
+    )
+    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
+  })
 
   test.each<[string, Event[], number, number]>([
     ['is not sent again within 30 s', [running], 10_000, 20_000],
@@ -386,45 +381,43 @@ describe('events run that reaches a limit', () => {
     expect([findSteps('c2'), findSteps('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
   })
 
-  test.each([['by the next step of the run', ['--retries', '0']]])(
-    'events run does not repeat a refused reply after its limit: %s (needs sh)',
-    async (_, flags) => {
-      const cwd = temporaryFolder()
-      const file = join(cwd, 'a.ndjson')
-      const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
-      let isPosted = false
-      let reach = () => {}
-      const isReached = new Promise<void>((resolve) => {
-        reach = resolve
-      })
-      const asked = () => {
-        // The run processes the response before the next event.
-        if (isPosted) setImmediate(() => setImmediate(reach))
-        return { usage: usage(1, isPosted ? 900 : 1) }
-      }
-      const served = service({ work: [...uses, waitsFor('c1', 'c2')], getSession: asked }, createFastClock())
-      const sent: string[] = []
-      const exchange: Exchange = async (request) => {
-        const text = Buffer.from(request.body ?? []).toString()
-        if (!text.includes('"c2"')) return served.exchange(request)
-        sent.push(text)
-        isPosted = true
-        await isReached
-        return answering('{}', { status: 429, headers: { 'retry-after': '0' } })(request)
-      }
-      const bound = ['--max-cost', '1', '--audit', file, '--tool', 'x=echo done', ...flags]
-      const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', ...bound]
-      const { code, err } = await run(argv, { cwd, exchange, timers: served.timers })
-      expect({ code, posts: sent.length }).toEqual({ code: 15, posts: 1 })
-      expect(err).toContain('the run cost $9.00, and --max-cost is 1')
-      const entries = readFileSync(file, 'utf8')
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line))
-      const steps = entries.filter(({ toolUse }) => toolUse === 'c2').map(({ event }) => event)
-      expect(steps).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
-    },
-  )
+  test('events run does not repeat a refused reply after its limit (needs sh)', async () => {
+    const flags = ['--retries', '0']
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'a.ndjson')
+    const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
+    let isPosted = false
+    let reach = () => {}
+    const isReached = new Promise<void>((resolve) => {
+      reach = resolve
+    })
+    const asked = () => {
+      // The run processes the response before the next event.
+      if (isPosted) setImmediate(() => setImmediate(reach))
+      return { usage: usage(1, isPosted ? 900 : 1) }
+    }
+    const served = service({ work: [...uses, waitsFor('c1', 'c2')], getSession: asked }, createFastClock())
+    const sent: string[] = []
+    const exchange: Exchange = async (request) => {
+      const text = Buffer.from(request.body ?? []).toString()
+      if (!text.includes('"c2"')) return served.exchange(request)
+      sent.push(text)
+      isPosted = true
+      await isReached
+      return answering('{}', { status: 429, headers: { 'retry-after': '0' } })(request)
+    }
+    const bound = ['--max-cost', '1', '--audit', file, '--tool', 'x=echo done', ...flags]
+    const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', ...bound]
+    const { code, err } = await run(argv, { cwd, exchange, timers: served.timers })
+    expect({ code, posts: sent.length }).toEqual({ code: 15, posts: 1 })
+    expect(err).toContain('the run cost $9.00, and --max-cost is 1')
+    const entries = readFileSync(file, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const steps = entries.filter(({ toolUse }) => toolUse === 'c2').map(({ event }) => event)
+    expect(steps).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+  })
 
   test('events run sends neither replies nor interrupts to an idle session over its limit, and can be resumed', async () => {
     const exchange = createEmulator({})

@@ -51,25 +51,24 @@ const until = async (isSo: () => boolean) => {
 }
 
 describe('Y131: session that another events run works on', () => {
-  test.each([['another audit file', ['--audit', 'a'], ['--audit', 'b']]])(
-    'events run with %s waits for another run of the session, and then finds the work done (needs sh)',
-    async (_, one, other) => {
-      const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
-      const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
-      await until(() => existsSync(join(cwd, 'runs')))
-      const second = parley(['run', '-s', 's1', ...tool, ...other])
-      const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
-      expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
-      expect(late.err).toMatch(
-        /^parley: session s1: another parley has locked it: if none is running, remove \S+\.parley-lock\n {2}nothing was sent\n$/,
-      )
-      writeFileSync(join(cwd, 'go'), '')
-      expect([(await first).code, (await second).code]).toEqual([0, 0])
-      expect(runs()).toBe('ran\nran\n')
-      expect([...service.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
-      expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
-    },
-  )
+  test('events run with another audit file waits for another run of the session, and then finds the work done (needs sh)', async () => {
+    const one = ['--audit', 'a']
+    const other = ['--audit', 'b']
+    const { service, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
+    const first = parley(['run', 'do it', '-s', 's1', ...tool, ...one])
+    await until(() => existsSync(join(cwd, 'runs')))
+    const second = parley(['run', '-s', 's1', ...tool, ...other])
+    const late = await parley(['run', '-s', 's1', ...tool, ...other, '--deadline', '1'])
+    expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
+    expect(late.err).toMatch(
+      /^parley: session s1: another parley has locked it: if none is running, remove \S+\.parley-lock\n {2}nothing was sent\n$/,
+    )
+    writeFileSync(join(cwd, 'go'), '')
+    expect([(await first).code, (await second).code]).toEqual([0, 0])
+    expect(runs()).toBe('ran\nran\n')
+    expect([...service.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
+    expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
+  })
 
   test('events run locks per session and address, however the address is written (needs sh)', async () => {
     const { cwd, parley } = open({ rounds: [[custom('c1')]] })

@@ -182,31 +182,26 @@ describe('Y134: repeated events run', () => {
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
   })
 
-  test.each([
-    ['', []],
-    [' and a --schema', ['--schema', 'number.json']],
-  ])(
-    'Y218: after an interrupt, the resume command has words%s that the audit file does not contain',
-    async (_, more) => {
-      const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
-      writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
-      const runTask = async (words: string[]) => {
-        const { code, err } = await again({}, [...words, ...more, '--deadline', '60'])
-        return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
-      }
-      expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
-      service.add({ type: 'user.interrupt' })
-      service.add(endTurn)
-      const isTold = { code: 15, words: "'Go on, please'" }
-      expect([await runTask(['Go on']), await runTask([])]).toEqual([isTold, isTold])
-      expect(service.tasks).toBe(1)
-      expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
-      expect(service.tasks).toBe(2)
-      service.add({ type: 'user.interrupt' })
-      service.add(endTurn)
-      expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
-    },
-  )
+  test('Y218: after an interrupt, the resume command has words and a --schema that the audit file does not contain', async () => {
+    const more = ['--schema', 'number.json']
+    const { service, again, cwd } = open({ rounds: [], end: { type: 'session.status_running' } })
+    writeFileSync(join(cwd, 'number.json'), '{"type":"number"}')
+    const runTask = async (words: string[]) => {
+      const { code, err } = await again({}, [...words, ...more, '--deadline', '60'])
+      return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
+    }
+    expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
+    service.add({ type: 'user.interrupt' })
+    service.add(endTurn)
+    const isTold = { code: 15, words: "'Go on, please'" }
+    expect([await runTask(['Go on']), await runTask([])]).toEqual([isTold, isTold])
+    expect(service.tasks).toBe(1)
+    expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
+    expect(service.tasks).toBe(2)
+    service.add({ type: 'user.interrupt' })
+    service.add(endTurn)
+    expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
+  })
 
   test('events run --audit sends another task, and the same task to another session', async () => {
     const { service, cwd, again } = open({ rounds: [[bash('t1')]] })
