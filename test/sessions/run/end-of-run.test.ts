@@ -131,7 +131,7 @@ test.each([
   expect({ code, err }).toEqual({
     code: 14,
     err: expect.stringContaining(
-      'the policy denies a tool use that the service ran without a question: bash {"command":"rm x"} t1',
+      'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1',
     ),
   })
   expect(service.lines('audit.ndjson')).toContainEqual(
