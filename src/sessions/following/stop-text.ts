@@ -104,7 +104,7 @@ const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 function summarizeToolUse(state: SessionState, id: string): string {
   const use = state.getToolUse(id)
   if (!use) return formatBriefName(id)
-  if (use.isContradicted) return `${formatBriefName(id)}: sent with two different inputs`
+  if (use.isContradicted) return `${formatBriefName(id)}: the service sent it with two different inputs`
   const name = use.name === '' ? '(no name)' : formatBriefName(use.name)
   return `${formatBriefName(id)}: ${name} ${JSON.stringify(use.input ?? {})}`
 }

@@ -60,7 +60,7 @@ test('events run withdraws a prompt if the stream shows another input for its id
   expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([
     't1 is not answered: the service sent it with two different inputs',
   ])
-  expect(err).toMatch(/^ {2}t1: sent with two different inputs$/m)
+  expect(err).toMatch(/^ {2}t1: the service sent it with two different inputs$/m)
 })
 
 test('events run exits with 15 and prints no answer if an interrupt of a thread withdraws the prompt', async () => {
@@ -188,7 +188,7 @@ test.each([
     })
     expect(code, err).toBe(12)
     expect(err).not.toContain('ls old')
-    expect(err).toMatch(/^ {2}t1: sent with two different inputs$/m)
+    expect(err).toMatch(/^ {2}t1: the service sent it with two different inputs$/m)
     expect(err).toMatch(/^ {2}to answer at a prompt: parley events confirm -s s1 t1$/m)
     expect(err).toMatch(isTerminal ? /confirm -s s1 --pending$/m : /confirm -s s1 t2 --allow$/m)
     expect(err).not.toMatch(/t1.*--allow/)
