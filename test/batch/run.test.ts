@@ -253,6 +253,11 @@ describe('B13: outage during a batch', () => {
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
   })
 
+  test('B13: an outage is reported once for each pause', async () => {
+    const { pauses } = await runThroughOutage(badGateway)
+    expect(pauses.map(({ places }) => places)).toEqual([1, 1, 1, 1, 1])
+  })
+
   test("B13: an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
     const { stop, tally, seconds } = await runThroughOutage(badGateway, { until: Infinity })
     expect(stop).toMatchObject({ kind: 'service', message: expect.stringContaining('5 minutes of pauses') })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
@@ -147,20 +147,6 @@ const profiles: [typed: string, called: string][] = [
   ['parley config delete \\$\t', '<config><delete><$(touch pwned)>'],
 ]
 
-/** Lines whose command substitutions must never run. */
-const hostile = [
-  'parley chat "$(touch pwned)" `touch pwned` \'$(touch pwned)\' --$(touch pwned) a[$(touch pwned)] --profile \t',
-  'parley chat -m "$(touch pwned)" --profile \'$(tou\t',
-  'parley chat --profile "`tou\t',
-  'parley chat --profile=`touch pwned`\t',
-  'parley `touch pwned` $(touch pwned) --ma\t',
-  'parley events list --type=$(touch pwned)\t',
-  'parley events list --limit=x[$(touch pwned)] --limit a[`touch pwned`] -\t',
-  'parley chat --system @$(touch pwned)\t',
-  'parley chat --system @`touch pwned`/\t',
-  'parley $(touch pwned)=x --$(touch pwned)=\t',
-]
-
 for (const shell of shells) {
   const { name } = shell
   describe(`${name}`, () => {
@@ -179,22 +165,6 @@ for (const shell of shells) {
         const home = await createHome(shell)
         const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
         expect(called).toEqual(completed.map(([, called]) => called))
-      })
-
-      test(`${name} starts parley only to complete the name of a profile`, async () => {
-        const home = await createHome(shell)
-        const called = type(shell, home, [shell.load, ...profiles.map(([typed]) => typed)])
-        expect(called).toEqual(profiles.flatMap(([, called]) => ['asked', called]))
-        expect(existsSync(join(home, 'pwned'))).toBe(false)
-      })
-
-      test(`${name} completion never runs typed text`, async () => {
-        const home = await createHome(shell)
-        const lines = hostile.map((line) => `${line}\x1bqparley next`)
-        const called = type(shell, home, [shell.load, ...lines])
-        expect(called[0]).toBe('asked')
-        expect(called.filter((line) => line !== 'asked')).toEqual(hostile.map(() => '<next>'))
-        expect(existsSync(join(home, 'pwned'))).toBe(false)
       })
 
       test(`${name} loads the completion from the file in its completion folder`, async () => {

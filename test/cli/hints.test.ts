@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { topics } from '../../src/cli/topics.ts'
-import { answering, run } from '../harness/run.ts'
-import { createProfileHome } from '../settings/profile-home.ts'
+import { run } from '../harness/run.ts'
 
 /** Returns the one-line message of a usage error. */
 async function usageError(argv: string[], env: Record<string, string> = {}): Promise<string> {
@@ -181,47 +179,6 @@ test('config set rejects a secret as an argument and names stdin and the prompt 
   expect(text).not.toContain('canary')
 })
 
-test('help has bold headings on a terminal and the same text in a pipe', async () => {
-  for (const argv of [['chat', '--help'], ['help', 'settings'], ['help', 'batch'], []]) {
-    const plain = (await run(argv)).out
-    const shown = (await run(argv, { tty: ['stdout'], columns: 80 })).out
-    expect(plain).not.toContain('\x1b')
-    expect(shown.replace(/\x1b\[2?[12]m/g, '')).toBe(plain)
-    const bold = [...shown.matchAll(/^\x1b\[1m(.*)\x1b\[22m/gm)].map(([, text]) => text)
-    expect(bold.length).toBeGreaterThan(0)
-    for (const heading of bold) expect(heading).toMatch(/^[A-Z].*:$/)
-  }
-  const { out } = await run(['chat', '--help'], { tty: ['stdout'], env: { NO_COLOR: '1' } })
-  expect(out).not.toContain('\x1b')
-  expect((await run(['chat', '--help', '--color', 'always'])).out).toContain('\x1b[1mFlags:\x1b[22m')
-})
-
-test.each([
-  [['image', 'x'], 200, "'parley config set --profile work imageModel NAME'"],
-  [['events', 'list'], 200, "'parley sessions list --profile work' lists them"],
-  [['events', 'send', 'x', '-s', 's1'], 502, "check with 'parley events list --profile work -s s1' before"],
-  [['chat', 'x'], 401, "'parley config set --profile work accessToken' replaces it"],
-  [['config', 'check', '-s', 's1'], 400, "'parley config list --profile work --effective' shows"],
-])(
-  'Q47: a command that a message suggests names the profile of the failed command: %j',
-  async (argv, status, command) => {
-    const values = {
-      baseUrl: 'https://gateway.test',
-      accessToken: 'canary-token-aaaa1111',
-      agentsUrl: 'https://agents.test',
-      apiKey: 'canary-key-bbbb2222',
-    }
-    const { world } = createProfileHome({ profiles: { work: values } })
-    const exchange = answering('{}', { status })
-    const named = [...argv, '--profile', 'work', '--no-stdin']
-    const { out, err } = await run(argv[0] === 'hi' ? ['hi', '--profile', 'work'] : named, {
-      ...world,
-      exchange,
-    })
-    expect(out + err).toContain(command)
-  },
-)
-
 test('the message for the unknown command session names sessions list and sessions create', async () => {
   const line = 'session'
 
@@ -235,20 +192,4 @@ test.each([
   ['streaming', 'chat'],
 ])('help %s shows the help on %s', async (word, name) => {
   expect((await run(['help', word])).out).toBe((await run(['help', name])).out)
-})
-
-test('the message for an unknown topic lists the topics', async () => {
-  const message = await usageError(['help', 'nonsense'])
-  expect(message).toBe(
-    `unknown command or topic 'nonsense'; topics: ${topics.join(', ')}; 'parley --help' lists the commands`,
-  )
-  expect(await usageError(['help', 'constructor'])).toContain("or topic 'constructor'; topics:")
-  expect(await usageError(['help', 'events', 'nonsense'])).not.toContain('topics')
-})
-
-test.each([
-  ['', "'parley config init' prompts for the address and the model, or give -m NAME"],
-  ['https://gateway.test', 'no image model: give -m NAME, set PARLEY_IMAGE_MODEL, or run'],
-])('image without a model names every way to set one, with the address "%s"', async (address, text) => {
-  expect(await usageError(['image', 'x'], { PARLEY_BASE_URL: address })).toContain(text)
 })

@@ -89,16 +89,6 @@ describe('total tokens of an answer', () => {
     expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(total)
   })
 
-  test('the last chunk with token counts decides the total of a stream', async () => {
-    const chunks = [native({ totalTokenCount: 5000 }), native({ promptTokenCount: 1, totalTokenCount: 7 })]
-    const exchange = answering(chunks.map((chunk) => `data: ${chunk}\n\n`).join(''), {
-      headers: { 'content-type': 'text/event-stream' },
-    })
-    const cwd = temporaryFolder()
-    await run(['chat', 'x', '--stream', '--report', 'r'], { cwd, exchange })
-    expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(7)
-  })
-
   test.each<[what: string, body: string, maxTotalTokens: string, count: number, ...flags: string[]]>([
     ['only a total', native({ totalTokenCount: 1000 }), '1500', 2],
     ['cached tokens', message('Hi', { usage: cached }), '100', 1],

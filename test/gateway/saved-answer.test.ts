@@ -136,6 +136,14 @@ describe('stdout that fails while an answer arrives', () => {
     expect([some.code, some.saved]).toEqual([11, [body.slice(20)]])
     expect(some.err).toContain('; the received data from byte 20 on is saved as ')
   })
+
+  test('--errors json has the answer if neither stdout nor the temporary folder accepts it', async () => {
+    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
+    const stdout = createFailingStdout(0, 'ENOSPC')
+    const exchange = answering(message('paid'))
+    const { code, err } = await run(['chat', 'x', '--errors', 'json'], { env, exchange, stdout })
+    expect([code, JSON.parse(err).error]).toMatchObject([11, { kind: 'file', body: 'paid' }])
+  })
 })
 
 test('if stdout fails, the received part of a body that is cut before any text is saved', async () => {

@@ -141,15 +141,7 @@ export const units = [
 ]
 export const loneSurrogate = Buffer.from([0xed, 0xa0, 0x80])
 
-export const prototypeNames = [
-  'constructor',
-  '__proto__',
-  'toString',
-  'hasOwnProperty',
-  'valueOf',
-  'prototype',
-  '',
-]
+export const prototypeNames = ['constructor', '__proto__', 'toString', '']
 
 const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth)
 export const oddTexts = [

@@ -1,9 +1,6 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createPauser, decideByPolicy } from '../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../src/sessions/policy/policy-file.ts'
-import { createFastClock, run, temporaryFolder } from '../harness/run.ts'
 
 const starry = (decision: string, count: number) =>
   JSON.stringify({
@@ -13,8 +10,6 @@ const starry = (decision: string, count: number) =>
       decision,
     })),
   })
-
-const use = (command: string) => ({ id: 't1', type: 'agent.tool_use', name: 'bash', input: { command } })
 
 test.each([
   ['a command of 3 MiB, and rules that deny', 'deny', 10, 3 * 2 ** 20],
@@ -37,17 +32,3 @@ test.each([
     await expect(decideByPolicy(policy, call, ending)).rejects.toThrow('over')
   },
 )
-
-test('a deadline ends a long policy check with 9', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p.json'), starry('deny', 10))
-  writeFileSync(join(cwd, 'e.ndjson'), `${JSON.stringify(use('a'.repeat(3 * 2 ** 20)))}\n`)
-  let now = 0
-  const timers = { ...createFastClock(), now: () => (now += 1000) }
-  const { code, out, err } = await run(['policy', 'check', 'p.json', 'e.ndjson', '--deadline', '1'], {
-    cwd,
-    timers,
-  })
-  expect({ code, out }).toEqual({ code: 9, out: '' })
-  expect(err).toContain('the deadline passed while the policy was checked')
-})

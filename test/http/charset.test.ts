@@ -72,33 +72,11 @@ describe.each(charsets)('answers in the charset %s', (charset, encode, text) => 
     expect(readFileSync(join(cwd, 'x.png')).toString('base64')).toBe(data)
   })
 
-  test('a batch decodes the charset of the answer to a line', async () => {
-    const batch = ['chat', '--batch', '-']
-    const given = { stdin: '"x"\n' }
-    const plain = await run(batch, { ...world(message('TEXT')), ...given })
-    expect(JSON.parse(plain.out)).toMatchObject({ ok: true, text })
-    const raw = await run([...batch, '--raw'], { ...world(message('TEXT')), ...given })
-    expect(JSON.parse(raw.out).response.content[0].text).toBe(text)
-  })
-
-  test('parley decodes the charset of an error body', async () => {
-    const ended = await run(['chat', 'x'], world('{"error":{"message":"TEXT"}}', undefined, 400))
-    expect(ended).toMatchObject({ code: 4, out: '' })
-    expect(ended.err).toContain(`the service says: ${text}\n`)
-  })
-
   test('events list decodes the charset of an event list', async () => {
     const event = '{"type":"agent.message","content":"TEXT"}'
     const list = ['events', 'list', '-s', 's', '--raw']
     const whole = await run(list, world(`{"data":[${event}]}`))
     expect(whole).toMatchObject({ code: 0, out: `${event.replace('TEXT', text)}\n` })
-  })
-
-  test('events send decodes the charset of the response', async () => {
-    const body = '{"data":[{"id":"e1","type":"user.message","content":"TEXT"}]}'
-    const ended = await run(['events', 'send', '-s', 's', 'x'], world(body))
-    expect(ended).toMatchObject({ code: 0 })
-    expect(ended.out).toContain(text)
   })
 })
 

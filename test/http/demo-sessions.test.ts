@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
@@ -60,12 +60,6 @@ test("W32: concurrent processes keep each other's events in the demo sessions", 
   expect(readdirSync(join(home, 'cache/parley')).filter((name) => /lock|part/.test(name))).toEqual([])
 })
 
-test('events follow prints the demo events that another process sends', async () => {
-  const following = parley(['events', 'follow', '-s', 'sesn_1', '--history'])
-  await parley(['events', 'send', 'say {"text":"from elsewhere"}', '-s', 'sesn_1'])
-  expect((await following).out).toContain('from elsewhere\n')
-})
-
 describe('W31: demo sessions start anew with a note if their file is damaged', () => {
   test.each([
     ['cut off', '{"version":1,"sessions":[{"id"'],
@@ -83,14 +77,6 @@ describe('W31: demo sessions start anew with a note if their file is damaged', (
   })
 })
 
-test('demo sessions expire after an hour', async () => {
-  await send('hello')
-  const old = JSON.parse(readFileSync(file, 'utf8'))
-  old.sessions[0].updated = new Date(Date.parse(old.sessions[0].updated) - 3_600_001)
-  writeFileSync(file, JSON.stringify(old))
-  expect(await list()).toEqual([])
-})
-
 test('W33: demo sessions end with the process if they cannot be saved, and stderr says so once', async () => {
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
@@ -100,10 +86,4 @@ test('W33: demo sessions end with the process if they cannot be saved, and stder
   writeFileSync(join(home, 'cache/parley'), 'a file')
   const blocked = await send('hello')
   expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
-})
-
-test('chat in the demo creates no file', async () => {
-  const piped = await parley(['chat', 'Say hello'])
-  expect(piped.out).toContain('“Say hello”')
-  expect(readdirSync(join(home, 'cache'))).toEqual([])
 })

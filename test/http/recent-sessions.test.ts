@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { execute } from '../harness/process.ts'
@@ -56,11 +56,4 @@ test('concurrent processes leave a complete file of recent sessions', async () =
   expect(ids().length).toBeGreaterThan(0)
   expect(all).toEqual(expect.arrayContaining(ids()))
   expect(readdirSync(folder).filter((name) => name.endsWith('.part'))).toEqual([])
-})
-
-test('parley prints nothing if it cannot save the recent sessions', async () => {
-  const { list, folder, file } = await createHome()
-  mkdirSync(join(file, 'not empty'), { recursive: true })
-  expect(await list('sesn_1')).toMatchObject({ code: 0, err: 'parley: no events\n' })
-  expect(readdirSync(folder)).toEqual(['sessions'])
 })

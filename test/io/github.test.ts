@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { execute, start } from '../harness/process.ts'
-import { answering, createFastClock, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, serve } from '../harness/server.ts'
 
 const github = (argv: string[], world: RunOptions = {}) => run([...argv, '--errors', 'github'], world)
@@ -69,24 +69,6 @@ test.each(hostile)(
     }
   },
 )
-
-test('--errors github prevents runner commands in the lines of retries and batches', async () => {
-  const ended = await github(['chat', '--batch', '-', '--retries', '1'], {
-    exchange: answering('{"error":{"message":"##[group] ::error::"}}', { status: 500 }),
-    stdin: '"a"\n"b"\n',
-    timers: createFastClock(1000),
-  })
-  expect(ended.code).toBe(7)
-  expect(commandsIn(ended.err)).toHaveLength(1)
-})
-
-test('--errors github prints an annotation for a usage error, also one of the command-line parser', async () => {
-  const unknown = await run(['--errors=github', 'chat', '--bogus::x'])
-  expect(unknown.code).toBe(2)
-  expect(unknown.err).toMatch(/^\| parley: .*\n::error title=parley chat%3A usage \(exit 2\)::unknown flag/)
-  const none = await run(['nonsense', '--errors', 'github'])
-  expect(none.err).toMatch(/\n::error title=parley%3A usage \(exit 2\)::/)
-})
 
 test('--errors github prints no annotation if a run does not fail', async () => {
   const { code, err } = await github(['chat', 'hi', '-v'])

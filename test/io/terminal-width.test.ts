@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { answering, message, run } from '../harness/run.ts'
+import { answering, run } from '../harness/run.ts'
 
 const half = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]|\ufffd/
 
@@ -53,15 +53,6 @@ test.each([20, 41, 60, 79, 80, 81])(
   },
 )
 
-test('config list aligns its columns on a terminal if a value has wide characters', async () => {
-  const env = { PARLEY_CHAT_MODEL: '日本語🦊', PARLEY_IMAGE_MODEL: 'plain' }
-  const { out } = await run(['config', 'list', '--effective'], { tty: ['stdout'], env })
-  const rows = out.split('\n').filter((row) => /PARLEY_(CHAT|IMAGE)_MODEL/.test(row))
-  expect(rows).toHaveLength(2)
-  const [first, second] = rows.map((row) => columnsOf(row.slice(0, row.indexOf('PARLEY_'))))
-  expect(first).toBe(second)
-})
-
 test('parley cuts a message of emoji between characters', async () => {
   for (const before of ['', 'x']) {
     const text = before + '🦊'.repeat(5000)
@@ -69,22 +60,5 @@ test('parley cuts a message of emoji between characters', async () => {
     const { err } = await run(['chat', 'hi'], { exchange: answering(body, { status: 400 }) })
     expect(err).toContain('🦊…')
     expect(err).not.toMatch(half)
-  }
-})
-
-test('parley marks a cut text, also if the text starts with blanks', async () => {
-  const stopped = message('Hi', { stop_reason: `a${' '.repeat(1000)}b` })
-  const { err } = await run(['chat', 'hi'], { exchange: answering(stopped) })
-  expect(err).toContain('the answer was stopped: a…')
-})
-
-test('the emulator cuts a repeated prompt between two characters', async () => {
-  for (const before of ['', 'x']) {
-    const prompt = before + '🦊'.repeat(100)
-    for (const limit of ['1', '2', '14', '15', '16', '17', '1000']) {
-      const argv = ['chat', '--profile', 'demo', '--max-output-tokens', limit, prompt]
-      const { out } = await run(argv)
-      expect(out).not.toMatch(half)
-    }
   }
 })

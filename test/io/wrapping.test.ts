@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLineWrapper } from '../../src/io/wrapping.ts'
-import { answering, message, run } from '../harness/run.ts'
+import { answering, run } from '../harness/run.ts'
 
 const columns = 44
 const terminal = { tty: ['stdout', 'stderr'] as ('stdout' | 'stderr')[], columns, env: { NO_COLOR: '1' } }
@@ -41,12 +40,6 @@ test("V69: parley indents each line of the service's message, so that only parle
   expect(joined(err)).toContain(` the service says: ${serviceMessage}\n`)
 })
 
-test('parley prints a request id once, after its dimmed label', async () => {
-  const exchange = answering('', { status: 400, headers: { 'request-id': 'req_1' } })
-  const { err } = await run(['chat', 'hi', '--color', 'always'], { ...terminal, exchange })
-  expect(err).toContain('\n  \x1b[2mrequest id:\x1b[22m req_1\n')
-})
-
 test('V69: parley wraps the message of a signal between words', async () => {
   let signal: (exit: number) => string = () => ''
   const batch = ['chat', '--batch', '-', '--results', 'r.ndjson', '--resume']
@@ -65,36 +58,4 @@ test('V69: parley wraps the message of a signal between words', async () => {
   })
   expect(joined(text)).toMatch(/^parley: interrupted: .*; to resume: the same command with --resume\n$/)
   for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
-})
-
-test('parley wraps a note like a failure, and counts wide characters as two columns', async () => {
-  const env = { NO_COLOR: '1', PARLEY_PROFILE: '漢字漢字' }
-  const { err } = await run(['config', 'use', 'default'], { ...terminal, env })
-  expect(joined(err)).toBe('parley: PARLEY_PROFILE (漢字漢字) overrides the current profile\n')
-  const narrow = await run(['config', 'use', 'default'], { ...terminal, env, columns: 32 })
-  expect(narrow.err).toBe('parley: PARLEY_PROFILE (漢字漢\n  字) overrides the current\n  profile\n')
-})
-
-test('parley wraps the footer between words', async () => {
-  const answer = message('Hi', { usage: { input_tokens: 17, output_tokens: 23, cache_read_input_tokens: 5 } })
-  const wide = await run(['chat', 'hi'], { ...terminal, columns: 200, exchange: answering(answer) })
-  const { err } = await run(['chat', 'hi'], { ...terminal, columns: 32, exchange: answering(answer) })
-  expect(err).toMatch(/^— \S/)
-  expect(err.trimEnd().split('\n').length).toBeGreaterThan(1)
-  for (const line of err.split('\n')) expect(line.length).toBeLessThanOrEqual(32)
-  const undated = (text: string) => text.replace(/[\d.]+ s\n/, '')
-  expect(undated(joined(err))).toBe(undated(wide.err))
-})
-
-test('parley keeps the line breaks of a message, such as before a resume command', async () => {
-  const wrap = await createLineWrapper({
-    isTerminal: true,
-    columns,
-    open: () => process.stderr,
-    writeSync: () => 0,
-  })
-  const command = `  parley events run -s s1 --no-stdin --policy ${'p'.repeat(30)}.json`
-  expect(wrap(`parley: interrupted: the session continues; to resume:\n${command}\n`)).toBe(
-    `parley: interrupted: the session\n  continues; to resume:\n${command}\n`,
-  )
 })

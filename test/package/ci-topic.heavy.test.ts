@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
-import { blocksOf, helpOn } from '../cli/pages.ts'
+import { blocksOf } from '../cli/pages.ts'
 import { execute } from '../harness/process.ts'
 import { message } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
@@ -91,31 +91,6 @@ test('each script of a job in a help topic sets -eo pipefail, unless the script 
   expect(scripts.length).toBeGreaterThan(15)
   const single = scripts.filter((script) => !/^set -eo pipefail\n/.test(script))
   for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -r '[^']*' .*\s+.*)\s*$/)
-})
-
-test('help topics pin actions to the same commits as the workflows of the project', async () => {
-  const folder = join(import.meta.dirname, '../../.github/workflows')
-  const pins = new Map<string, { commit: string; version: string }>()
-  for (const name of readdirSync(folder))
-    for (const [, action = '', commit = '', version = ''] of readFileSync(
-      join(folder, name),
-      'utf8',
-    ).matchAll(/uses: ([\w/-]+)@(\w+) # v([\d.]+)/g))
-      pins.set(action, { commit, version })
-  for (const topic of ['batch', 'github', 'agents-in-ci', 'review']) {
-    const text = await helpOn(topic)
-    const used = [...text.matchAll(/uses: (?!\.)(\S+)@(\S+)/g)]
-    expect(used.length).toBeGreaterThan(1)
-    for (const [, action = '', commit = ''] of used) {
-      expect(commit).toMatch(/^[0-9a-f]{40}$/)
-      const pin = pins.get(action)
-      if (pin === undefined) expect(action).toMatch(/^actions\/cache\//)
-      else {
-        expect(commit, action).toBe(pin.commit)
-        expect(text.replace(/\s+/g, ' ')).toContain(`${action.replace('actions/', '')} v${pin.version}`)
-      }
-    }
-  }
 })
 
 test.each([
@@ -374,17 +349,6 @@ describe('help kubernetes: image', () => {
   })
 })
 
-test('events run works without a home folder, and warns that it cannot lock the session (needs another user)', async () => {
-  const env = { ...(await serveEmulator()), HOME: undefined, XDG_CACHE_HOME: undefined }
-  const ended = await execute(['events', 'run', '--no-stdin', 'Hi', '-s', 's1'], {
-    env,
-    isNobody: true,
-    cwd: '/',
-  })
-  expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
-  expect(ended.err).toContain('XDG_CACHE_HOME')
-})
-
 const review = {
   GitHub: (parse(under('review', 'GitHub')[0] ?? '') as { jobs: { review: GitHubJob } }).jobs.review.steps.at(
     -1,
@@ -433,19 +397,6 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     expect(requests).toEqual([])
   })
 
-  test('neither Git attributes nor bytes that are not UTF-8 hide a part of a change from the review', async () => {
-    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
-    await repository(
-      job,
-      "printf '* -diff\\n* binary\\n' > .gitattributes && printf 'e\\377vil()\\nnext line\\n' > code.txt && git add .gitattributes code.txt",
-    )
-    const ended = await runReview(job)
-    expect(ended, ended.log).toMatchObject({ code: 0 })
-    expect(requests[0]).toContain('+e\ufffdvil()')
-    expect(requests[0]).toContain('+next line')
-    expect(requests[0]).not.toContain('Binary files')
-  })
-
   test('links and files in a change replace no file of the review script (needs symbolic links)', async () => {
     const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
     await repository(
@@ -467,7 +418,7 @@ const rules = (decision: string) =>
 
 describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
   const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
-  const { agent, session } = (parse(workflow) as { jobs: Record<'agent' | 'session', GitHubJob> }).jobs
+  const { agent } = (parse(workflow) as { jobs: { agent: GitHubJob } }).jobs
 
   /** Runs one attempt in a new folder. */
   async function attempt(
@@ -523,18 +474,6 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
     expect(person, person.log).toMatchObject({ code: 0 })
     expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0] })
     expect(await countTasks(variables)).toBe(1)
-  })
-
-  test('a separate job creates the session and passes its id on', async () => {
-    const variables = await serveEmulator()
-    const job = createJob()
-    job.write('session.json', '{"agent":"a1","environment_id":"e1"}')
-    const values = {
-      'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
-      'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
-    }
-    expect(await runGitHubJob(job, session, values)).toMatchObject({ codes: [0, 0] })
-    expect(job.read('step-output')).toMatch(/^id=sesn_\w+\n$/)
   })
 
   test('an agent job that was cancelled resumes its task when it runs again (needs signals)', async () => {
@@ -716,16 +655,6 @@ describe('help github: job without a stored secret (needs sh, curl and jq)', () 
     expect(JSON.parse(token.split('\r\n\r\n')[1] ?? '')).toEqual({ subject_token: 'proof-of-the-job' })
     expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
   })
-
-  test.each(['/oidc', '/token'])(
-    'the job of help github exits with 3 after a 403 from %s and requests no model',
-    async (path) => {
-      const { code, log, requests } = await ask({ path, status: '403 No' })
-      expect(code).toBe(3)
-      expect(log).not.toMatch(/proof-of|token-of/)
-      expect(requests.filter((request) => request.includes(':generateContent'))).toEqual([])
-    },
-  )
 })
 
 test('the commands of help platforms run as printed (needs bash)', async () => {

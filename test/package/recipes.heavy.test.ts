@@ -52,10 +52,6 @@ test('README.md shows how to install the package', () => {
   expect(readme).toContain(`    ${install}\n`)
 })
 
-test('no command of README.md contains characters that an interactive shell treats specially', () => {
-  for (const { block } of blocks) expect(block).not.toMatch(/(^|\s)#|!/)
-})
-
 for (const [name, [shell = '', ...flags]] of Object.entries(shells)) {
   test(`every command of README.md runs as printed in ${name} (needs ${shell} and jq)`, async () => {
     const { out, err } = await paste(shell, flags)

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { renderFailureAsJson } from '../../src/io/failure.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { isErrorEnvelope, readFailureInBody, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
 import { answering, message, run } from '../harness/run.ts'
@@ -19,28 +18,18 @@ const shapes = [
     'body.contents.0: field required; and more',
   ],
   ['R75', '{"errors":[{"message":"first"},{"message":"second"}]}', 'first; second'],
-  ['R75', '{"errors":["first","second"]}', 'first; second'],
   ['R76', '{"error":"invalid_token","error_description":"it has expired"}', 'invalid_token: it has expired'],
   ['R77', '{"fault":{"faultstring":"Quota","detail":{"errorcode":"policies.q"}}}', 'Quota'],
   ['R78', xml, 'Please wait'],
-  [
-    'R78',
-    '<s:Error xmlns:s="x"><s:Message><![CDATA[in a namespace]]></s:Message></s:Error>',
-    'in a namespace',
-  ],
   [
     'R79',
     'event: error\ndata: {"type":"error","error":{"type":"x","message":"in a stream"}}\n\n',
     'in a stream',
   ],
   ['R80', JSON.stringify({ error: { message: '{"error":{"message":"inside"}}' } }), 'inside'],
-  ['R80', JSON.stringify({ message: '[{"msg":"inside"}]' }), 'inside'],
   ['R81', '{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}', 'bad'],
-  ['R81', '[{"error":{"message":"in a list"}}]', 'in a list'],
   ['R82', '{"type":"about:blank","title":"Nope","status":403,"detail":"not today"}', 'Nope: not today'],
-  ['R82', '{"statusCode":400,"error":"Bad Request","message":"why"}', 'Bad Request'],
   ['R83', '{"type":"invalid_request_error","message":"bare"}', 'bare'],
-  ['R84', '{"success":false,"error":{"issues":[{"message":"one"},{"message":"two"}]}}', 'one; two'],
   ['R84', '{"error":{"error":{"message":"deep"}}}', 'deep'],
 ] as const
 
@@ -151,12 +140,6 @@ test.each([
   }
 })
 
-test('R88: parley prints a request id as one escaped line, without the secret', async () => {
-  const headers = { 'request-id': `a\u001b[2J\u009b canary-token-0123456789 ${'x'.repeat(300)}` }
-  const ended = await run(['chat', 'x'], { exchange: answering('{}', { status: 400, headers }) })
-  expect(ended.err).toMatch(/\n {2}request id: a\^\[\[2J\\u009b \[redacted\] x+…\n$/)
-})
-
 const secrets = new Secrets()
 for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
@@ -176,14 +159,6 @@ test.each([
       }
     }
   }
-})
-
-test('R91: --errors json shows an error body with unusual keys', () => {
-  const body = JSON.parse('{"__proto__":{"x":"canary"},"constructor":1,"a":["canary"],"n":null}')
-  const shown = renderFailureAsJson(secrets.redactFailure(readFailureInBody(body)))
-  expect(shown).toContain(
-    '"body":{"__proto__":{"x":"[redacted]"},"constructor":1,"a":["[redacted]"],"n":null}',
-  )
 })
 
 test('R92: chat accepts an answer that also has a field "message"', async () => {

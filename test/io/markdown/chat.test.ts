@@ -26,22 +26,6 @@ describe('Markdown answer', () => {
     expect(await run(argv, { ...onTerminal, env })).toMatchObject({ code: 0, out: `${source}\n` })
   })
 
-  test('--markdown overrides the setting markdown', async () => {
-    const world = { ...onTerminal, env: { PARLEY_MARKDOWN: 'off', NO_COLOR: '1' } }
-    expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ code: 0, out: laidOut })
-  })
-
-  test('a Markdown answer is not wrapped on a terminal of unknown width', async () => {
-    const long = 'word '.repeat(100).trimEnd()
-    const world = { ...onTerminal, columns: 0, exchange: answering(message(long)) }
-    expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${long}\n` })
-  })
-
-  test('a Markdown answer is printed verbatim in a pipe, whatever the setting', async () => {
-    const world = { exchange, env: { PARLEY_MARKDOWN: 'true' } }
-    expect(await run(['chat', 'hi'], world)).toMatchObject({ code: 0, out: `${source}\n` })
-  })
-
   test('--markdown lays out an answer in a pipe, in colours only with --color always', async () => {
     expect(await run(['chat', 'hi', '--markdown'], { exchange })).toMatchObject({ code: 0, out: laidOut })
     const { out } = await run(['chat', 'hi', '--markdown', '--color', 'always'], { exchange })
@@ -52,13 +36,6 @@ describe('Markdown answer', () => {
   test('--markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
-  })
-
-  test('--markdown keeps references to control characters such as &#27; as text', async () => {
-    const text = '&#27;]0;x&#7; **&#x202e;a** &amp; [b&#155;](https://e.f)'
-    const world = { exchange: answering(message(text)) }
-    const { out } = await run(['chat', 'hi', '--markdown'], world)
-    expect(out).toBe('&#27;]0;x&#7; &#x202e;a & b&#155; (https://e.f)\n')
   })
 
   test('--stream prints each word of a Markdown answer before the next one arrives', async () => {
@@ -96,10 +73,6 @@ describe('Markdown answer', () => {
     const { code, err, requests } = await run(['chat', 'hi', '--markdown', ...flags], { exchange })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain('--markdown')
-  })
-
-  test("--raw prints the service's bytes on a terminal", async () => {
-    expect((await run(['chat', 'hi', '--raw'], onTerminal)).out).toContain('"# Title\\n')
   })
 
   test('a stream that is cut off prints its unfinished Markdown block with layout', async () => {
