@@ -187,8 +187,8 @@ export class ConfirmationPrompt {
 }
 
 /**
- * What a person typed. `open`: leave the tool use open. `quit`: leave this and all later tool uses open.
- * `always`: allow this and all later calls with the same fingerprint.
+ * Answer that a person typed. `open`: leave the tool use open. `quit`: leave this and all later tool uses
+ * open. `always`: allow this and all later calls with the same fingerprint.
  */
 type Answer = Verdict | 'always' | 'open' | 'quit'
 

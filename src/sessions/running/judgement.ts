@@ -14,7 +14,7 @@ import {
 } from '../policy/policy.ts'
 import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
 
-/** A tool use of which parley has the whole event. */
+/** A tool use with its whole event. */
 export interface KnownToolUse extends ToolCall {
   id: string
   /** Type of the event. */
