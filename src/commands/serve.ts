@@ -31,7 +31,7 @@ export default {
     new Option('--host <address>', 'address to listen on').default('127.0.0.1'),
     new Option('--access-token <token>', 'the required token (default: random)'),
     new Option('--api-key <key>', 'the required API key (default: random)'),
-    new Option('--strict', 'refuse undocumented input, such as an unknown beta'),
+    new Option('--strict', 'refuse undocumented input and unknown sessions'),
     new Option(
       '--fault <spec>',
       `simulate failures, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
@@ -74,6 +74,7 @@ export default {
     // A replay of a long session creates many short-lived answers, for which V8's young generation would grow
     // to 128 MiB.
     if (session !== undefined) context.host.limitYoungGeneration?.(context.cleanups)
+    const log = createLog(context)
     const exchange = createEmulator(
       {
         credentials,
@@ -82,6 +83,7 @@ export default {
         answer: answer === undefined ? undefined : await input.readFlagValue(answer, '--answer'),
         sessions: {
           onlyCreated: strict,
+          warn: log,
           record:
             session === undefined
               ? undefined
@@ -91,14 +93,12 @@ export default {
       },
       timers.now,
     )
-    const log = createLog(context)
     const server = await listen({
       port: options.port,
       host: options.host,
       exchange,
       onRequest({ method, path, status }) {
-        const what = oneLine(secrets.redact(`${method} ${path}`), 300)
-        log(`${new Date(timers.wallTime()).toISOString()} ${what} ${status ?? 'broken off'}`)
+        log(`${method} ${path}`, `${status ?? 'broken off'}`)
       },
     }).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ERR_SOCKET_BAD_PORT') throw usageError('--port must be from 0 to 65535')
@@ -130,10 +130,14 @@ function parseMilliseconds(value: string): number {
 /** Maximum size of unwritten log lines, in bytes. The reader of stderr may be slow. */
 const maxUnwrittenBytes = 2 ** 20
 
-/** Logs lines on stderr. Lines that do not fit are dropped. */
-function createLog({ host, flags }: Context): (line: string) => void {
+/**
+ * Logs lines on stderr, with a text from outside before `end`. Lines that do not fit are dropped.
+ */
+function createLog({ host, flags, secrets }: Context): (text: string, end?: string) => void {
   const stderr = host.stderr.open()
-  return (line) => {
+  return (text, end = '') => {
+    const time = new Date(host.timers.wallTime()).toISOString()
+    const line = `${time} ${oneLine(secrets.redact(text), 300)} ${end}`.trimEnd()
     if (!flags.quiet && stderr.writableLength <= maxUnwrittenBytes) stderr.write(`${line}\n`)
   }
 }

@@ -196,6 +196,25 @@ test('serve answers a request that the specification forbids with a 400 only wit
   }
 })
 
+test('serve logs that it created an unknown session and accepted an answer to an unknown tool use', async () => {
+  const served = await serve('--api-key', 'k')
+  const headers = { 'x-api-key': 'k', ...right.headers }
+  const reply = { type: 'user.tool_confirmation', tool_use_id: 'toolu_typo', result: 'allow' }
+  const init = { path: '/v1/sessions/sesn_typo/events', headers, body: JSON.stringify({ events: [reply] }) }
+  for (const _ of [1, 2]) expect((await call(served, init)).status).toBe(200)
+  expect((await call(served, { path: '/v1/sessions', headers, body: '{}' })).status).toBe(200)
+  served.child.kill()
+  await once(served.child, 'close')
+  expect(served.log.slice(0, 6).map((line) => line.slice(line.indexOf(' ') + 1))).toEqual([
+    'created the unknown session sesn_typo: --strict refuses it',
+    ...[1, 2].flatMap(() => [
+      'accepted an answer to toolu_typo, which is not a tool use of sesn_typo',
+      'POST /v1/sessions/sesn_typo/events 200',
+    ]),
+    'POST /v1/sessions 200',
+  ])
+})
+
 test('serve --strict accepts a gateway request without a version header', async () => {
   const served = await serve('--strict')
   expect((await chat(served)).code).toBe(0)

@@ -3,7 +3,7 @@ import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
-import { AgentSession, type StoredSession } from './agent.ts'
+import { AgentSession, replies, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
 import { isFromClient, type ListedEvent, type Session } from './session.ts'
 
@@ -21,6 +21,8 @@ export interface SessionsOptions {
    * id creates the session.
    */
   onlyCreated?: boolean
+  /** Receives a line about each request that a real service would probably refuse. */
+  warn?(line: string): void
   /** Events of a recorded session, which every session replays. */
   record?: readonly ListedEvent[] | undefined
   /** Shared storage. If omitted, the sessions exist only in this process. */
@@ -56,6 +58,11 @@ export class Sessions {
       const before = session.events.length
       const refusal = session.accept(events)
       const accepted = session.events.slice(before).filter(isFromClient)
+      for (const event of refusal ? [] : (events as Record<string, unknown>[])) {
+        const answeredId = event[replies.get(String(event.type))?.field ?? '']
+        if (answeredId !== undefined && !session.events.some((listed) => listed.id === answeredId))
+          this.#options.warn?.(`accepted an answer to ${answeredId}, which is not a tool use of ${id}`)
+      }
       return refusal ?? createList(accepted.map(({ text }) => text))
     })
   }
@@ -109,6 +116,9 @@ export class Sessions {
     this.#refresh()
     if (this.#options.onlyCreated && !this.#created.has(id))
       return errorResponse(404, `unknown session ${id}`)
+    const { record, warn } = this.#options
+    if (!record && !this.#created.has(id) && !this.#sessions.has(id))
+      warn?.(`created the unknown session ${id}: --strict refuses it`)
     const session = this.#getSession(id)
     this.#sessions.set(id, session)
     return use(session)
