@@ -102,15 +102,15 @@ export class BatchReport {
   }
 
   /**
-   * Returns a failure as JSON for a result line. Redacts secrets, except in a paid answer of which there is
-   * no other copy.
+   * Returns a failure as JSON for a result line. Redacts secrets, except in a paid answer that is saved only
+   * in this result.
    */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
     const { secrets } = this.#context
     if (!isPaid || kept !== undefined) return toFailureJson(secrets.redactFailure(error))
-    // The result is the only copy of the answer.
+    // Does not redact the answer, because the result is its only copy.
     const shown = secrets.redactFailure(error.with({ answer: undefined, body: undefined }))
     return { ...toFailureJson(shown), body: answer ?? body }
   }

@@ -78,7 +78,7 @@ export async function openResults(
     cleanups.add(results.close)
     return results
   } catch (error) {
-    // If this run does not have the lock, another run may be using the file, so the file is not removed.
+    // Removes a new file only with the lock. Without the lock, another run may be using the file.
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()

@@ -49,8 +49,8 @@ export interface BatchOutcome {
 }
 
 /**
- * Minimum extension of a pause for a note. The waits that concurrent responses request differ by some
- * milliseconds.
+ * Minimum extension of a pause that causes another note. The waits that concurrent responses request differ
+ * by some milliseconds.
  */
 const minReportedExtensionMs = 1000
 

@@ -43,7 +43,7 @@ export interface ToolUse {
   id: string
   type: string
   name: string
-  /** Name of the MCP server, for an MCP tool. */
+  /** Name of the MCP server if the tool belongs to one. */
   server?: unknown
   input: unknown
   /** Id of the child thread, if the tool use is not in the main thread. */
@@ -296,7 +296,10 @@ export class SessionState {
     return this.#ordered.lastStopId
   }
 
-  /** Reason of the current stop. `undefined` while the agent works, or if it still has to process client events. */
+  /**
+   * Reason of the current stop. `undefined` while the agent works, or if it still has to process client
+   * events.
+   */
   get stop(): Stop | undefined {
     const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, details } = this.#ordered
     if (!isIdle) return this.#stalledStop

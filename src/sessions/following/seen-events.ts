@@ -367,8 +367,8 @@ class SentEvents {
   /** A list contained one of the sent events, or a later event. */
   isInList = false
   /**
-   * Identity of the first event that the stream delivered after the sent events. A list with this event does
-   * not lag behind the sent events, even if it omits them.
+   * Identity of the first event that the stream delivered after the sent events. If a list contains this
+   * event, the list is newer than the sent events, even if it omits them.
    */
   firstLaterEvent: string | undefined
   /** The search has ended, but a list or the stream may still show the sent events. */

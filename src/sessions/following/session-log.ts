@@ -241,7 +241,7 @@ const createEntry = (
   isUnseen = false,
 ): Entry => ({ identity, event: pickFields(event), isOurs, isUnseen, hasEffect: true, listedBy, index: -1 })
 
-/** Shared objects for events of which the log reads no field. Sharing saves memory. */
+/** Shared objects for events whose fields the log does not read. Sharing saves memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
 
