@@ -95,11 +95,11 @@ const fileKinds: FileKinds = {
  */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')
-  if (!input.readsStdin) throw usageError('no prompt: give one as words, or with -i FILE')
+  if (!input.readsStdin) throw usageError('no prompt: add one to the command line, or use -i FILE')
   if (input.stdinKind === 'terminal')
-    throw usageError('no prompt: give one as words, through a pipe, or with -i FILE')
+    throw usageError('no prompt: add one to the command line, pipe one in, or use -i FILE')
   const text = await input.readText('-', 'the prompt', { kinds: fileKinds })
   if (text.trim() === '')
-    throw usageError('no prompt: stdin is empty; give one as words, through a pipe, or with -i FILE')
+    throw usageError('no prompt: stdin is empty; add a prompt to the command line, or use -i FILE')
   return text
 }

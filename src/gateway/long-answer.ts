@@ -110,7 +110,8 @@ export class LongAnswer {
     if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
     // The next request would be the same as an earlier request, so its text could repeat an earlier part.
     if (!isNew) throw incomplete('the service repeated a continuation token')
-    if (this.#parts === maxRequests) throw incomplete(`it has no end after ${maxRequests} requests`)
+    if (this.#parts === maxRequests)
+      throw incomplete(`the service still continues it after ${maxRequests} requests`)
     this.#sentTokens.add(token)
     this.#body = addToken(this.#body, token)
   }

@@ -179,7 +179,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     const violation =
       name === 'HTTPParserError' ? 'malformed' : (violations.get(code ?? '') ?? violations.get(message))
     if (violation && this.#reached !== 'not-sent') {
-      return new CliError('response', `the answer of ${this.#url.host} is not proper HTTP/1.1: ${violation}`)
+      return new CliError('response', `the answer of ${this.#url.host} is not valid HTTP/1.1: ${violation}`)
     }
     if (message === 'other side closed') {
       // A server that expects TLS often closes without a response.

@@ -64,7 +64,7 @@ faultsInside('U: claims only what the answer proves', [
   ...rowsWithoutProof({
     name: 'U24: parley reports that the request may have arrived if the server answers with an SSH banner',
     script: closing('SSH-2.0-OpenSSH_9\r\n'),
-    err: ['not proper HTTP'],
+    err: ['not valid HTTP'],
   }),
   ...rowsWithoutProof({
     name: 'U25: parley reports that the request may have arrived if the server answers with an HTTP/2 GOAWAY frame',

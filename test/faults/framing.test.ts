@@ -113,7 +113,7 @@ faultsInside('R: response framing', [
     script: answering(response('{"content":"ok","data":[]}').toString().replaceAll('\r\n', '\n')),
     code: 8,
     reqs: 1,
-    err: ['is not proper HTTP/1.1'],
+    err: ['is not valid HTTP/1.1'],
   }),
   ...chatAndEvents({
     name: 'R10: parley exits with 8 on a response with both Content-Length and chunks',

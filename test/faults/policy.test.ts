@@ -65,7 +65,7 @@ faultsInside('D: redirects (needs openssl)', [
   ),
   ...(
     [
-      ['a\x1b[2Jb', 8, 'is not proper HTTP/1.1'],
+      ['a\x1b[2Jb', 8, 'is not valid HTTP/1.1'],
       ['a\x80\x9bb', 4, 'redirect not followed, to a\\u0080\\u009bb: 302 Moved'],
     ] as const
   ).map(

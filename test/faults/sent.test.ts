@@ -101,7 +101,7 @@ faultsInside('U: the request is sent and not answered', [
     script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     code: 8,
     reqs: 1,
-    err: ['not proper HTTP'],
+    err: ['not valid HTTP'],
   }),
   ...chatAndEvents({
     name: 'U14: parley skips an unrequested 100',

@@ -225,7 +225,7 @@ test('chat exits with 8 if an answer has not ended after 64 requests', async () 
   const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)
   const ended = await runIn(['chat', 'x'], exchange)
   expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', ['x'.repeat(64)], 64])
-  expect(ended.err).toContain('it has no end after 64 requests')
+  expect(ended.err).toContain('the service still continues it after 64 requests')
 })
 
 test('chat does not continue an answer after the deadline', async () => {
