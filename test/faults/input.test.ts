@@ -45,7 +45,7 @@ faults('P: stdin and event input', [
       name: `P03: parley exits with 2 and a hint if stdin is a terminal (${argv[0]})`,
       shell: onTerminal(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
       code: 2,
-      out: (out) => /^parley: no (prompt|events): give .*\r\n$/.test(out.toString()),
+      out: (out) => /^parley: no (prompt: add|events: give) .*\r\n$/.test(out.toString()),
     },
     {
       ...refusedInput,
