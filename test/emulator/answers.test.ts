@@ -54,14 +54,6 @@ test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(
   },
 )
 
-test('serve --answer answers each line of a batch', async () => {
-  const exchange = createEmulator({ answer: 'yes' })
-  const { out, code } = await run(['chat', '--batch', '-'], { exchange, stdin: '"a"\n"b"\n' })
-  expect(code).toBe(0)
-  const lines = out.trim().split('\n')
-  expect(lines.map((line) => JSON.parse(line).text)).toEqual(['yes', 'yes'])
-})
-
 const schemas: [string, object, unknown][] = [
   ['enum', { enum: ['pass', 'block'] }, 'pass'],
   ['const', { const: 5 }, 5],

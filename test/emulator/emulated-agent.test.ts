@@ -100,25 +100,6 @@ describe('replies to the emulated agent', () => {
     expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
   })
 
-  test('the emulator refuses a second reply to a tool use and does not charge for it', async () => {
-    await send('use bash {}')
-    await confirm('--allow')
-    const before = await listed()
-    const [use] = await usesOf()
-    const confirmation = { type: 'user.tool_confirmation', tool_use_id: use?.id, result: 'allow' }
-    const again = await event(confirmation)
-    expect(again).toMatchObject({ code: 4, out: '' })
-    expect(again.err).toContain(
-      'events[0].tool_use_id: does not wait for a reply: it was answered or interrupted',
-    )
-    expect(await listed()).toEqual(before)
-    await send('use bash {}')
-    const [, other] = await usesOf()
-    const twice = [1, 2].map(() => ({ ...confirmation, tool_use_id: other?.id }))
-    const both = await parley('events', 'send', ...twice.map((each) => `--event=${JSON.stringify(each)}`))
-    expect(both).toMatchObject({ code: 4, err: expect.stringContaining('409') })
-  })
-
   test.each<[string, string, (id: string) => object, string]>([
     [
       'a confirmation of a custom tool',
@@ -141,23 +122,6 @@ describe('replies to the emulated agent', () => {
     expect(ended.err).toContain(expectedText)
     expect(await listed()).toEqual(before)
   })
-})
-
-test('the emulated agent runs a tool after "run" without a confirmation', async () => {
-  const ended = await send('run bash {"command":"ls"}\nrun mcp github list {}')
-  expect(ended.code).toBe(0)
-  expect(await listed()).toMatchObject([
-    { type: 'user.message' },
-    { type: 'session.status_running' },
-    { type: 'agent.message' },
-    { type: 'agent.tool_use', evaluated_permission: 'allow' },
-    { type: 'agent.tool_result' },
-    { type: 'agent.mcp_tool_use', evaluated_permission: 'allow' },
-    { type: 'agent.mcp_tool_result' },
-    { type: 'agent.message' },
-    { type: 'session.usage' },
-    { type: 'session.status_idle', stop_reason: { type: 'end_turn' } },
-  ])
 })
 
 test('the emulated agent executes a line that starts with "then" after all replies to the lines above it', async () => {

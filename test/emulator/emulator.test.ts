@@ -40,27 +40,7 @@ function emulate(options: EmulatorOptions = {}) {
   }
 }
 
-const typesOf = (text: string) => (JSON.parse(text).data as { type: string }[]).map(({ type }) => type)
-
 describe('documented behavior of the services', () => {
-  test('W20: the emulator ignores an interrupt of an idle session', async () => {
-    const { ask, watch } = emulate()
-    const interrupt = '{"events":[{"type":"user.interrupt"}]}'
-    await ask('POST', events, interrupt)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(typesOf((await ask('GET', events)).text)).toEqual(['user.interrupt'])
-    await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, message('hello')))
-    await ask('POST', events, interrupt)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    expect(typesOf((await ask('GET', events)).text).slice(-2)).toEqual([
-      'session.status_idle',
-      'user.interrupt',
-    ])
-    await watch(`${events}/stream`, 'requires_action', () => ask('POST', events, message('use a tool')))
-    const after = await watch(`${events}/stream`, 'end_turn', () => ask('POST', events, interrupt))
-    expect(after).toContain('user.interrupt')
-  })
-
   test.each([
     ['GET', '/nowhere', 404],
     ['DELETE', events, 404],

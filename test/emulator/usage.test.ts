@@ -124,13 +124,6 @@ describe('sessions of the emulator', () => {
     expect(status).toBe(400)
     expect(value.error.message.length).toBeLessThan(5000)
   })
-
-  test('serve --strict has only sessions that were created', async () => {
-    exchange = createEmulator({ sessions: { onlyCreated: true } })
-    const created = await make({})
-    const statuses = [created, 'sesn_2'].map(async (id) => ask('GET', `/v1/sessions/${id}`))
-    expect((await Promise.all(statuses)).map(({ status }) => status)).toEqual([200, 404])
-  })
 })
 
 test("the emulator's streams forbid proxies to buffer them", async () => {

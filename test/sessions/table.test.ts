@@ -216,13 +216,6 @@ describe('table of events', () => {
     ])
   })
 
-  test('V54: a table shows the date where the day changes', async () => {
-    const days = [1, 1, 4, 4, 1].map((day) => saying('x', { processed_at: `2026-01-0${day}T12:00:00.5Z` }))
-    const { days: shown, rows } = await list(days, 80)
-    expect(shown).toHaveLength(3)
-    expect(rows).toHaveLength(5)
-  })
-
   test('V56: a table cuts texts of millions of characters, blanks or combining marks at once', async () => {
     const texts = [`e${'\u0301'.repeat(2e6)}`, ' \n'.repeat(2e6), '日'.repeat(2e6)]
     const { rows } = await list(

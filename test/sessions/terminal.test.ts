@@ -85,23 +85,6 @@ test('V58: events follow prints an event without text as one dim line as wide as
   expect(piped.out).toContain(`bash ${JSON.stringify(long)}`)
 })
 
-test('V59: events follow prints waiting tool uses and the confirm command on one line each', async () => {
-  const ids = [1, 2, 3].map((number) => `toolu_011CZkZAtmR3yMPDzynEDxu${number}`)
-  const reason = { stop_reason: { type: 'requires_action', event_ids: ids } }
-  const listed = [...ids.map((id) => use(id, long)), idle(reason)]
-  const shown = await follow({ listed }, { argv: ['--color', 'never'] })
-  expect(shown.code).toBe(12)
-  const lines = shown.err.split('\n').slice(1, -1)
-  expect(lines).toHaveLength(5)
-  for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
-  expect(lines[1]).toMatch(/^ {2}toolu_011CZkZAtmR3yMPDzynEDxu1: bash \{"command":"x y .*…$/)
-  expect(lines.at(-1)).toBe(`  answer with: parley events confirm -s ${session} --pending`)
-  const piped = await follow({ listed }, { tty: [] })
-  expect(piped.err).toContain(`answer with: parley events confirm -s ${session} ${ids.join(' ')} --allow\n`)
-  const json = await follow({ listed }, { argv: ['--errors', 'json'] })
-  expect(JSON.parse(json.err).error).toMatchObject({ pending: ids })
-})
-
 describe('V60: events list --type with a type that no event has', () => {
   const exchange = answering(JSON.stringify({ data: [message, { id: 'n', type: 'brand.new' }] }))
   const list = (...argv: string[]) =>

@@ -8,7 +8,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -67,39 +66,6 @@ describe('mode of the profile file', () => {
     const { path, world } = createProfileHome(content, 0o644)
     expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
     expect(modeOf(path)).toBe('600')
-  })
-
-  test('C02: config set restricts the mode of the default folder, but not of PARLEY_CONFIG_DIR (needs POSIX files)', async () => {
-    const { folder, path, world } = createProfileHome()
-    const set = ['config', 'set', 'timeout', '5']
-    for (const [more, mode] of [
-      [{ PARLEY_CONFIG_DIR: folder }, '755'],
-      [{}, '700'],
-    ] as const) {
-      rmSync(path)
-      chmodSync(folder, 0o755)
-      expect(await run(set, { ...world, env: { ...world.env, ...more } })).toMatchObject({ code: 0, err: '' })
-      expect(modeOf(folder)).toBe(mode)
-    }
-  })
-
-  test('C16: reading the profile file creates no file and changes no time stamp', async () => {
-    const cwd = temporaryFolder()
-    for (const argv of [...readers, ['config', 'path']]) await run(argv, { cwd })
-    expect(readdirSync(cwd)).toEqual([])
-
-    const { folder, path, world } = createProfileHome()
-    const before = lstatSync(path, { bigint: true })
-    for (const argv of [...readers, ['config', 'path'], ['config', 'unset', 'retries']]) {
-      expect((await run(argv, world)).code).toBe(0)
-    }
-    const { ino, mtimeNs, ctimeNs } = lstatSync(path, { bigint: true })
-    expect({ ino, mtimeNs, ctimeNs }).toEqual({
-      ino: before.ino,
-      mtimeNs: before.mtimeNs,
-      ctimeNs: before.ctimeNs,
-    })
-    expect(readdirSync(folder)).toEqual(['config.json'])
   })
 })
 

@@ -124,20 +124,6 @@ describe('places where a secret must not be', () => {
     expect(ended.err).not.toContain('canary')
   })
 
-  test('K07: parley reports a bug with its kind and position, never with its content', async () => {
-    const bug = Object.assign(new Error(`canary\n    at canary (canary:1:2)`), {
-      headers: { authorization: 'canary' },
-      data: 'canary',
-      body: 'canary',
-    })
-    for (const flags of [[], ['--errors', 'json']]) {
-      const ended = await run(['chat', 'x', ...flags], { exchange: () => Promise.reject(bug) })
-      expect(ended).toMatchObject({ code: 1, out: '' })
-      expect(ended.err).toContain('a bug in parley')
-      expect(ended.err).not.toContain('canary')
-    }
-  })
-
   test('K07, G07: parley reports an uncaught error with its kind and position, never with its content', async () => {
     const cwd = temporaryFolder()
     const thrower = join(cwd, 'throw.mjs')

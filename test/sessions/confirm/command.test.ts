@@ -66,25 +66,6 @@ describe('events confirm', () => {
     expect(await confirm(['--pending', '--allow'], { exchange })).toMatchObject({ code: 2, out: '' })
   })
 
-  test('events confirm prompts on a terminal with the id, tool and input of each tool use', async () => {
-    const exchange = createEmulator({})
-    await run(['events', 'send', 'use two tools', '--follow'], { ...world, exchange })
-    const ended = await confirm(['--pending'], {
-      exchange,
-      tty: ['stdout', 'stderr'],
-      typed: 'what\ny\nn\n',
-      env: { ...world.env, NO_COLOR: '1' },
-    })
-    const id = parseEvents(ended)[0].tool_use_id
-    const shown = `  | id: ${id}\n  | tool: bash\n  | command: ls -l\n`
-    const legend = '  y allow, n deny, n REASON deny with a reason, s leave it open, q stop asking\n'
-    const question = `  allow bash (${id})? [y/n/s/q] `
-    expect(ended.err).toContain(
-      `parley: tool use 1 of 2:\n${shown}${legend}${question}\n${legend}${question}\nparley: tool use 2 of 2:\n`,
-    )
-    expect(parseEvents(ended)).toMatchObject([{ result: 'allow' }, { result: 'deny' }])
-  })
-
   describe('prompts of events confirm', () => {
     const waits = (...ids: string[]) => idle('i', { type: 'requires_action', event_ids: ids })
     const three = [usesTool('t1'), usesTool('t2'), usesTool('t3'), waits('t1', 't2', 't3')]

@@ -271,12 +271,6 @@ describe('events follow after failures', () => {
     expect(service.posts).toHaveLength(1)
   })
 
-  test('events list exits with 8 if the next page of a list is the same page', async () => {
-    const exchange = answering('{"data":[{"id":"a","type":"b"}],"next_page":"p"}')
-    const { code, requests } = await run(['events', 'list', '-s', 's1'], { exchange })
-    expect({ code, requests: requests.length }).toEqual({ code: 8, requests: 2 })
-  })
-
   test.each([['list'], ['follow']])(
     'parley exits with 6 for a rate limit error in a 200: events %s',
     async (...argv) => {

@@ -85,19 +85,6 @@ test.each([1, 2, 3])(
   },
 )
 
-test('events run exits with 15 if an interrupt precedes its reply, which then has no effect', async () => {
-  const service = afterTask([running, says('half'), bash('t1'), waitsFor('t1')], {
-    defaultVisibility: {},
-    posts: [
-      { type: 'user.message', next: [running, says('half'), bash('t1'), waitsFor('t1')] },
-      { type: 'user.tool_confirmation', before: [interrupt, endTurn] },
-    ],
-  })
-  const { code, out } = await service.run([...runArguments, '--audit', 'audit'])
-  expect([code, out, service.posts.length]).toEqual([15, '', 2])
-  expect(service.lines('audit').map(({ event }) => event)).not.toContain('done')
-})
-
 test('a late message of another client does not clear a denial that follows it', async () => {
   const service = createSessionService({
     history: [userSays('before'), running],

@@ -168,22 +168,6 @@ describe('policy check of recorded events', () => {
     expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
   })
 
-  test('policy check prints a note if there is no tool use', async () => {
-    const ended = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': lines([createIdle()]) } })
-    expect(ended).toMatchObject({ code: 0, out: '', err: 'parley: the events contain no tool use\n' })
-    const [empty, none] = ['no events: e.ndjson is empty', 'there are no events to check the policy with']
-    for (const [nothing, said] of [
-      ['', empty],
-      ['\n', empty],
-      ['[]', none],
-      ['{"data":[]}', none],
-    ] as const) {
-      const argv = ['p.json', 'e.ndjson', '--fail-on-deny']
-      const { code, err } = await check(argv, { files: { 'e.ndjson': nothing } })
-      expect({ code, err }, nothing).toEqual({ code: 2, err: `parley: ${said}\n` })
-    }
-  })
-
   test.each([
     ['git a/../b', '* does not match ".." in \'command\''],
     [7, "'command' is not a text"],

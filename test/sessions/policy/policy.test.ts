@@ -159,21 +159,9 @@ describe('deny rules that match', () => {
       true,
     ],
     [
-      'for a list matches an object',
-      { tool: 'run', input: { 'args[0]': 'rm*' } },
-      call('run', { args: { 0: 'ls' } }),
-      true,
-    ],
-    [
       'for an object matches a text',
       { tool: 'run', input: { 'args.name': 'rm*' } },
       call('run', { args: 'rm -rf' }),
-      true,
-    ],
-    [
-      'for an object matches null',
-      { tool: 'run', input: { 'args.name': 'rm*' } },
-      call('run', { args: null }),
       true,
     ],
     [
@@ -183,12 +171,6 @@ describe('deny rules that match', () => {
       true,
     ],
     ['does not match a missing field', { tool: 'bash', input: { command: '*' } }, call('bash', {}), false],
-    [
-      'does not match a missing input',
-      { tool: 'bash', input: { command: '*' } },
-      { ...call('bash'), input: undefined },
-      false,
-    ],
     [
       'does not match another server',
       { tool: 'x', server: 'a' },
@@ -381,11 +363,6 @@ test.each([
     'rules[0]: has an unknown key: imput',
   ],
   [
-    'an unknown decision',
-    '{"rules":[{"tool":"x","decision":"maybe"}]}',
-    'rules[0].decision: must be allow or ask or deny',
-  ],
-  [
     'a duplicate key',
     '{"rules":[{"tool":"x","decision":"deny","decision":"allow"}]}',
     "the key 'decision' appears twice",
@@ -406,11 +383,6 @@ test.each([
     'rules[0].tool: has more than 20 stars',
   ],
   [
-    'too many stars in a server',
-    `{"rules":[{"tool":"x","server":"${'*a'.repeat(21)}","decision":"deny"}]}`,
-    'rules[0].server: has more than 20 stars',
-  ],
-  [
     'too many stars in a field',
     `{"rules":[{"tool":"x","input":{"a.b":"${'*a'.repeat(21)}"},"decision":"deny"}]}`,
     'rules[0].input.a.b: has more than 20 stars',
@@ -426,11 +398,6 @@ test.each([
     'default.reason: must be at most 10000 characters long',
   ],
   ['a default that is a text', '{"rules":[],"default":"deny"}', 'default: must be like {"decision":"deny"}'],
-  [
-    'a default without a decision',
-    '{"rules":[],"default":{"reason":"x"}}',
-    'default.decision: must be allow or ask or deny',
-  ],
   [
     'an example that does not match',
     '{"rules":[{"tool":"x","decision":"allow","examples":{"match":[{"name":"y"}]}}]}',

@@ -61,16 +61,6 @@ test.each(['user.message', 'user.interrupt'])(
   },
 )
 
-test('events run exits with 11 if its audit file cannot record that the task got no answer', async () => {
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [{ type: 'user.message', fault: 'reset', act: () => removeLocks(service.cwd) }],
-  })
-  const { code, err } = await service.run(['events', 'run', 'go', '--audit', 'a.jsonl'])
-  expect({ code, posts: service.posts.length }, err).toEqual({ code: 11, posts: 1 })
-  expect(err).toContain('its lock was lost')
-  expect(err).toContain('the task may have been accepted')
-})
-
 test('events run finds the reply that a reset made unknown after 10 s of lists that are not JSON', async () => {
   let since = Infinity
   const service: ReturnType<typeof createSessionService> = createSessionService({

@@ -253,20 +253,3 @@ describe('Y230: repetition of an interrupted run', () => {
     expect(await interrupt(words, rounds)).toEqual(expected)
   })
 })
-
-test('a signal to events run without a task prints no resume command before the session has an event', async () => {
-  let clean: (exit: number) => string = () => ''
-  const printed: string[] = []
-  const wait: typeof clock.wait = (milliseconds, signal) => {
-    printed.push(clean(143))
-    return clock.wait(milliseconds, signal)
-  }
-  await run(['events', 'run', '-s', 's1', '--no-stdin'], {
-    exchange: createAgentService({ rounds: [], timers: clock }).exchange,
-    timers: { ...clock, wait },
-    onSignal(act) {
-      clean = act
-    },
-  })
-  expect(new Set(printed)).toEqual(new Set(['parley: interrupted: nothing was sent\n']))
-})

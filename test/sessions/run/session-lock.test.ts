@@ -1,11 +1,9 @@
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -137,17 +135,6 @@ describe('Y132: lock file that cannot be created', () => {
       expect((await parley([...argv, '-q'], { env: place, timers: clock })).err).toBe('')
     },
   )
-
-  test('events run restricts the folder of lock files to its owner, also an existing folder (needs POSIX files)', async () => {
-    for (const isThere of [false, true]) {
-      const { cwd, parley } = open(script)
-      const folder = join(cwd, '.cache/parley')
-      if (isThere) mkdirSync(folder, { recursive: true })
-      if (isThere) chmodSync(folder, 0o755)
-      const { code, err } = await parley(argv, { timers: clock })
-      expect({ code, err, mode: statSync(folder).mode & 0o777 }).toEqual({ code: 0, err: '', mode: 0o700 })
-    }
-  })
 })
 
 test('Y133: events run posts nothing and starts no further command after it lost its lock file (needs sh)', async () => {

@@ -203,17 +203,6 @@ describe('Y134: repeated events run', () => {
     expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
   })
 
-  test('events run --audit sends another task, and the same task to another session', async () => {
-    const { service, cwd, again } = open({ rounds: [[bash('t1')]] })
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
-    expect((await again()).code).toBe(12)
-    expect((await again({}, ['go on'])).err).not.toContain(notice)
-    expect(service.tasks).toBe(2)
-    const other = createAgentService({ rounds: [] })
-    expect((await again({ exchange: other.exchange }, ['go', '-s', 's2'])).code).toBe(0)
-    expect(other.tasks).toBe(1)
-  })
-
   test('events run --audit sends a task again that was certainly not accepted', async () => {
     const { service, again, readAudit } = open({ rounds: [] })
     const refusing: Exchange = async (request) =>

@@ -188,26 +188,3 @@ test('events run waits for the unanswered tool uses of an idle event if others a
   expect([code, out]).toEqual([0, 'the answer\n'])
   expect(service.posts.flat().map((event) => event.tool_use_id)).toEqual(['t2'])
 })
-
-describe('session that lists no events of clients and returns other ids', () => {
-  test.each<[number | 'never', string[]]>([
-    ['never', ['run', 'do it', '--last']],
-    [0, ['send', 'do it', '--follow']],
-  ])(
-    'the turn ends although no list shows the events of clients (delay in the stream: %s): events %j',
-    async (streamed, argv) => {
-      const service = createService({
-        history: [running, says('before'), endTurn],
-        posts: [
-          {
-            response: 'other ids',
-            posted: { listed: 'never', streamed },
-            next: [running, says('the answer'), endTurn],
-          },
-        ],
-      })
-      const { code, out, err } = await service.run(['events', ...argv, '--deadline', '120'])
-      expect([code, out], err).toEqual([0, expect.stringContaining('the answer\n')])
-    },
-  )
-})

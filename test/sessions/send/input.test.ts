@@ -57,17 +57,6 @@ describe('stdin next to event flags', () => {
     expect(text).toMatchObject({ code: 2, requests: [] })
     expect(await send(argv, { stdin: '' })).toMatchObject({ code: 0, types: ['user.interrupt'] })
   })
-
-  test('Q25: events run sends the events on stdin before the events of flags', async () => {
-    const world = { env, exchange: answering('{"data":[]}'), stdin: given }
-    const ended = await run(['events', 'run', '--message', 'hi', '--dry-run'], world)
-    expect(JSON.parse(ended.out).body.events).toMatchObject([
-      { type: 'user.interrupt' },
-      { type: 'user.message' },
-    ])
-    const wrong = await run(['events', 'run', '--message', 'hi'], { ...world, stdin: 'text' })
-    expect(wrong).toMatchObject({ code: 2, requests: [] })
-  })
 })
 
 describe('stdin next to words', () => {

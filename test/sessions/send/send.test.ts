@@ -322,14 +322,6 @@ describe('checks of events against the specification', () => {
     expect((await run(['chat', 'x'], { env })).code).toBe(0)
   })
 
-  test('-H sends its betas unchecked and instead of all others', async () => {
-    const own = await send(['x', '-H', 'vendor-beta: new-1'])
-    expect(own.requests[0]?.headers).toMatchObject({ 'vendor-beta': 'new-1' })
-    const env = { PARLEY_BETAS: 'nope' }
-    const replaced = await send(['x', '-H', 'Vendor-Beta: nope', '--beta', 'nope'], { env })
-    expect(replaced.requests[0]?.headers).toMatchObject({ 'Vendor-Beta': 'nope' })
-  })
-
   test('events send --no-validate sends an undocumented beta after the others', async () => {
     const words = ['x']
     const betas = ['--beta', 'new-2027-01-01', '--beta', 'skills-2025-10-02', '--no-validate']

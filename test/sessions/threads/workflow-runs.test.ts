@@ -172,19 +172,6 @@ describe('warnings about workflow runs', () => {
     expect(err).toContain('its plan failed')
     expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
   })
-
-  test('events run warns about a workflow run that could not be created', async () => {
-    const service = open([
-      running,
-      { type: 'workflow_run.error', workflow_run_id: null, error: { type: 'x', message: 'too many runs' } },
-      says('done'),
-      endTurn,
-    ])
-    const { code, err } = await service.run([...runArguments, '-q', '--errors', 'json'])
-    expect(code).toBe(0)
-    expect(JSON.parse(err).warning).toContain('too many runs')
-    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 1 } })
-  })
 })
 
 describe('limit with open workflow runs', () => {
