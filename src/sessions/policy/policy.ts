@@ -100,8 +100,8 @@ export function createPauser(pause: () => Promise<void>): Pauser {
 }
 
 /**
- * Decides about a tool use by the strictest matching rule, in time linear in the input: deny, ask, then
- * allow.
+ * Decides about a tool use by the strictest matching rule: deny, then ask, then allow. Takes time linear in
+ * the input.
  */
 export async function decideByPolicy(
   { rules, fallback }: Policy,

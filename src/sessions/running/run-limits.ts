@@ -15,7 +15,7 @@ import { pollEvents, postOnce } from './posting.ts'
 import type { InterruptState, SessionRun } from './resumption.ts'
 
 /**
- * Interval of queries for the session's usage. Only runs with a limit query. Some services send no usage
+ * Interval at which a run with a limit queries the session's usage, because some services send no usage
  * events.
  */
 const queryIntervalMs = 10_000
@@ -296,7 +296,7 @@ export class RunLimits {
   }
 
   #createRefusedInterruptError(refusal?: CliError): CliError {
-    // The service gave no reason if only the deadline of the request passed.
+    // A failure because of a passed deadline is not an answer of the service, so it is not printed.
     const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
     return this.#createStoppedError(
       `; the session continues, because the service did not accept the interrupt${because}`,
