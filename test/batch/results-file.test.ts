@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Ledger } from '../../src/batch/ledger.ts'
@@ -95,17 +86,6 @@ describe('results file', () => {
     const next = await open(path)
     expect(next.earlier.results).toBe(1)
     next.close()
-  })
-
-  test('a results file is closed once if a folder replaces it during the wait for its lock (needs files replaced while open)', async () => {
-    const path = place()
-    writeFileSync(`${path}.parley-lock`, '')
-    const opening = open(path, { deadline: Infinity })
-    rmSync(path)
-    mkdirSync(path)
-    rmSync(`${path}.parley-lock`)
-    await expect(opening).rejects.toThrow('results.ndjson: it is a folder')
-    expect(existsSync(`${path}.parley-lock`)).toBe(false)
   })
 
   test('a batch throws instead of writing if another run took the lock of the results file (needs files replaced while open)', async () => {

@@ -161,18 +161,6 @@ describe('--max-failed', () => {
     expect((await run([...argv, '30%'], { stdin, exchange: three })).code).toBe(0)
   })
 
-  test('--max-failed with --resume counts failures of this run, and percentages of all lines', async () => {
-    const cwd = folderWith(ten)
-    const argv = [...batch, '--results', 'r.ndjson', '--resume', '--concurrency', '1']
-    const first = await run([...argv, '--max-failed', '20%'], { cwd, exchange: three })
-    expect(first.code).toBe(4)
-    const second = await run([...argv, '--max-failed', '20%', ...report], {
-      cwd,
-      exchange: failing('p 1', 'p 4'),
-    })
-    expect([second.code, countsIn(cwd)]).toEqual([0, { total: 10, ok: 2, failed: 2, skipped: 6, notDone: 0 }])
-  })
-
   test.each(['-1', 'x', ''])('--max-failed %j exits with 2', async (maxFailed) => {
     const ended = await run([...batch, `--max-failed=${maxFailed}`], { cwd: folderWith(ten) })
     expect(ended).toMatchObject({ code: 2, requests: [] })

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Host, Interrupt } from '../../src/context.ts'
+import type { Host } from '../../src/context.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { typeAtTerminal } from '../harness/typing.ts'
 import { helpOnCommand } from './pages.ts'
@@ -88,33 +88,6 @@ describe('help without the pager', () => {
 })
 
 const terminal = { tty: ['stdout' as const], columns: 80, rows: 24, env: { PAGER: 'pg' } }
-
-test('Ctrl-C goes to the pager while the pager runs', async () => {
-  let interrupt: (() => void) | undefined
-  const states: boolean[] = []
-  const interceptInterrupt = (act: () => void): Interrupt => {
-    const taken = () => {
-      if (interrupt === taken) interrupt = undefined
-      act()
-    }
-    interrupt = taken
-    return {
-      release() {
-        interrupt = undefined
-      },
-      raise: () => new Promise(() => {}),
-    }
-  }
-  const runPager = async () => {
-    for (let count = 0; count < 3; count++) {
-      interrupt?.()
-      states.push(interrupt !== undefined)
-    }
-    return 0
-  }
-  const { code } = await run(['help', 'ci'], { ...terminal, interceptInterrupt, runPager })
-  expect([code, states, interrupt]).toEqual([0, [true, true, true], undefined])
-})
 
 describe('pager on a real terminal (needs script)', () => {
   const show = (pager: string, keys: [prompt: string, keys: string][] = [], name = 'pg') => {

@@ -99,14 +99,6 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     out: okText,
   },
   {
-    ...notSent,
-    name: 'N22: parley exits with 9 after --connect-timeout if the first address does not respond and the second refuses (needs Linux)',
-    argv: [...plainHttp, '--connect-timeout', '3'],
-    url: () => `http://near.test:${silent.port}`,
-    err: ['near.test:', 'no connection within 3 s', 'nothing was sent'],
-    atLeast: 3,
-  },
-  {
     name: 'N23: parley uses the second address of a name if the first refuses (needs Linux)',
     argv: plainHttp,
     url: ({ port }) => `http://far.test:${port}`,

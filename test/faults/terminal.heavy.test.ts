@@ -33,15 +33,6 @@ faultsOnce('V: terminal safety', [
       files: ['cwd/err'],
     },
     {
-      name: `${id}: parley prints ${what} safely on a terminal as Markdown`,
-      shell: onTerminal('parley chat hi --markdown --color never 2>err'),
-      script: answering(response(message(`\`${raw.replace(/\r?\n/g, ' ')}\``))),
-      code: 0,
-      out: `${shown.replaceAll('\n', ' ').replaceAll('\t', '    ')}\r\n`,
-      reqs: 1,
-      files: ['cwd/err'],
-    },
-    {
       name: `V10: parley prints ${what} unchanged into a pipe`,
       script: answering(response(message(raw))),
       code: 0,

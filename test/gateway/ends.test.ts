@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { constants, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -74,15 +73,6 @@ describe('end of an answer on a connection that stays open', () => {
     },
   )
 
-  test.each(['chat x', 'chat --batch in.ndjson'])(
-    '%s stops reading a gzip stream after message_stop',
-    async (command) => {
-      const unfinished = gzipSync(message.join(''), { finishFlush: constants.Z_SYNC_FLUSH })
-      const ended = await answered(command.split(' '), [unfinished], sse, 'gzip')
-      expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('Hi') })
-    },
-  )
-
   const part = inline(png())
   const picture: [string, (string | Uint8Array)[], string][] = [
     ['[DONE]', [event(chunk(part, 'STOP')), 'data: [DONE]\n\n'], sse],
@@ -138,15 +128,5 @@ describe('received part of an answer that is cut off', () => {
     expect(ended.err).toMatch(
       /the answer broke off: no byte arrived for 600 s; the received data is saved as /,
     )
-  })
-
-  test('a batch with --raw saves the received body of an answer that is cut off', async () => {
-    const raw = await answered(['chat', ...batch, '--raw'], [message.join('')])
-    expect(JSON.parse(raw.out)).toMatchObject({ ok: false, error: { body: message.join('') } })
-    const images = await answered(['image', ...batch, '--raw'], some)
-    expect(JSON.parse(images.out)).toMatchObject({
-      error: { body: some.join('') },
-      usage: { totalTokens: 970 },
-    })
   })
 })

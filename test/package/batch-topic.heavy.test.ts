@@ -1,10 +1,10 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { blocksOf } from '../cli/pages.ts'
-import { message, temporaryFolder } from '../harness/run.ts'
+import { message } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import schema from './job.schema.json' with { type: 'json' }
 import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
@@ -17,7 +17,6 @@ async function blockOf(topic: string, wanted: string): Promise<string> {
 }
 
 const byHand = await blockOf('clusters', 'By hand')
-const hosts = await blockOf('clusters', 'GNU parallel')
 const gitHub = await blockOf('batch', 'GitHub Actions')
 const gitLab = await blockOf('gitlab', 'A batch')
 const manifest = await blockOf('kubernetes', 'A batch')
@@ -253,23 +252,4 @@ describe('help kubernetes: batch', () => {
     await refusing.close()
     expect(rule?.onExitCodes?.values).toContain(code)
   })
-})
-
-test('GNU parallel distributes the shares over several hosts (needs parallel)', async () => {
-  const { variables, asked: requested, close } = await gatewayThatRefuses(new Set())
-  const job = createJob(variables)
-  job.write('prompts.ndjson', prompts)
-  // Replaces ssh: records the host and runs the command on this machine.
-  const ssh = join(temporaryFolder(), 'ssh')
-  writeFileSync(
-    ssh,
-    `#!/bin/sh\necho "$1" >> "${job.folder}/hosts"\nshift\n[ "$1" = -- ] && shift\nexec sh -c "$*"\n`,
-  )
-  chmodSync(ssh, 0o755)
-  const { code, log } = await job.step(hosts, { env: { PARALLEL_SSH: ssh, SHELL: '/bin/sh' } })
-  await close()
-  expect(code, log).toBe(0)
-  expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
-  expect([...new Set(job.read('hosts').trim().split('\n'))].sort()).toEqual(['one', 'two'])
-  for (const share of [1, 2, 3, 4]) expect(read(job, `r${share}.ndjson`)[0]?.index).toBe(share)
 })

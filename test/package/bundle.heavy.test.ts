@@ -4,8 +4,7 @@ import { type OutputChunk, rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
 import config from '../../rolldown.config.ts'
 import { execute } from '../harness/process.ts'
-import { message, temporaryFolder } from '../harness/run.ts'
-import { envFor, response, serve } from '../harness/server.ts'
+import { temporaryFolder } from '../harness/run.ts'
 
 const root = join(import.meta.dirname, '../..')
 const chunks = new Map<string, OutputChunk>()
@@ -85,25 +84,4 @@ test.each([
   ['config path', ['config', 'main', 'program', 'request', 'tsv']],
 ])('%s loads only the chunks %j', async (argv, loaded) => {
   expect((await loadedBy(argv.split(' '))).chunks).toEqual(loaded)
-})
-
-test('chat loads one chunk for its request, one for undici, and no module for reading lines', async () => {
-  const server = await serve((socket) => socket.end(response(message('Hello'))))
-  try {
-    const { chunks, modules } = await loadedBy(['chat', 'hi'], { env: envFor(server) })
-    expect(chunks).toEqual(['main', 'program', 'request', 'undici-client'])
-    expect(modules).toContain('net')
-    // Node loads its line reader with the promises API for files.
-    expect(modules).not.toContain('internal/readline/interface')
-  } finally {
-    await server.close()
-  }
-})
-
-test('events send without --follow loads no code that follows a session', async () => {
-  const { chunks, modules } = await loadedBy(['events', 'send', '-s', 's', 'hi'])
-  expect(chunks).toContain('delivery')
-  expect(chunks).not.toContain('transcript')
-  expect(chunks).not.toContain('follower')
-  expect(modules).not.toContain('crypto')
 })

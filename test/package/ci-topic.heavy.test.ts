@@ -4,7 +4,6 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
 import { blocksOf } from '../cli/pages.ts'
-import { execute } from '../harness/process.ts'
 import { message } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
 import { type Cache, createJob, type GitHubJob, type Job, runGitHubJob, serveEmulator } from './job.ts'
@@ -340,15 +339,6 @@ describe('help ci: cancelling (needs bash and signals)', () => {
   )
 })
 
-describe('help kubernetes: image', () => {
-  test('chat works without a home folder, a user name and write permission (needs another user)', async () => {
-    const { variables } = await jobWith(answering(message('Hi')))
-    const env = { ...variables, HOME: undefined }
-    const ended = await execute(['chat', '--no-stdin', 'Say hello'], { env, isNobody: true, cwd: '/' })
-    expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-  })
-})
-
 const review = {
   GitHub: (parse(under('review', 'GitHub')[0] ?? '') as { jobs: { review: GitHubJob } }).jobs.review.steps.at(
     -1,
@@ -655,21 +645,4 @@ describe('help github: job without a stored secret (needs sh, curl and jq)', () 
     expect(JSON.parse(token.split('\r\n\r\n')[1] ?? '')).toEqual({ subject_token: 'proof-of-the-job' })
     expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
   })
-})
-
-test('the commands of help platforms run as printed (needs bash)', async () => {
-  const { job, requests } = await jobWith(answering(message('Hi')))
-  const shown = (await blocksOf('platforms')).map(({ text }) => text)
-  expect(shown).toHaveLength(2)
-  for (const text of shown) {
-    const local = text.replace('/run/secrets/gateway-token', './token').trimEnd()
-    job.write('token', 'token-of-a-file\n')
-    const script = text.startsWith('parley')
-      ? local
-      : `export ${local} PARLEY_ACCESS_TOKEN=\nparley chat --no-stdin Hi`
-    expect(await job.step(script)).toMatchObject({ code: 0 })
-  }
-  expect(requests.map((request) => /^authorization: (.*)\r$/im.exec(request)?.[1])).toEqual([
-    'Bearer token-of-a-file',
-  ])
 })

@@ -12,7 +12,6 @@ import {
   rmSync,
   symlinkSync,
   truncateSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -91,25 +90,6 @@ test('parley saves its compiled code, and the next run uses it (needs POSIX file
     expect.arrayContaining(['main.cjs', 'program.cjs']),
   )
   expect(help((there) => plantForgery(there)).text).toBe(forged)
-})
-
-test('a run that compiles nothing writes no compiled code (needs POSIX files)', () => {
-  const { home, folder } = help()
-  const long = new Date(2000, 0)
-  for (const name of readdirSync(folder)) utimesSync(join(folder, name), long, long)
-  helpIn(home)
-  const times = readdirSync(folder).map((name) => lstatSync(join(folder, name)).mtimeMs)
-  expect(new Set(times)).toEqual(new Set([long.getTime()]))
-})
-
-test('two versions of Node keep separate compiled code (needs POSIX files)', () => {
-  const { home, folder } = help()
-  const before = filesIn(folder)
-  const other = join(home, 'other.cjs')
-  writeFileSync(other, "Object.defineProperty(process, 'version', { value: 'v99.0.0' })")
-  helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(other)}` })
-  expect(filesIn(folder)).toEqual(expect.arrayContaining(before))
-  expect(readdirSync(folder)).toHaveLength(2 * before.length)
 })
 
 const place = (part: number) => (bytes: Buffer) => Math.floor(bytes.length * part)

@@ -106,31 +106,6 @@ describe('parley chat', () => {
     expect(ended).toMatchObject({ code: 0, out: 'Well\n' })
     expect(ended.err).toContain(expectedText)
   })
-
-  test('chat prints the reason of a blocked prompt and exits with 8', async () => {
-    const blocked = await run(['chat', 'x'], {
-      exchange: answering('{"promptFeedback":{"blockReason":"SAFETY"}}'),
-    })
-    expect(blocked).toMatchObject({ code: 8, out: '' })
-    expect(blocked.err).toContain('stopped: SAFETY')
-  })
-
-  test('chat accepts a native answer and omits its thoughts', async () => {
-    const body = {
-      candidates: [
-        { index: 1, content: { parts: [{ text: 'other' }] } },
-        {
-          index: 0,
-          content: { parts: [{ text: 'hm', thought: true }, { text: 'Yes' }] },
-          finishReason: 'STOP',
-        },
-      ],
-      usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, thoughtsTokenCount: 3 },
-    }
-    const ended = await run(['chat', 'x', '--usage'], { exchange: answering(JSON.stringify(body)) })
-    expect(ended).toMatchObject({ code: 0, out: 'Yes\n' })
-    expect(ended.err).toContain('STOP · 1 token in · 5 out')
-  })
 })
 
 describe('previews of a request', () => {
@@ -375,14 +350,6 @@ describe('chat with files', () => {
     const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
     expect(Object.keys(saved)).toEqual(['model', 'contents', 'systemInstruction'])
     expect(saved.contents).toHaveLength(10)
-  })
-
-  test('--thread stores -m and --system, and no other flag', async () => {
-    const cwd = temporaryFolder()
-    const argv = ['chat', 'x', '--thread', 't.json', '--temperature', '0.5', '-m', 'alpha-9']
-    expect((await run([...argv, '--set', 'generationConfig.topK=3'], { cwd })).err).toBe('')
-    const saved = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(Object.keys(saved)).toEqual(['model', 'contents'])
   })
 
   test('--thread uses the model of the earlier turns, and never sends it as a field', async () => {

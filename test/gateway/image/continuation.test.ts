@@ -74,20 +74,3 @@ describe('continuation of an answer with images that fails', () => {
     expect(result.error.message).toContain('received: ./000001-fox.png')
   })
 })
-
-test('an image batch retries a failed continuation and saves no image twice', async () => {
-  const exchange = answerInOrder(
-    picture(continued('t1'), used(1, 2)),
-    answering('{}', { status: 500 }),
-    picture(whole, used(1, 2)),
-  )
-  const argv = ['--batch', 'in', '-o', './', '--force', '--results', 'out']
-  const ended = await runIn(argv, exchange, { in: '"fox"\n' })
-  expect([ended.code, ended.tokens]).toEqual([0, [undefined, 't1', 't1']])
-  expect(JSON.parse(ended.read('out'))).toMatchObject({
-    ok: true,
-    files: ['./000001-fox.png', './000001-fox-2.png'],
-    attempts: 3,
-    usage: { totalTokens: 6 },
-  })
-})

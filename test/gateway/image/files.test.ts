@@ -106,18 +106,6 @@ describe('checks of a target before a request', () => {
       expect((await image(['x', '-o', 'pics'], { cwd })).err).toBe('parley: pics: it is a folder\n')
     },
   )
-
-  test.each([
-    ['no/a.png', 'no such folder: no/'],
-    ['file/a.png', 'not a folder'],
-    ['file/', 'not a folder'],
-    ['file/deeper/', 'not a folder'],
-    ['a\0b.png', ''],
-  ])('I05: image exits with 11 if a part of the path is not a folder: %j', async (output, expectedText) => {
-    const ended = await image(['x', '-o', output], { cwd: folderWith({ file: '' }) })
-    expect(ended).toMatchObject({ code: 11, out: '', requests: [], files: ['file'] })
-    expect(ended.err).toContain(expectedText)
-  })
 })
 
 describe('failures after the answer of image', () => {

@@ -4,13 +4,11 @@ import { gif, image, inline, jpeg, parts, png, svg, webp, zip } from './image.ts
 describe('image formats', () => {
   test.each([
     ['png', png(), 'image/png'],
-    ['png', png(), 'IMAGE/PNG; a=../../x'],
     ['png', Buffer.from('\x89PNG\r\n\x1a\n and no more', 'latin1'), ''],
     ['jpg', jpeg, 'image/jpeg'],
     ['gif', gif, 'image/gif'],
     ['webp', webp, 'image/webp'],
     ['svg', svg, 'image/svg+xml'],
-    ['svg', Buffer.concat([Buffer.from('<?xml version="1.0"?>'), svg]), 'image/svg+xml'],
     ['avif', Buffer.from('\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf', 'latin1'), 'image/avif'],
     ['heic', Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'), 'image/heic'],
     ['tiff', Buffer.from('II*\0\x08\0\0\0\0\0\0\0\0\0', 'latin1'), 'image/tiff'],
@@ -19,13 +17,6 @@ describe('image formats', () => {
   ])('I08: image saves this format with the extension %s', async (extension, bytes, mimeType) => {
     const ended = await image(['x'], parts(inline(bytes, mimeType)))
     expect(ended).toMatchObject({ code: 0, out: `x.${extension}\n`, err: '', files: [`x.${extension}`] })
-  })
-
-  test('I09: the bytes decide the image format, not the MIME type image/jpeg', async () => {
-    const mimeType = 'image/jpeg'
-
-    const ended = await image(['x'], parts(inline(png(), mimeType)))
-    expect(ended).toMatchObject({ code: 0, out: 'x.png\n', err: '', files: ['x.png'] })
   })
 
   test.each([

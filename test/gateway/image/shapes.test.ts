@@ -184,13 +184,4 @@ describe('lines on stdout of image', () => {
       expect(ended).toMatchObject({ code: 0, out: 'https://files.test/a%0A/etc/passwd%0D%1B[2J\n' })
     },
   )
-
-  test('I38: image treats the MIME type constructor as unknown', async () => {
-    const mimeType = 'constructor'
-
-    const unknown = await image(['x'], parts(inline(Buffer.from('who knows'), mimeType)))
-    expect(unknown).toMatchObject({ code: 8, out: '', files: [] })
-    expect(readFileSync(/\S+\.bin$/m.exec(unknown.err)?.[0] ?? '', 'utf8')).toBe('who knows')
-    expect(await image(['x'], parts(inline(png(), mimeType)))).toMatchObject({ code: 0, out: 'x.png\n' })
-  })
 })
