@@ -16,7 +16,7 @@ export interface AnswerEnd {
 }
 
 /** Finish reasons of a complete answer. Any other reason causes a warning. */
-const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'pause_turn', 'STOP', 'stop']
+const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
 /** Prints warnings about the end of an answer on stderr, then its usage (`printUsage`). */
 export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
@@ -66,7 +66,7 @@ export function describeCut({
   return cuts.join('; ') || undefined
 }
 
-const assumedEnd = 'the service did not end the stream; the answer counts as complete after 15 s of silence'
+const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
 /**
  * Returns a function that warns about defects of a batch's answers. It prints each kind of defect once, with

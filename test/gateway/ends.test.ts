@@ -89,7 +89,7 @@ describe('end of an answer on a connection that stays open', () => {
   )
 
   test('a native stream without an end is complete after 15 s of silence, with a warning', async () => {
-    const warning = 'the service did not end the stream; the answer counts as complete after 15 s of silence'
+    const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
     const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
     expect(await answered(['chat', ...batch], text)).toMatchObject({
       code: 0,

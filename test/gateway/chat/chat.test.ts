@@ -100,6 +100,7 @@ describe('parley chat', () => {
   test.each([
     ['max_tokens', 'cut at the output limit'],
     ['refusal', 'stopped: refusal'],
+    ['pause_turn', 'stopped: pause_turn'],
     ['SAFETY', 'stopped: SAFETY'],
   ])('an answer that stopped early exits with 0 and a warning: %s', async (reason, expectedText) => {
     const ended = await run(['chat', 'x'], { exchange: answering(message('Well', { stop_reason: reason })) })

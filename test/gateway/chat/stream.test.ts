@@ -181,7 +181,7 @@ describe('native chunks on a connection that stays open', () => {
   }
 
   test('a native stream is complete after a finish reason and 15 s of silence, with a warning', async () => {
-    const warning = 'the service did not end the stream; the answer counts as complete after 15 s of silence'
+    const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
     const plain = await streamAndStayOpen([`data: ${chunk('Hi')}\n\n`, finished('!')], '-q')
     expect(plain).toMatchObject({ code: 0, out: 'Hi!\n', err: `parley: ${warning}\n`, waits: [15_000] })
     const json = await streamAndStayOpen([finished('Hi'), ': alive\n\n'], '--errors', 'json')
