@@ -25,6 +25,7 @@ type WarningCounts = {
     | 'deniedButRan'
     | 'refusedToolUses'
     | 'failedServers'
+    | 'sessionErrors'
     | 'failedWorkflowRuns'
     | 'openWorkflowRuns']?: () => number
 }

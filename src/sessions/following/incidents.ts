@@ -5,26 +5,31 @@ import {
   readError,
   readRefusal,
   readRunResult,
+  readStopReason,
   type SessionEvent,
+  stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import type { WorkflowRun } from '../background.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { isTask } from './followed-task.ts'
 
-type Kind = 'refusedToolUses' | 'failedServers' | 'failedWorkflowRuns'
+type Kind = 'refusedToolUses' | 'failedServers' | 'sessionErrors' | 'failedWorkflowRuns'
 
 /** Maximum length of the service's message in a warning, in characters. */
 const maxReasonLength = 500
 
 /**
  * Collects failures that do not end a session's work: tool uses that the service refused, MCP servers that
- * failed permanently, and workflow runs that did not complete. Each failure is printed once as a warning, and
+ * failed permanently, errors after which a turn still ended with `end_turn`, and workflow runs that did not
+ * complete. Each failure is printed once as a warning, and
  * the report counts it.
  */
 export class Incidents {
   readonly #context: Context
   /** Failures, by kind and id of the tool use, MCP server or workflow run. */
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
+  /** Message of a `session.error` that the service does not retry, until the agent works again. */
+  #finalError: string | undefined
   /** Names of workflow runs, by id. */
   readonly #names = new Map<string, string>()
 
@@ -34,6 +39,7 @@ export class Incidents {
     const { warnings } = context.summary.figures
     warnings.refusedToolUses = () => count('refusedToolUses')
     warnings.failedServers = () => count('failedServers')
+    warnings.sessionErrors = () => count('sessionErrors')
     warnings.failedWorkflowRuns = () => count('failedWorkflowRuns')
   }
 
@@ -69,7 +75,10 @@ export class Incidents {
         `the service refused the tool use ${formatBriefName(id)} (${tool})${why}`,
       )
     }
-    if (type === 'session.error') this.#addServerError(event)
+    if (type === 'session.error') this.#addError(event)
+    else if (/^(agent|user)\./.test(type)) this.#finalError = undefined
+    if (this.#finalError !== undefined && stopsSession(event) && readStopReason(event).type === 'end_turn')
+      this.#addIncident('sessionErrors', id, `the session ended its turn after an error${this.#finalError}`)
     if (typeof run !== 'string' || run === '') {
       if (type === 'workflow_run.error')
         this.#addIncident(
@@ -83,8 +92,9 @@ export class Incidents {
     if (type === 'workflow_run.status_ended') this.#addRunEnd(event, run)
   }
 
-  #addServerError({ error }: SessionEvent): void {
+  #addError({ error }: SessionEvent): void {
     const { server, message, isFinal } = readError(error)
+    this.#finalError = isFinal && server === undefined ? asSuffix(message) : undefined
     if (server === undefined || !isFinal) return
     this.#addIncident(
       'failedServers',
