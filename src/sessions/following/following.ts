@@ -169,10 +169,8 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
       if (hasEnded(state, now)) return { state, effect: { do: 'end' } }
       const isQuiet = !followsForever && input.durationMs >= maxSilenceMs
       const effect = { ...readList, isQuiet, readsSession: isQuiet && seen.mayBeIdle }
-      return {
-        state: state.is === 'joining' ? { ...state, listenMs: state.listenMs.slice(1) } : state,
-        effect,
-      }
+      const next = state.is === 'joining' ? { ...state, listenMs: state.listenMs.slice(1) } : state
+      return { state: next, effect }
     }
     case 'ended':
       return { state, effect: hasEnded(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
