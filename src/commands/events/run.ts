@@ -15,7 +15,7 @@ import type { CommandModule } from '../command.ts'
 export default {
   parameters: () => [
     new Argument('[task...]', 'a message; without events, continue the session'),
-    ...sessionFlags({ noValidateHelp: 'accept any events that are JSON, and undocumented betas' }),
+    ...sessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin'),
     new Option('--after <id>', 'resume after this event; printed in resume commands'),
     new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),

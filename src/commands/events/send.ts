@@ -16,7 +16,7 @@ type SendOptions = SessionOptions & EventsOptions & DeliveryOptions
 export default {
   parameters: () => [
     new Argument('[message...]', 'a message; piped text follows it or replaces the word -'),
-    ...sessionFlags({ noValidateHelp: 'accept any events that are JSON, and undocumented betas' }),
+    ...sessionFlags({ noValidateHelp: 'accept any JSON as events, and undocumented betas' }),
     new FileFlag('-i, --input <file>', 'events as JSON, or - for stdin: a body, a list, or one per line'),
     ...eventFlags(),
     createFailOnEmptyFlag(),
