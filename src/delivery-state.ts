@@ -65,7 +65,7 @@ export interface DeliveryOutcome {
 const adviseCheck = (problem: string, inspectCommand: string | undefined) =>
   `${problem}: check${inspectCommand === undefined ? '' : ` with '${inspectCommand}'`} before sending again`
 
-const unknownOutcome = 'the request was sent; whether it was carried out is not known'
+const unknownOutcome = 'the request was sent, but it is not known whether it was carried out'
 
 export function describeDelivery(state: DeliveryState, rules: DeliveryRules): DeliveryOutcome {
   const { repeat, isProvedByReceipt = false, inspectCommand } = rules

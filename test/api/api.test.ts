@@ -321,7 +321,7 @@ describe('api over the network', () => {
     expect(server.requests).toHaveLength(1)
     const reset = await call(['agents', '/v1/x', ...flags], failing.slice(1))
     expect(reset).toMatchObject({ code: 10, out: '' })
-    expect(reset.err).toContain('whether it was carried out is not known')
+    expect(reset.err).toContain('it is not known whether it was carried out')
     expect(server.requests).toHaveLength(1)
   })
 

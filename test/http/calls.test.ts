@@ -120,7 +120,7 @@ test('each of several concurrent calls reports its own delivery, status and requ
     }),
     expect.objectContaining({
       sent: 'unknown',
-      consequence: 'the request was sent; whether it was carried out is not known',
+      consequence: 'the request was sent, but it is not known whether it was carried out',
     }),
     expect.objectContaining({ sent: 'no', retry: 'later', consequence: 'nothing was sent' }),
     expect.objectContaining({ sent: 'yes', status: 200, requestId: 'req_strange', attempts: 1 }),

@@ -14,7 +14,7 @@ const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s 
 const once: DeliveryRules = { repeat: 'unaccepted' }
 
 const nothing = 'nothing was sent'
-const unknownRequest = 'the request was sent; whether it was carried out is not known'
+const unknownRequest = 'the request was sent, but it is not known whether it was carried out'
 const unknownEvent =
   "the event may have been accepted: check with 'parley events list -s s1' before sending again"
 const unlistedEvent = 'the event may have been accepted: check before sending again'

@@ -85,7 +85,7 @@ test('a refused attempt does not change that the delivery of an earlier attempt 
   const shown = await run(argv, { exchange })
   expect([code, shown.err.split('\n').at(-2)]).toEqual([
     4,
-    '  the request was sent; whether it was carried out is not known',
+    '  the request was sent, but it is not known whether it was carried out',
   ])
 })
 

@@ -133,7 +133,7 @@ async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<Know
   const { output, deadline } = context
   const pauser = createPauser(async () => {
     await yieldToSignals()
-    if (deadline.hasPassed) throw deadlineBeforeSending('the deadline passed while the policy was checked')
+    if (deadline.hasPassed) throw deadlineBeforeSending('the deadline passed while parley checked the policy')
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }

@@ -109,7 +109,7 @@ export class Budget {
     const { cost } = this.#reported
     const atLeast = this.#lacksUsage || this.#reported.tokens?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
-      return `the run took ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
+      return `the run used ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency)) return undefined
     return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }

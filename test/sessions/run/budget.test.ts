@@ -230,16 +230,16 @@ describe('limits of events run', () => {
   test.each<[flags: LimitFlags, now: object[], why: string | undefined]>([
     [{}, [createUsageEvent(9, 9, '900')], undefined],
     [{ maxTotalTokens: 18 }, [], undefined],
-    [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run took 3 tokens, and --max-total-tokens is 3'],
+    [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run used 3 tokens, and --max-total-tokens is 3'],
     [
       { maxTotalTokens: 3 },
       [request(1, 2), { type: 'span.model_request_end' }],
-      'the run took at least 3 tokens, and --max-total-tokens is 3',
+      'the run used at least 3 tokens, and --max-total-tokens is 3',
     ],
     [
       { maxTotalTokens: 3 },
       [{ type: 'session.usage', usage: { input_tokens: 3, output_tokens: -1 } }],
-      'the run took at least 3 tokens, and --max-total-tokens is 3',
+      'the run used at least 3 tokens, and --max-total-tokens is 3',
     ],
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
     [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],

@@ -93,7 +93,7 @@ describe('events run that ends in time', () => {
       const { code, err, failed, secondsAfter } = await runUntilLate(kind, fault, since, flags)
       expect({ code, hasFailed: failed > 0 }, err).toEqual({ code: 15, hasFailed: true })
       expect(secondsAfter.interrupt, err).toBeLessThan(32)
-      expect(err).toMatch(/\nparley: the run took 1,000 tokens, and --max-total-tokens is 10;/)
+      expect(err).toMatch(/\nparley: the run used 1,000 tokens, and --max-total-tokens is 10;/)
       expect(err).not.toContain('deadline passed')
     },
   )

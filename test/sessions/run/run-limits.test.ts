@@ -98,7 +98,7 @@ describe('events run that reaches a limit', () => {
     expect(code).toBe(15)
     expect(counts).toMatchObject({ interrupts: 1 })
     expect(out).toContain('a late word\n')
-    expect(err).toContain('the run took 110 tokens, and --max-total-tokens is 100')
+    expect(err).toContain('the run used 110 tokens, and --max-total-tokens is 100')
     expect(err).toContain(
       "parley events run 'Go on' -s s --no-stdin --report report.json --max-total-tokens 100\n",
     )
@@ -130,7 +130,7 @@ describe('events run that reaches a limit', () => {
     const work = [request(60), { type: 'span.model_request_end' }, request(60)]
     const { code, err, counts, report } = await ran({ work }, ['--max-total-tokens', '100'])
     expect({ code, counts }).toMatchObject({ code: 15, counts: { interrupts: 1 } })
-    expect(err).toContain('the run took at least 120 tokens, and --max-total-tokens is 100')
+    expect(err).toContain('the run used at least 120 tokens, and --max-total-tokens is 100')
     expect(report).toMatchObject({ usage: { totalTokens: null }, cost: null })
   })
 
@@ -335,7 +335,7 @@ describe('events run that reaches a limit', () => {
     ])
     expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
     expect(err).toContain(
-      'the run took 200 tokens, and --max-total-tokens is 100; the agent has already finished',
+      'the run used 200 tokens, and --max-total-tokens is 100; the agent has already finished',
     )
     expect(counts.interrupts).toBe(0)
   })
@@ -346,7 +346,7 @@ describe('events run that reaches a limit', () => {
     expect(code).toBe(15)
     expect(counts.interrupts).toBe(1)
     expect(err).toContain(
-      'the run took 300 tokens, and --max-total-tokens is 100: parley interrupts the session',
+      'the run used 300 tokens, and --max-total-tokens is 100: parley interrupts the session',
     )
   })
 
