@@ -9,8 +9,6 @@ const events = '/v1/sessions/sesn_1/events'
 const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const json = { 'content-type': 'application/json', 'x-api-key': 'k', authorization: 'Bearer t' }
 const prompt = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
-const message = (text: string) =>
-  JSON.stringify({ events: [{ type: 'user.message', content: [{ type: 'text', text }] }] })
 
 /** Starts an emulator and returns a client in the same process. */
 function emulate(options: EmulatorOptions = {}) {
@@ -83,16 +81,6 @@ describe('documented behavior of the services', () => {
     const { status, text } = await emulate().ask('POST', path, body)
     expect(status).toBe(400)
     expect(text.length).toBeLessThan(10_000)
-  })
-
-  test('W30: the emulator accepts long and deep requests that are valid', async () => {
-    const { ask } = emulate()
-    const one = '{"type":"user.interrupt","note":"[[[,,,{{{\\""}'
-    expect((await ask('POST', events, `{"events":[${times(one, 10_000)}]}`)).status).toBe(200)
-    const deep = `{"events":[{"type":"user.interrupt","a":${'['.repeat(900)}${']'.repeat(900)}}]}`
-    expect((await ask('POST', events, deep)).status).toBe(200)
-    const text = '[,{'.repeat(100_000)
-    expect((await ask('POST', events, message(text))).status).toBe(200)
   })
 })
 

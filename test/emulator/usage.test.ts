@@ -125,16 +125,3 @@ describe('sessions of the emulator', () => {
     expect(value.error.message.length).toBeLessThan(5000)
   })
 })
-
-test("the emulator's streams forbid proxies to buffer them", async () => {
-  const body = { contents: [{ parts: [{ text: 'x' }] }] }
-  const json = body && { body: Buffer.from(JSON.stringify(body)) }
-  const request = {
-    method: 'POST',
-    url: `http://emulator${'/alpha_cli/v1beta/models/m:generateContent?alt=sse'}`,
-    headers: { ...headers, authorization: 'Bearer t' },
-  }
-  const { headers: given, close } = await exchange({ ...request, ...json })
-  close()
-  expect(given).toMatchObject({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-})

@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
@@ -229,12 +228,4 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
   ])
   const raw = await run(['sessions', 'show', 'sesn_1', '--raw'], { exchange: exchange() })
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
-})
-
-test('the emulator lists and shows a session that sessions create made', async () => {
-  const exchange = createEmulator({})
-  const made = await run(['sessions', 'create', '--agent', 'a', '--environment', 'e'], { exchange })
-  const id = made.out.trim()
-  expect((await run(['sessions', 'list', '--ids'], { exchange })).out).toBe(`${id}\n`)
-  expect((await run(['sessions', 'show', id], { exchange })).out).toContain(`id\t${id}\nstatus\tidle\n`)
 })

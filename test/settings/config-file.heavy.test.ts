@@ -118,23 +118,6 @@ describe('content of the profile file', () => {
     })
   })
 
-  test('C15: parley reads the profile file of a newer version, but never writes it', async () => {
-    const { text, world } = createProfileHome({ ...content, version: 2 })
-    expect((await run(['config', 'get', 'baseUrl'], world)).out).toBe('https://a.test\n')
-    const before = text()
-    for (const argv of [
-      ['set', 'timeout', '5'],
-      ['unset', 'baseUrl'],
-      ['use', 'default'],
-      ['delete', 'default', '--yes'],
-    ]) {
-      const ended = await run(['config', ...argv], world)
-      expect(ended).toMatchObject({ code: 3, out: '' })
-      expect(ended.err).toContain('written by a newer parley')
-    }
-    expect(text()).toBe(before)
-  })
-
   test.each([
     ['"quoted\'`$(x)\\', '"quoted\'`$(x)\\'],
     ['  spaces around \n'.replace(' around', ''), 'spaces'],

@@ -64,21 +64,3 @@ test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg promp
   expect(screen).not.toContain('canary')
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
-
-test('Q12: lines that are pasted together answer only the current question of config init (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const { code } = await typeAtTerminal('"$NODE" "$PARLEY" config init', cwd, [
-    ['  baseUrl: ', '\x1b[200~https://a.test\rcanary-1\rm-2\r\x1b[201~'],
-    ['  accessToken (not shown): ', 'canary-2\r'],
-    ['  family [alpha]: ', '\r'],
-    ['  chatModel [alpha-2.5-pro]: ', '\r'],
-    ['  imageModel: ', '\r'],
-    ['  agentsUrl: ', '\r'],
-    ['Check it now? [Y/n] ', 'n\r'],
-  ])
-  expect(code).toBe(0)
-  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default).toEqual({
-    baseUrl: 'https://a.test',
-    accessToken: 'canary-2',
-  })
-})

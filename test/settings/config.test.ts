@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
 
@@ -357,25 +356,6 @@ describe('config init', () => {
     expect(ended.err).toContain('  accessToken must be one word of ASCII: ')
     expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
     expect(ended.err).not.toContain('canary')
-  })
-
-  test('C31: config init saves to the named profile even if another profile becomes the current one meanwhile', async () => {
-    const other = { baseUrl: 'https://other.test', accessToken: token }
-    const { env, path, file } = world({ current: 'work', profiles: { work: {}, other } })
-    const screen = new Writable({
-      write(chunk, _, done) {
-        if (String(chunk).includes('Your token'))
-          writeFileSync(path, JSON.stringify({ ...file(), current: 'other' }), { mode: 0o600 })
-        done()
-      },
-    })
-    const stderr = { isTerminal: false, open: () => screen, writeSync: () => 0 }
-    const typed = 'https://a.test\nt-1\r\n\n\n\n'
-    expect(await run(['config', 'init'], { env, typed, stderr })).toMatchObject({ code: 0 })
-    expect(file()).toMatchObject({
-      current: 'other',
-      profiles: { work: { baseUrl: 'https://a.test', accessToken: 't-1' }, other },
-    })
   })
 
   const answers = ['https://a.test\n', 't-1\r', '\n\n\n', '\n']

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createIdleClock } from '../../harness/clock.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { bash } from '../../harness/session-service.ts'
 import { createAgentService } from '../run/agent-service.ts'
@@ -329,26 +328,6 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
     'parley: t1 is not answered: it already has the answer deny',
     'parley: t2 is not answered: it already has the answer deny',
   ])
-})
-
-/** A person who never types. */
-async function* typeNothing(): AsyncGenerator<string> {
-  await new Promise(() => {})
-}
-
-test('the message about a deadline that passes during a prompt starts on a new line: events confirm', async () => {
-  const argv = ['confirm', '--pending']
-  const timers = createIdleClock()
-  const history = argv[0] === 'run' ? [] : [bash('t1'), idleFor(['t1'])]
-  const { exchange } = createAgentService({ history, rounds: [[bash('t1')]], timers })
-  const { err } = await run(['events', ...argv, '-s', 's1', '--deadline', '9'], {
-    exchange,
-    timers,
-    typed: typeNothing(),
-    env: { NO_COLOR: '1' },
-    tty: ['stdout', 'stderr'],
-  })
-  expect(err).toMatch(/\/s\/q\] \nparley: (.*\nparley: )*the deadline passed while /)
 })
 
 describe('text that looks like a row of a prompt', () => {

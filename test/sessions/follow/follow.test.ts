@@ -113,18 +113,6 @@ describe('events follow', () => {
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
   })
 
-  test('events follow prints an event without an id once if list and stream order its fields differently', async () => {
-    const [type, processed_at] = ['agent.message', '2026-11-28T10:00:00Z']
-    const content = [{ type: 'text', text: 'once' }]
-    const streamed = [{ content, processed_at, type }, done('e')]
-    const listed = [say('a', 'before'), { type, processed_at, content }, done('e')]
-    const service = createScripted([[say('a', 'before')], listed], [[streamed, 'stay']])
-    expect(await service.events('follow')).toMatchObject({
-      code: 0,
-      out: '\tagent.message\t2026-11-28T10:00:00Z\tonce\ne\tsession.status_idle\t\tend_turn\n',
-    })
-  })
-
   test.each(['end', 'reset'] as const)(
     'after a cut of the stream (%s), events follow connects again, and loses and repeats no event',
     async (cut) => {

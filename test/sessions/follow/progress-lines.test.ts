@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { run } from '../../harness/run.ts'
 import {
   bash,
   createSessionService,
@@ -62,12 +61,6 @@ describe('Y160: progress lines if stderr is not a terminal', () => {
         : `parley: still at work after ${count} min: no event yet`,
     )
     expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
-  })
-
-  test('events follow prints that it waits for the first event of a session', async () => {
-    const { timers, exchange } = createSessionService({ history: [] })
-    const { err } = await run(['events', 'follow', '-s', 's', '--deadline', '90s'], { exchange, timers })
-    expect(getProgressLines(err)).toEqual(['parley: still waiting for the first event after 1 min'])
   })
 
   test('events follow prints a progress line each minute for ten minutes, then every ten', async () => {

@@ -48,14 +48,6 @@ describe('answer of events run that no list confirms', () => {
     expect(printed).toBe('"whole"\n')
     expect(posts).toHaveLength(1)
   })
-
-  test('events run warns if the last list fails and it prints only the transcript', async () => {
-    const { run } = open()
-    const { code, out, err } = await run(['events', 'run', 'go'])
-    expect(code, err).toBe(0)
-    expect(out).toContain('"half"\n')
-    expect(err).toContain('the list could not be read after the session stopped: ')
-  })
 })
 
 describe('--tool command that fails (needs sh)', () => {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
 import { bash, custom } from '../../harness/session-service.ts'
-import { typeAtTerminal } from '../../harness/typing.ts'
 import { argv, countReplies, removeLocks, serve } from './served-agent.ts'
 
 const readState = (pid: string) =>
@@ -117,21 +116,4 @@ test('Y66: a closed stdout ends the output of events run, but not the run', asyn
   child.stdout?.destroy()
   expect((await ended).code).toBe(0)
   expect(countReplies(service)).toEqual(['t1 1', 'c1 1'])
-})
-
-test('each prompt of events run waits for a separate answer in two turns (needs script)', async () => {
-  const { service, cwd, env } = await serve({ rounds: [[bash('t1')], [bash('t2')]] })
-  const command = 'NO_COLOR=1 "$NODE" "$PARLEY" events run go -s s1'
-  const { screen, code } = await typeAtTerminal(
-    command,
-    cwd,
-    [
-      ['(t1)? [y/n/a/s/q] ', 'y\ny\n'],
-      ['(t2)? [y/n/a/s/q] ', 'n\n'],
-    ],
-    { ...env, PARLEY_API_KEY: 'k' },
-  )
-  expect(code).toBe(14)
-  expect([...service.acceptedReplies.values()].flat().map(({ result }) => result)).toEqual(['allow', 'deny'])
-  expect(screen).toContain('✗ bash denied\r\n')
 })

@@ -557,19 +557,6 @@ describe('--max-cost', () => {
       expect([code, requests]).toEqual([2, []])
     },
   )
-
-  test('events run warns once, also with --quiet, that it cannot enforce --max-cost', async () => {
-    for (const work of [
-      [soFar, endTurn],
-      [soFar, createUsageEvent(5), endTurn],
-    ]) {
-      const { code, err } = await ran({ work }, ['--max-cost', '1', '-q'])
-      expect(code).toBe(0)
-      expect(err).toBe(
-        'parley: --max-cost cannot be enforced: the service does not report the usage of the run\n',
-      )
-    }
-  })
 })
 
 describe('usage and cost of events run', () => {

@@ -9,12 +9,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { run, temporaryFolder } from '../../harness/run.ts'
 import { bash, custom, waitsFor } from '../../harness/session-service.ts'
-import { type AgentScript, createAgentService, getLockPath } from './agent-service.ts'
+import { type AgentScript, createAgentService } from './agent-service.ts'
 
 const clock = createIdleClock()
 
@@ -79,37 +79,6 @@ describe('Y131: session that another events run works on', () => {
     writeFileSync(join(cwd, 'go'), '')
     expect((await first).code).toBe(0)
   })
-})
-
-test('Y131: events run with an audit file waits for both lock files of a killed run', async () => {
-  const { service, cwd } = open({ rounds: [], timers: clock })
-  const locks: string[] = []
-  const parley = () =>
-    run(['events', 'run', 'do it', '-s', 's1', '--audit', 'a', '--no-stdin'], {
-      cwd,
-      timers: clock,
-      exchange(request) {
-        const cache = join(cwd, '.cache/parley')
-        if (locks.length === 0) locks.push(join(cwd, getLockPath('a')), ...paths(cache))
-        return service.exchange(request)
-      },
-    })
-  const paths = (folder: string) => readdirSync(folder).map((name) => join(folder, name))
-  expect((await parley()).code).toBe(0)
-  expect(locks).toHaveLength(2)
-  for (const name of locks) writeFileSync(name, '')
-  // Each read of the clock lets 300 ms pass.
-  let now = 0
-  const clocks = vi.spyOn(performance, 'now').mockImplementation(() => (now += 300))
-  const { code, err } = await parley()
-  clocks.mockRestore()
-  expect({ code, err }).toEqual({
-    code: 0,
-    err: ['session s1', 'a for s1']
-      .map((name) => `parley: waiting for another parley that uses ${name}\n`)
-      .join(''),
-  })
-  expect(locks.map((name) => existsSync(name))).toEqual([false, false])
 })
 
 describe('Y132: lock file that cannot be created', () => {

@@ -272,15 +272,6 @@ describe('warnings about refused tool uses and failed servers', () => {
   })
 })
 
-test('the reason why the session stopped has the code of its error', async () => {
-  const error = { type: 'billing_error', message: 'no', details: { error_code: 'ramp_limit_exceeded' } }
-  const stopped = { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } }
-  const service = open({ posts: [task([running, { type: 'session.error', error }, stopped])] })
-  const { code, err } = await service.run(runArguments)
-  expect(code).toBe(13)
-  expect(err).toContain('no (ramp_limit_exceeded)')
-})
-
 test('a redacted part is marked among the events, and --last warns about it', async () => {
   const answer = {
     type: 'agent.message',
