@@ -24,7 +24,7 @@ const undiciReplacements: Record<string, string> = {
   'llhttp/llhttp_simd-wasm.js': 'throw new Error("left out")',
   // Every request body is bytes. This file converts forms and blobs.
   'web/fetch/body.js': 'throw new Error("a body is always bytes")',
-  // A lookup of common header names. Without it, undici lowercases each name.
+  // Finds common header names in lower case. If it finds nothing, undici lowercases the name itself.
   'core/tree.js': 'module.exports = { tree: { lookup: () => null } }',
   // Replaces the tables by the two values that undici computes from them.
   'llhttp/constants.js': `module.exports = ${JSON.stringify({ ERROR, TYPE })}`,
@@ -143,7 +143,7 @@ const withThirdParties = declareThirdParties({
   inside: new Map([
     ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhusNotice]],
     ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhusNotice]],
-    // undici does not document the version of llhttp.
+    // The name has no version, because undici does not document which version of llhttp it contains.
     ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
   ]),
 })
@@ -159,7 +159,7 @@ const config = {
   // Every run loads `main.cjs`. The other files import shared code from it.
   preserveEntrySignatures: 'allow-extension',
   platform: 'node',
-  // No warning about a dynamic import from a chunk that is already loaded, and no timings after `npm ci`.
+  // Disables the warning about a dynamic import of a loaded chunk, and the timings after `npm ci`.
   checks: { ineffectiveDynamicImport: false, pluginTimings: false },
   plugins: [
     withLessOfUndici,

@@ -142,6 +142,6 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
 /** Result of a command that must act after parley has written the report. */
 export interface CommandEnd {
   failure?: CliError | undefined
-  /** Synchronous. Not called if writing the report failed. */
+  /** Called after the report was written, but not if writing it failed. Synchronous. */
   lastStep?: (() => void) | undefined
 }

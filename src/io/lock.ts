@@ -14,7 +14,7 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, type FailureKind, hasCode } from '../errors.ts'
 
 interface LockOptions {
-  /** Name in messages. Default: the file. */
+  /** Name of the file in messages. Default: its path. */
   name?: string
   maxWaitMs: number
   /** Kind of the failure if the lock cannot be taken. */
@@ -27,7 +27,7 @@ interface LockOptions {
 }
 
 interface RunLockOptions {
-  /** Name in messages. */
+  /** Name of the file in messages. */
   name: string
   deadline: Deadline
   messages: { note(line: string): void }
@@ -38,7 +38,7 @@ const heartbeatMs = 1000
 
 /** An exclusive lock on a file. The lock is an empty file next to the locked file. */
 export class Lock {
-  /** Name in messages. */
+  /** Name of the file in messages. */
   readonly name: string
   readonly #path: string
   readonly #file: number

@@ -43,7 +43,10 @@ export class ImageFinder {
    */
   #pieces: string[] = []
   #isThought = false
-  /** The next piece may continue the text of the value before. True for the first text of each value. */
+  /**
+   * True until the first text of a JSON value is added: that text may continue the last text of the previous
+   * value.
+   */
   #isContinued = false
 
   get hasImages(): boolean {
