@@ -24,7 +24,6 @@ export default {
   notes: [
     "Waits for the first event if the session has none. Ends when the session stops and every workflow run has ended. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or is stuck. 15: the --deadline passed.",
     'A child thread of the session can wait for tool uses while the session is still running. If no other thread is running and no event arrives for 30 s, the exit code is 12.',
-    "In a pipe, each event is one line of id, type, time and text, separated by tabs, as 'parley events list' prints it.",
   ],
 
   examples: [
@@ -39,7 +38,7 @@ export default {
     if (await caller.preview(endpoints.followEvents, createStreamRequest(parts))) return
     const session = parts.params.session
     const { markdown } = settings.values
-    const print = createEventPrinter(context, { isStdoutReserved: ids, hasOnlyRows: true, markdown })
+    const print = createEventPrinter(context, { isStdoutReserved: ids, markdown })
     const following = { showEarlier: hasHistory ? print : undefined, followsForever }
     const follower = await openFollower({ context, caller, parts }, following)
     try {
@@ -48,7 +47,7 @@ export default {
         followsForever && state.stop
           ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
           : describeFollowCommand(context, session)
-      const options = { session, ids, hasOnlyRows: true, markdown, followsForever }
+      const options = { session, ids, markdown, followsForever }
       await context.tracker.during({ onInterrupt }, () => followAndPrint(context, follower, options))
     } finally {
       follower.close()

@@ -23,8 +23,6 @@ export interface TranscriptOptions {
   markdown: boolean
   /** Reserve stdout for the answer or for ids. Events are then printed on stderr, if stderr is a terminal. */
   isStdoutReserved?: boolean
-  /** In a pipe, print the agent's messages as tab-separated lines, too. */
-  hasOnlyRows?: boolean
   /**
    * Value of `--stay`: continue after the session stops, until it is terminated or deleted. `undefined` if
    * the command has no flag `--stay`.
@@ -57,7 +55,6 @@ export async function followAndPrint(
     ids = false,
     markdown,
     isStdoutReserved = ids,
-    hasOnlyRows,
     followsForever = false,
     sent,
     onBatch,
@@ -67,7 +64,7 @@ export async function followAndPrint(
   const { incidents = new Incidents(context) } = options
   context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
-  const printEvents = createEventPrinter(context, { isStdoutReserved, hasOnlyRows, markdown })
+  const printEvents = createEventPrinter(context, { isStdoutReserved, markdown })
   const printed = new Set<string>()
   let hasPrintedStart = false
   let hasNewEvents = false
@@ -168,16 +165,12 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 
 /**
  * Returns a function that prints events on stdout: the agent's messages as text, and other events as one line
- * each. In a pipe, `hasOnlyRows` prints every event as one line. With `--raw`, every event is a line of JSON. If stdout is reserved, stderr gets one dim line per
+ * each. With `--raw`, every event is a line of JSON. If stdout is reserved, stderr gets one dim line per
  * event if it is a terminal.
  */
 export function createEventPrinter(
   context: Context,
-  {
-    isStdoutReserved,
-    hasOnlyRows,
-    markdown,
-  }: Pick<TranscriptOptions, 'hasOnlyRows' | 'markdown'> & { isStdoutReserved: boolean },
+  { isStdoutReserved, markdown }: { isStdoutReserved: boolean; markdown: boolean },
 ): (items: readonly EventItem[], state: SessionState) => Promise<void> {
   const { flags, host, output, messages } = context
   const raw = createRawPrinter(output)
@@ -199,8 +192,7 @@ export function createEventPrinter(
         context.messages.printLine(await toDimLine(`— ${describeEvent(item, state)}`, host.stderr))
       return
     }
-    const isText = event.type === 'agent.message' && (output.isTerminal || !hasOnlyRows)
-    const message = isText ? readMarkedText(event) : ''
+    const message = event.type === 'agent.message' ? readMarkedText(event) : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(toTsv(toRow(event)))
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)

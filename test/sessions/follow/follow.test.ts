@@ -96,7 +96,7 @@ describe('events follow', () => {
     },
   )
 
-  test('events follow prints a line of id, type, time and text for each event in a pipe, and exact JSON with --raw', async () => {
+  test('events follow prints agent text as text and other events as lines, and exact JSON with --raw', async () => {
     const past = [say('a', 'before')]
     const live = [
       say('b', 'two\nlines'),
@@ -107,7 +107,7 @@ describe('events follow', () => {
     const plain = await createScripted([past], [[live, 'stay']]).events('follow')
     expect(plain).toMatchObject({
       code: 0,
-      out: 'b\tagent.message\t\ttwo\\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
+      out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
     })
     const raw = await createScripted([past], [[live, 'stay']]).events('follow', '--history', '--raw')
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
@@ -125,16 +125,9 @@ describe('events follow', () => {
         ],
       )
       const { code, out, err } = await service.events('follow')
-      expect({ code, rows: out.split('\n').map((row) => row.split('\t')) }, err).toEqual({
+      expect({ code, out }, err).toEqual({
         code: 0,
-        rows: [
-          ['a', 'agent.message', '', 'one'],
-          ['b', 'agent.message', '', 'two'],
-          ['c', 'agent.message', '', 'three'],
-          ['d', 'agent.message', '', 'four'],
-          ['e', 'session.status_idle', '', 'end_turn'],
-          [''],
-        ],
+        out: 'one\ntwo\nthree\nfour\ne\tsession.status_idle\t\tend_turn\n',
       })
       expect(err).toContain('connecting again')
     },
@@ -171,7 +164,7 @@ describe('Y240: list that is read at an idle event', () => {
       streams: [{ act: () => service.add(says('new'), endTurn) }],
     })
     expect((await service.run(['events', 'follow'])).out).toMatch(
-      /^e61\tagent\.message\t.*\tnew\ne62\tsession\.status_idle\t.*\tend_turn\n$/,
+      /^new\ne62\tsession\.status_idle\t.*\tend_turn\n$/,
     )
     const lists = service.requests.filter(({ kind }) => kind === 'list').map(({ query }) => String(query))
     expect(lists.slice(0, 6)).toEqual(
