@@ -32,7 +32,7 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Calls any endpoint of a service, and prints the body of the response byte for byte. */
+/** Prints the body of the response byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -61,7 +61,6 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   }
 }
 
-/** Builds the request from words, flags and input. Throws a usage error. */
 async function readRequest(
   context: Context,
   { values }: ResolvedSettings,
@@ -86,8 +85,8 @@ async function readRequest(
 }
 
 /**
- * Returns after which failures parley may repeat a request. It may always repeat a request that only reads.
- * It may repeat any other request only if the service certainly did not accept it, or with `--retry-unknown`.
+ * parley may always repeat a request that only reads. It may repeat any other request only if the service
+ * certainly did not accept it, or with `--retry-unknown`.
  */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'unaccepted'
@@ -107,8 +106,8 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
 }
 
 /**
- * Returns the path and the query as typed. `address`: the service's configured address. Throws a usage error
- * for a path that a server could resolve to another path.
+ * Throws a usage error for a path that a server could resolve to another path. `address` is the service's
+ * configured address.
  */
 function readPath(given: string, address: string | undefined) {
   const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
@@ -124,8 +123,7 @@ function readPath(given: string, address: string | undefined) {
 }
 
 /**
- * Removes the service's address from a URL. Throws a usage error for the URL of another server, because that
- * server must not receive the credential.
+ * Throws a usage error for the URL of another server, because that server must not receive the credential.
  */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
@@ -136,8 +134,8 @@ function stripAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * Returns whether a path has a dot segment. Encoded dots count, because a server may decode a path
- * repeatedly. Segments with `;` count, because some servers drop the rest of such a segment.
+ * Encoded dots count, because a server may decode a path repeatedly. Segments with `;` count, because some
+ * servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
@@ -169,10 +167,10 @@ async function printResponse(
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** Maximum size of a body with status 2xx that is checked for an error envelope, in bytes. */
+/** A larger body with status 2xx is not checked for an error envelope. */
 const maxErrorBytes = 64 * 1024
 
-/** Prints the body of an error response on stdout. The file of `-o` gets only successful responses. */
+/** Uses stdout, because the file of `-o` gets only successful responses. */
 async function printFailureBody(print: Printer, { details: { response } }: CliError): Promise<void> {
   if (!response) return
   try {
@@ -186,12 +184,10 @@ async function printFailureBody(print: Printer, { details: { response } }: CliEr
   }
 }
 
-/** Prints a response while parley receives it. */
 interface Printer {
   head(answer: Pick<HttpResponse, 'status' | 'statusText' | 'headers'>): Promise<void>
   /** Throws a `CliError` of kind `file` for a binary body on a terminal. */
   body(chunk: Uint8Array): Promise<void>
-  /** Ends the last line on a terminal. */
   end(): Promise<void>
 }
 
@@ -220,10 +216,7 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
   }
 }
 
-/**
- * Creates a printer that saves the body in the temporary folder if printing fails. `end` then throws the
- * failure of the output.
- */
+/** Saves the body in the temporary folder if printing fails. `end` then throws the failure of the output. */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
   const writer = new GuardedWriter(() => unprinted.reject())
@@ -245,14 +238,11 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
   }
 }
 
-/**
- * Returns whether a chunk is not UTF-8 text. Ignores up to three bytes at its end, because it may end inside
- * of a character.
- */
+/** Ignores up to three bytes at the end, because a chunk may end inside of a character. */
 const isBinary = (chunk: Uint8Array): boolean =>
   chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
-/** Prints the items of all pages of a list unchanged, one per line. Throws a `CliError`. */
+/** Prints the items unchanged, one per line. Throws a `CliError`. */
 async function paginate(
   caller: Caller,
   { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
@@ -285,10 +275,7 @@ function readItems(bytes: Uint8Array): Page {
   return readPage(text, 'the list')
 }
 
-/**
- * Returns the path and query of the next page, from a page token or a URL. Throws a `CliError` for the URL of
- * another server, because that server must not receive the credential.
- */
+/** Throws a `CliError` for the URL of another server, because that server must not receive the credential. */
 function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,
   { name, value }: Cursor,

@@ -21,19 +21,15 @@ import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import { EarlierResults, openResults, type ResultHandlers } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
 
-/** Functions of the commands `chat` and `image` for the lines of a batch. */
 export interface LineHandlers extends ResultHandlers {
   prepare: PrepareLine
-  /** Prints the request on one line. */
   preview(call: LineCall): Promise<void>
   retry: Omit<RetryPolicy, 'deadline'>
 }
 
 const defaultConcurrency = 8
 
-/**
- * Sends a request for each line of a file, several at a time, and writes the results. Throws a `CliError`.
- */
+/** Throws a `CliError`. */
 export async function runBatch(
   outerContext: Context,
   options: BatchOptions,
@@ -123,8 +119,8 @@ async function requestLines(context: BatchContext, { options, handlers, source }
 }
 
 /**
- * Handles the first Ctrl-C: no further request starts. Call the returned function after the running requests.
- * If there was a Ctrl-C, it ends the process by the signal.
+ * On the first Ctrl-C, no further request starts. Call the returned function after the running requests. If
+ * there was a Ctrl-C, it ends the process by the signal.
  */
 function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
@@ -144,7 +140,6 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   }
 }
 
-/** Prints a note if the batch has no line. With `--fail-on-empty`, throws a usage error. */
 function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, { name }: BatchSource): void {
   if (tally.hasLine) return
   const empty = `${name}: it has no line with a request`
@@ -152,7 +147,6 @@ function requireLine({ flags, messages }: BatchContext, { tally }: BatchInput, {
   messages.note(empty)
 }
 
-/** Adds to the failure the name of the file with the saved results, and how to resume with that file. */
 function addSavedResults(stop: unknown, { part, unsaved, options, tally }: SavedResults): unknown {
   if (!part) return stop
   const { results } = options
@@ -171,7 +165,6 @@ function addSavedResults(stop: unknown, { part, unsaved, options, tally }: Saved
 
 interface SavedResults {
   part: SavedPart | undefined
-  /** Result lines that could not be saved. */
   unsaved: string
   options: BatchOptions
   tally: Tally

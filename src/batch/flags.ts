@@ -12,18 +12,12 @@ export interface BatchOptions {
   maxTotalTokens?: number
 }
 
-/** Value of `--max-failed`: a number or a percentage of lines. */
 interface MaxFailed {
-  /** The value as typed, for messages. */
   text: string
-  /**
-   * Returns the maximum number of failed lines for a batch with `lines` lines. Returns Infinity for a
-   * percentage of an unknown number of lines.
-   */
+  /** Returns Infinity for a percentage of an unknown number of lines. */
   getMaxFailed(lines: number | undefined): number
 }
 
-/** Creates the flags of `--batch`, which `parley help batch` lists. */
 export const batchFlags = (): Option[] => [
   new Option('--concurrency <n>', 'maximum concurrent requests (default 8)').argParser(parsePositiveCount),
   new FileFlag('--results <file>', 'append results to a file instead of printing them', 'updates'),
@@ -40,16 +34,12 @@ export const batchFlags = (): Option[] => [
   ),
 ]
 
-/**
- * Creates `--batch` and its flags. A command's help shows only `--batch`; `parley help batch` lists the
- * others.
- */
+/** A command's help shows only `--batch`; `parley help batch` lists the others. */
 export const allBatchFlags = (): Option[] => [
   new FileFlag('--batch <file>', "one request per line of a file, or - for stdin: 'parley help batch'"),
   ...batchFlags().map((flag) => flag.hideHelp()),
 ]
 
-/** Rules for combining these flags with each other and with the flags of a single request. */
 export const batchCompanions: FlagCompanions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },

@@ -4,24 +4,20 @@ import { computeBackoffMs, getBatchConsequence, type RetryPolicy } from '../http
 import type { BatchLine, Tally } from './input.ts'
 
 export interface BatchLimits {
-  /** Maximum number of concurrent requests (`--concurrency`). */
   concurrency: number
-  /** Rules for retries of one line. `deadline` is a monotonic time, or Infinity. */
+  /** `deadline` is a monotonic time, or Infinity. */
   retry: RetryPolicy
-  /** Number of tokens after which no request starts (`--max-total-tokens`), or Infinity. */
+  /** From `--max-total-tokens`, or Infinity. */
   maxTokens: number
-  /**
-   * Returns the maximum number of failed lines (`--max-failed`), or Infinity. After more, no request starts.
-   */
+  /** From `--max-failed`, or Infinity. */
   getMaxFailed(): number
 }
 
-/** State of a batch that determines the next step. */
 export interface BatchState {
   gate: Gate
-  /** Lines that wait for a retry. Without an outage, parley requests them before new lines. */
+  /** Without an outage, parley requests these lines before new ones. */
   waiting: readonly BatchLine[]
-  /** Next line of the input. `awaited`: it is being read. `none`: the input has ended. */
+  /** `awaited`: it is being read. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
   /**
    * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests failed.
@@ -33,18 +29,13 @@ export interface BatchState {
 
 export type BatchStep =
   | { do: 'start'; line: BatchLine }
-  /** Wait until this monotonic time, or until a running operation ends. Infinity: no time limit. */
+  /** Monotonic time. The wait also ends when a running operation ends. */
   | { do: 'wait'; until: number }
-  /**
-   * Start no further request. `because`: the limit that was reached; `undefined` if too many lines failed.
-   */
+  /** `because` is `undefined` if too many lines failed. */
   | { do: 'finish'; because: CliError | undefined }
-  /** Fail every running request, because the deadline has passed. */
   | { do: 'cancel' }
-  /** Nothing is left to do. */
   | { do: 'end' }
 
-/** Decides the next step of a batch. */
 export function decideNextStep(state: BatchState, now: number): BatchStep {
   const { gate, waiting, next, phase, tally, limits } = state
   const isOver = phase !== 'running' || (waiting.length === 0 && next === 'none')
@@ -60,10 +51,7 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
-/**
- * Chooses the next line to request. In an outage, a new line tests the service, because the failures may be
- * specific to the waiting lines.
- */
+/** In an outage, a new line tests the service, because the failures may be specific to the waiting lines. */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined
   return gate.outage ? (fresh ?? waiting[0]) : (waiting[0] ?? fresh)
@@ -99,45 +87,36 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
 }
 
 /**
- * State that determines when requests start, and how many run at the same time. The state is immutable.
- * Functions such as `recordAnswer` return a changed copy.
+ * Determines when requests start, and how many run at the same time. Immutable: functions such as
+ * `recordAnswer` return a changed copy.
  */
 export interface Gate {
-  /** Maximum of `slots` (`--concurrency`). */
   readonly concurrency: number
-  /** Current maximum number of running requests. */
   readonly slots: number
-  /** Number of running requests. */
   readonly inFlight: number
   /** Number of answers since the last pause, or since a slot was added. */
   readonly answers: number
-  /** The current or last pause of all requests: its number, and its start and end in monotonic time. */
+  /** The current or last pause of all requests, in monotonic time. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
-  /** Number and total duration (milliseconds) of the pauses since the last success. */
+  /** The pauses since the last success, and their total milliseconds. */
   readonly failedPauses: { readonly pauses: number; readonly time: number }
   /** Line numbers of the outage failures since the last answer. */
   readonly consecutiveFailures: readonly number[]
   readonly outage: Outage | undefined
 }
 
-/** State of an outage. parley sends only one request at a time, to test whether the service works again. */
 interface Outage {
-  /** Number of requests that have tested the service. */
   readonly tests: number
-  /** A request is testing the service. */
   readonly isTesting: boolean
 }
 
-/** A failed request. */
 export interface FailedRequest {
   error: CliError
-  /** Line number. */
   index: number
-  /** Monotonic time of the failure. */
   now: number
-  /** Monotonic time of the deadline, or Infinity. */
+  /** Monotonic, or Infinity. */
   deadline: number
-  /** Random number between 0 and 1. */
+  /** Between 0 and 1. */
   random: number
 }
 
@@ -164,14 +143,12 @@ export const createGate = (concurrency: number): Gate => ({
 export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number): boolean =>
   inFlight < slots && now >= pause.until && !outage?.isTesting
 
-/** Records that a request has started. */
 export const recordStart = (gate: Gate): Gate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
   outage: gate.outage && { ...gate.outage, tests: gate.outage.tests + 1, isTesting: true },
 })
 
-/** Records that a request has ended. */
 export const recordEnd = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**

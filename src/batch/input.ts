@@ -18,9 +18,8 @@ import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, parseLine } from './line-form.ts'
 
-/** Answer to one line. */
 export interface LineAnswer {
-  /** Content of the answer. `json` and `response` are JSON source text. */
+  /** `json` and `response` are JSON source text. */
   content:
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
@@ -28,58 +27,47 @@ export interface LineAnswer {
     | { response: string }
   model?: string | undefined
   stopReason?: string | undefined
-  /** Description of defects, such as an answer that was cut. */
   warning?: string | undefined
 }
 
-/** Request of one line. */
 export interface LineCall {
   model: string
   body: Uint8Array
   /**
    * Sends the request once, without a retry, and adds the usage to the line. Also requests further parts of
-   * an incomplete answer, and calls `requireNext` before each part. After a failure, the batch calls this
-   * method again to retry the line, which continues an incomplete answer. Throws a `CliError`.
+   * an incomplete answer, and calls `requireNext` before each part. Calling it again after a failure
+   * continues an incomplete answer. Throws a `CliError`.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
-  /**
-   * Adds the received part of an incomplete answer to a failure. Returns `undefined` if there is no received
-   * part. Synchronous, because signal handlers call it.
-   */
+  /** Returns `undefined` if there is no received part. Synchronous, because signal handlers call it. */
   addReceived?(failure: CliError): CliError | undefined
 }
 
-/** Creates the request of a line. Throws a usage error for an invalid line. */
+/** Throws a usage error for an invalid line. */
 export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 
-/** A line of a batch, from its input to its result. */
 export interface BatchLine {
-  /** Line number, from 1. */
+  /** From 1. */
   index: number
   id?: Id
-  /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
+  /** From model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: LineCall
-  /** Usage of the requests that this run sent for the line. */
   spent: LineUsage
-  /** Duration of the last request. */
   seconds: number
-  /** Number of failed requests of the line. Requests that paused all lines do not count. */
+  /** Requests that paused all lines do not count. */
   failures: number
-  /** Failure of the last request while the line waits for a retry. */
   failure?: CliError | undefined
   /** The service may have carried out a failed request of the line. */
   mayDuplicate?: boolean
 }
 
-/** Bytes of a batch's input: a file, or stdin. */
 export interface BatchSource {
-  /** Name for messages. */
   name: string
-  /** The source can be read twice, so parley checks it before it sends anything. */
+  /** If true, parley checks the source before it sends anything. */
   isRepeatable: boolean
   read(): AsyncIterable<Uint8Array>
-  /** Stops reading, because a silent pipe would keep the process alive. */
+  /** A silent pipe would keep the process alive. */
   close(): void
 }
 
@@ -91,32 +79,25 @@ export interface Share {
 
 /** Progress of a batch. Counts only the lines that this run handles (`--share`). */
 export class Tally implements BatchUsage {
-  /** Number of lines. `undefined` until the end of a pipe. */
+  /** `undefined` until the end of a pipe. */
   total?: number
   /** The input has at least one line, even if only in another share. */
   hasLine = false
   ok = 0
   failed = 0
-  /** Number of failed lines by kind of failure. */
   readonly failures: Record<string, number> = {}
-  /** Number of lines that an earlier run has finished. */
   skipped = 0
-  /**
-   * Number of results that could not be written to their destination and were printed or saved in another
-   * file.
-   */
+  /** Results that could not be written to their destination and were printed or saved in another file. */
   savedElsewhere = 0
-  /** Number of tokens of all answers with a token count, including earlier runs. */
+  /** Includes earlier runs. Answers without a token count are missing. */
   tokens = 0
-  /** Number of tokens of earlier runs, which `tokens` includes. */
   earlierTokens = 0
   /** Some answers of this or an earlier run have no token count. */
   isPartial = false
-  /** This run has received an answer. */
   isAnswered = false
 }
 
-/** Lines to request: the lines of this share that no earlier run has finished. */
+/** The lines of this share that no earlier run has finished. */
 export interface BatchInput {
   tally: Tally
   /** Throws a `CliError` for an invalid line or a failed read. */
@@ -151,7 +132,7 @@ export type TextLine = { index: number; text: string } | BadLine
 const mebibyte = 1024 * 1024
 const maxLineMebibytes = 64
 
-/** Reads the lines of a batch one by one, with line numbers from 1. */
+/** Line numbers start at 1. */
 export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
   maxLineBytes = maxLineMebibytes * mebibyte,
@@ -217,26 +198,18 @@ export async function readInput(
   return { tally, lines: rereadLines(source, prepare, tally, checked) }
 }
 
-/** Checked lines of a file. Stores small integers, because hashes would take several times the memory. */
+/** Stores small integers, because hashes would take several times the memory. */
 interface CheckedLines {
-  /** Line numbers. */
   numbers: number[]
-  /** Fingerprints of the hashes, in the same order. */
   fingerprints: number[]
-  /** Hashes of duplicates, by line number. */
+  /** By line number. */
   duplicates: Map<number, string>
 }
 
-/**
- * Returns the part of a hash that fits into a small integer. parley overlooks one of 2^28 changes of a line
- * on average.
- */
+/** parley overlooks one of 2^28 changes of a line on average. */
 const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
-/**
- * Reads the checked lines again, to request them. Throws a `CliError` if the file has changed since the
- * check.
- */
+/** Throws a `CliError` if the file has changed since the check. */
 async function* rereadLines(
   source: BatchSource,
   prepare: PrepareLine,
@@ -262,7 +235,6 @@ async function* rereadLines(
 interface BadLine {
   index: number
   problem: string
-  /** Advice for correcting the line. */
   hint?: string
 }
 
@@ -270,7 +242,6 @@ const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
 type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 
-/** Creates a batch line and adds it to the ledger. Returns the problem of an invalid line. */
 async function createLine(
   text: TextLine,
   prepare: PrepareLine,
@@ -291,7 +262,6 @@ async function createLine(
   }
 }
 
-/** Computes the hash of model and body: 32 hexadecimal digits. */
 const hashRequest = ({ model, body }: LineCall): string =>
   digest('sha256', Buffer.concat([Buffer.from(`${model}\0`), body])).slice(0, 32)
 

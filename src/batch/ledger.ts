@@ -14,14 +14,12 @@ const [ok, failed] = [-1, -2]
  */
 const inInput = -1
 
-/**
- * Records the requests and ids of the input and of earlier results, to find finished lines and duplicates.
- */
+/** Finds finished lines and duplicates in the input and the results of earlier runs. */
 export class Ledger {
   readonly #requests = new FingerprintMap()
   readonly #ids = new FingerprintMap()
 
-  /** Adds an earlier result. If several results have the same hash, the last one counts. */
+  /** If several results have the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: Id; hash: string; isOk: boolean }): void {
     this.#requests.set(getFingerprint(hash), isOk ? ok : failed)
     // The number of a duplicate (`#2`) depends on the other lines, so the id is stored without that number.
@@ -30,9 +28,9 @@ export class Ledger {
   }
 
   /**
-   * Adds a line of the input. Returns its hash, which ends with `#2`, `#3` for duplicates, and whether an
-   * earlier run has finished it. Throws a usage error if another line has its id, or an earlier result has
-   * its id with another request.
+   * Returns the hash, which ends with `#2`, `#3` for duplicates, and whether an earlier run has finished the
+   * line. Throws a usage error if another line has its id, or an earlier result has its id with another
+   * request.
    */
   addLine({ id, hash: base }: { id?: Id; hash: string }): { hash: string; isDone: boolean } {
     const request = getFingerprint(base)
@@ -47,7 +45,6 @@ export class Ledger {
     return { hash, isDone }
   }
 
-  /** Returns the number of requests in earlier results that no input line has. */
   countOtherRequests(): number {
     return this.#requests.countNegative()
   }
@@ -66,15 +63,14 @@ export class Ledger {
 const toEntry = (request: number) => (request % 2 ** 30) + 1
 
 /**
- * Hash table from fingerprints to numbers other than 0. Takes at most 32 bytes per entry. A `Map` takes 70,
- * so a batch of 100,000 lines with ids would take 30 MiB more.
+ * Hash table with at most 32 bytes per entry. A `Map` takes 70, so a batch of 100,000 lines with ids would
+ * take 30 MiB more. 0 means that a fingerprint is unknown.
  */
 class FingerprintMap {
   #keys = new Float64Array(512)
   #values = new Int32Array(512)
   #count = 0
 
-  /** Returns 0 for an unknown fingerprint. */
   get(key: number): number {
     return this.#values[this.#findSlot(key)] as number
   }
@@ -91,7 +87,6 @@ class FingerprintMap {
     return this.#values.reduce((count, value) => (value < 0 ? count + 1 : count), 0)
   }
 
-  /** Returns the index of a fingerprint, or the free index at which to add it. */
   #findSlot(key: number): number {
     let slot = key % this.#keys.length
     while (this.#values[slot] !== 0 && this.#keys[slot] !== key) slot = (slot + 1) % this.#keys.length
@@ -108,8 +103,8 @@ class FingerprintMap {
 }
 
 /**
- * Returns 52 bits of a text's digest. The probability that two of 100,000 texts have the same fingerprint is
- * 1 in 900,000.
+ * Returns 52 bits of a digest. The probability that two of 100,000 texts have the same fingerprint is 1 in
+ * 900,000.
  */
 function getFingerprint(text: string): number {
   // Uses JSON, which escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.

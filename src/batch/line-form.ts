@@ -2,15 +2,14 @@ import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
 
-/** Parsed line of a batch: a prompt, or the source text of a request body. */
+/** A prompt, or the source text of a request body. */
 export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
 
-/** The user's id of a line. */
 export type Id = string | number
 
 const parleyFields = ['id', 'prompt', 'model']
 
-/** Names of the id, the body, and ignored fields in batch files of other services. */
+/** Fields in batch files of other services. */
 const idNames = ['custom_id', 'key']
 const bodyNames = ['body', 'params', 'request']
 const ignoredNames = ['method', 'url']
@@ -46,7 +45,7 @@ function readBatchApiForm(line: string, value: Record<string, unknown>, bodyName
   return { id: readId(value, idName), ...readBody(line.slice(start, end), body) }
 }
 
-/** Reads a body. Removes its field `model`, because the address of the request names the model. */
+/** Removes the field `model`, because the address of the request names the model. */
 function readBody(body: string, value: Record<string, unknown>): { model?: string; body: string } {
   const model = readModel(value)
   return { model, body: model === undefined ? body : removeField(body, 'model') }
@@ -72,10 +71,7 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   throw usageError(`its "${name}" must be a string or a whole number`)
 }
 
-/**
- * Returns which of the names the object has. Throws a usage error if it has two, because parley cannot
- * choose.
- */
+/** Throws a usage error if the object has two of the names, because parley cannot choose. */
 function findFields(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
   if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
@@ -88,7 +84,7 @@ function refuseUnknownFields(value: Record<string, unknown>, known: string[]): v
   throw usageError(`it has the unknown field ${JSON.stringify(other.slice(0, 50))}`)
 }
 
-/** Returns the object without the fields with this name. The other source text is unchanged. */
+/** Keeps the source text of the other fields. */
 function removeField(object: string, name: string): string {
   const kept: string[] = []
   let start = object.indexOf('{') + 1

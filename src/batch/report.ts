@@ -10,7 +10,7 @@ import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { Tally } from './input.ts'
 
-/** A context whose messages are printed above the status line. */
+/** A context that prints messages above the status line. */
 export interface BatchContext extends Context {
   status: StatusLine
 }
@@ -43,15 +43,13 @@ const ctrlCColumns = 3
 /** After this number of results, V8's young generation is large enough, so its size is limited. */
 const steadyResults = 2000
 
-/** Reports the progress and the end of a batch to the user. */
 export class BatchReport {
   readonly #context
   readonly #tally
-  /** The batch has a results file, so `--resume` can resume it. */
   readonly #isResumable
   readonly #saved
   readonly #start
-  /** The status line is shown: stderr is a suitable terminal, and `--quiet` is not set. */
+  /** False if stderr is not a suitable terminal, or with `--quiet`. */
   readonly #isShown
   readonly #stopProgressLines
   #pausedUntil = 0
@@ -80,7 +78,7 @@ export class BatchReport {
     )
   }
 
-  /** Prints a result. Resolves after stdout has accepted it. Throws if stdout fails. */
+  /** Resolves after stdout has accepted the result. Throws if stdout fails. */
   async write(line: string): Promise<void> {
     const { output, status, host } = this.#context
     const write = () => output.write(`${output.isTerminal ? escapeJson(line) : line}\n`)
@@ -91,7 +89,6 @@ export class BatchReport {
     await output.flush()
   }
 
-  /** Prints a note if the results file has results of requests that are not in the input. */
   onOtherRequests(name: string, requests: number): void {
     if (requests > 0)
       this.note(`${name} has results of ${count(requests)} other request${requests === 1 ? '' : 's'}`)
@@ -101,10 +98,7 @@ export class BatchReport {
     this.#context.messages.note(message)
   }
 
-  /**
-   * Returns a failure as JSON for a result line. Redacts secrets, except in a paid answer that is saved only
-   * in this result.
-   */
+  /** Redacts secrets, except in a paid answer that is saved only in this result. */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
@@ -115,29 +109,23 @@ export class BatchReport {
     return { ...toFailureJson(shown), body: answer ?? body }
   }
 
-  /** Counts a result. */
   onResult(index: number): void {
     const { host, cleanups } = this.#context
     if (++this.#results === steadyResults) host.limitYoungGeneration?.(cleanups)
     this.#last = { index, at: this.#context.host.timers.now() }
   }
 
-  /**
-   * Prints a note on a pause of all requests. `until`: monotonic end of the pause. `slots`: maximum number of
-   * requests at a time after it.
-   */
+  /** `until`: monotonic end of the pause. `slots`: maximum number of requests at a time after it. */
   onPause(error: CliError, until: number, slots: number): void {
     this.#pausedUntil = until
     const wait = ((until - this.#context.host.timers.now()) / 1000).toFixed(1)
     this.note(`${error.message}; all requests wait ${wait} s, then ${slots} at a time`)
   }
 
-  /** Prints a note on a retry of a line after `waitMs`. */
   onRetry(index: number, failure: CliError, waitMs: number): void {
     this.note(`line ${index}: ${describeRetry(failure, waitMs)}`)
   }
 
-  /** Ends all progress output. */
   end(): void {
     const { status, cleanups } = this.#context
     this.#cancelTick()
@@ -146,12 +134,10 @@ export class BatchReport {
     cleanups.delete(status.remove)
   }
 
-  /** Prints the counts and, if lines failed or are not finished, how to resume. */
   printSummary(stop: unknown): void {
     this.note(this.describeSummary(stop))
   }
 
-  /** Number of unfinished lines; `undefined` while the total is unknown. */
   get #left(): number | undefined {
     const { ok, failed, skipped, total } = this.#tally
     return total === undefined ? undefined : total - ok - failed - skipped
@@ -174,7 +160,6 @@ export class BatchReport {
     return formatProgress(this.#tally, (now - this.#start) / 1000, pause / 1000)
   }
 
-  /** Describes the progress for a progress line. */
   #describeProgress(): string {
     const last = this.#last
     const when = last
@@ -191,14 +176,12 @@ export class BatchReport {
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
   }
 
-  /** Describes the requests without an answer after an interrupt or the deadline. */
   #describeUnanswered(): string {
     const { unansweredCount: unanswered } = this.#context.tracker
     if (unanswered === 0) return ''
     return `; ${count(unanswered)} request${unanswered === 1 ? '' : 's'} without an answer may be billed`
   }
 
-  /** Describes how to resume if lines failed or are not finished. */
   #describeResume(stop: unknown): string {
     const left = this.#left
     // If results were saved in another file, the message of the failure or signal explains how to resume.
@@ -214,7 +197,7 @@ export class BatchReport {
   }
 }
 
-/** Formats the progress for a status line, with the most important facts first. */
+/** Starts with the most important facts. */
 export function formatProgress(tally: Tally, passedSeconds: number, pauseSeconds = 0): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
@@ -229,7 +212,6 @@ export function formatProgress(tally: Tally, passedSeconds: number, pauseSeconds
   )
 }
 
-/** Formats the counts of a batch for its summary. */
 export function formatSummary(tally: Tally, left: number, seconds: number): string {
   const { ok, failed, savedElsewhere, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
@@ -246,7 +228,6 @@ export function formatSummary(tally: Tally, left: number, seconds: number): stri
 
 const joinFields = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
-/** Formats the tokens of this run and, if there are earlier runs, the tokens of all runs. */
 function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {
   if (tokens === 0) return ''
   const atLeast = isPartial ? 'at least ' : ''

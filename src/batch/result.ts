@@ -2,12 +2,11 @@ import type { LineUsage } from '../content/tokens.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, LineAnswer } from './input.ts'
 
-/** Fields of a batch line that its result contains. */
 type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<LineUsage, 'attempts' | 'usage'>
 }
 
-/** Formats the result of an answered line as one line of JSON, without a line break. */
+/** Returns one line of JSON, without a line break. */
 export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject
@@ -15,14 +14,11 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   return `${formatSubject(subject)},"ok":true,${formatContent(content)},${JSON.stringify(rest).slice(1)}`
 }
 
-/** Formats the result of a failed line. `error` has the form of `--errors json`. */
+/** `error` has the form of `--errors json`. */
 export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
 
-/**
- * Returns the usage of a line, or `undefined` if there is none. A resumed batch reads the usage of earlier
- * results.
- */
+/** A resumed batch reads the usage of earlier results. */
 const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>

@@ -10,33 +10,24 @@ import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 
-/** Facts about the results of earlier runs in the results file. */
 export class EarlierResults {
-  /** Number of results. */
   results = 0
-  /** Tokens of all answers with a token count. */
+  /** Answers without a token count are missing. */
   tokens = 0
-  /** Some answers have no token count. */
   isPartial = false
-  /** Offset of the end of the last complete line, in bytes. */
+  /** End of the last complete line, in bytes. */
   end = 0
-  /**
-   * Text after the last line break: none, the start of a result (`torn`), a whole result, or other text
-   * (`foreign`).
-   */
+  /** Kind of text after the last line break: the start of a result is `torn`, other text is `foreign`. */
   tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'
-  /** Number of lines that are not results. */
   otherLines = 0
 }
 
-/** Checks the parts of a result that depend on the command (`chat` or `image`). */
+/** Checks that depend on the command (`chat` or `image`). */
 export interface ResultHandlers {
-  /** Returns false if a file of the result is missing. */
   hasFiles?(line: Record<string, unknown>): boolean
 }
 
 export interface ResultsOptions {
-  /** The user's file name. */
   name: string
   isResumed: boolean | undefined
   ledger: Ledger
@@ -94,7 +85,6 @@ interface OpenedResults {
   summary: Summary
 }
 
-/** A file to which a batch appends its results. */
 export class ResultsFile {
   readonly #file: AppendedFile
   readonly #lock: Lock
@@ -111,7 +101,7 @@ export class ResultsFile {
   }
 
   /**
-   * Throws a `CliError` if another process has taken over the file, or if the file was removed, replaced or
+   * Throws a `CliError` if another process has taken over the file, or if it was removed, replaced or
    * truncated.
    */
   requireOwned(): void {
@@ -134,7 +124,7 @@ export class ResultsFile {
     addFile(this.#opened.summary, this.#opened.name)
   }
 
-  /** Closes and unlocks the file. Removes a new file that is still empty. */
+  /** Removes a new file that is still empty. */
   readonly close = (): void => {
     const { path, isResumed } = this.#opened
     const isUntouched = this.#file.findChange() === undefined && this.#lock.isHeld()
@@ -144,10 +134,9 @@ export class ResultsFile {
   }
 }
 
-/** Starts of result lines. A result line has the line number instead of 0. */
+/** A result line has the line number instead of 0. */
 const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
-/** Reads the results of earlier runs and adds them to the ledger. */
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
   ledger: Ledger,
@@ -172,7 +161,7 @@ export async function readEarlierResults(
   return earlier
 }
 
-/** Reads the facts of a result line. `tokens` is `null` if the answer has no token count. */
+/** `tokens` is `null` if the answer has no token count. */
 function readResult(bytes: Uint8Array, { hasFiles }: ResultHandlers) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
@@ -188,7 +177,6 @@ function readResult(bytes: Uint8Array, { hasFiles }: ResultHandlers) {
   }
 }
 
-/** Returns whether a text is the start of a result. Returns false for a whole result. */
 function isIncompleteResult(bytes: Uint8Array): boolean {
   const text = decodeText(bytes)
   const head = text.slice(0, 40).replace(/\d+/g, '0')
@@ -198,5 +186,5 @@ function isIncompleteResult(bytes: Uint8Array): boolean {
 
 const decoder = new TextDecoder()
 
-/** Decodes a line, and removes the byte order mark that some editors add. */
+/** Also removes the byte order mark that some editors add. */
 const decodeText = (bytes: Uint8Array): string => decoder.decode(bytes)

@@ -26,25 +26,21 @@ interface LineFailure {
   error: CliError
 }
 
-/** Prints results and reports progress. */
 export type Reporter = Pick<BatchReport, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
 
 export interface BatchSettings {
   limits: BatchLimits
   timers: Timers
   report: Reporter
-  /** The results file. If writing to it fails, the result is printed on stdout. */
+  /** If writing fails, the result is printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that could not be written to stdout. Synchronous. Does not throw. */
   save(text: string): void
 }
 
 export interface BatchOutcome {
-  /** Reason why the batch stopped before its end. */
   stop: unknown
-  /**
-   * Failure of the first failed line that may succeed later. Without such a line, of the first failed line.
-   */
+  /** Prefers a failed line that may succeed later. */
   failure: LineFailure | undefined
 }
 
@@ -54,7 +50,7 @@ export interface BatchOutcome {
  */
 const minReportedExtensionMs = 1000
 
-/** Requests the lines of an input concurrently. Writes each result as soon as its request ends. */
+/** Requests lines concurrently. Writes each result as soon as its request ends. */
 export class BatchRun implements BatchState {
   gate
   readonly waiting: BatchLine[] = []
@@ -64,24 +60,17 @@ export class BatchRun implements BatchState {
   readonly limits
   readonly #lines
   readonly #options
-  /** Lines with a running request or a scheduled retry. */
   readonly #activeLines: ShortLivedSet<BatchLine> = new ShortLivedSet()
-  /** Failure of the first failed line. */
   #firstFailure: LineFailure | undefined
-  /** Failure of the first failed line that may succeed later. */
   #firstTransient: LineFailure | undefined
-  /** First reason why the batch stops. */
   #stopReason: unknown
-  /** Ends the waits of single lines for their retries. */
   readonly #retryAbort = new AbortController()
-  /** Failure that caused the last pause of all requests. */
   #pauseCause: CliError | undefined
   #hasReportedMissingTokens = false
-  /** The service may have carried out a request of a failed line, so repeating the line may cost twice. */
+  /** Repeating a failed line may cost twice. */
   mayDuplicate = false
-  /** Results that stdout has not accepted yet. */
   readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
-  /** Number of pending operations. Each one continues the loop of `runToEnd` when it ends. */
+  /** Each pending operation continues the loop of `runToEnd` when it ends. */
   #pending = 0
   #wake = () => {}
 
@@ -114,16 +103,13 @@ export class BatchRun implements BatchState {
     return { stop: this.#stopReason, failure: this.#firstTransient ?? this.#firstFailure }
   }
 
-  /** Starts no further request. Running requests finish. */
+  /** Running requests finish. */
   finish(): void {
     this.#stop(undefined)
     this.#wake()
   }
 
-  /**
-   * Writes results with the received parts of answers, and saves results that stdout has not accepted yet.
-   * Synchronous, because signal handlers call it.
-   */
+  /** Includes results that stdout has not accepted yet. Synchronous, because signal handlers call it. */
   saveReceived(): void {
     const { results, report, save } = this.#options
     for (const text of this.#unprintedResults) {
@@ -145,10 +131,7 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /**
-   * Runs an operation that continues the loop of `runToEnd` when it ends. The operation handles its failures,
-   * so an error here is a bug.
-   */
+  /** The operation handles its failures, so an error here is a bug. */
   #start(work: Promise<void>): void {
     this.#pending++
     void work
@@ -159,9 +142,7 @@ export class BatchRun implements BatchState {
       })
   }
 
-  /**
-   * Resolves when an operation ends, at `until`, or at the deadline. Throws if there is nothing to wait for.
-   */
+  /** Throws if there is nothing to wait for. */
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
     const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
@@ -179,7 +160,6 @@ export class BatchRun implements BatchState {
     this.#retryAbort.abort()
   }
 
-  /** Fails every running request, because the deadline has passed. */
   #cancelRunning(): void {
     const deadline = true
     const isPaused = this.waiting.length > 0 && this.#pauseCause
@@ -197,7 +177,6 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** Reads the next line of the input. */
   async #readNext(): Promise<void> {
     this.next = 'awaited'
     try {
@@ -217,7 +196,6 @@ export class BatchRun implements BatchState {
     this.#start(this.#requestUntilDone(line))
   }
 
-  /** Requests a line, and retries it until it has a result or waits for the end of a pause. */
   async #requestUntilDone(line: BatchLine): Promise<void> {
     for (;;) {
       const pauseNumber = this.gate.pause.number
@@ -259,25 +237,18 @@ export class BatchRun implements BatchState {
     return line.call.send(line, () => this.#requireNext(line))
   }
 
-  /**
-   * Throws if another process has taken over the results file. Called before each request, because a
-   * suspended process may lose the file.
-   */
+  /** Called before each request, because a suspended process may lose the file. */
   #requireOwned(): void {
     this.#options.results?.requireOwned()
   }
 
-  /** Throws if parley must not request the next part of an incomplete answer. */
   #requireNext(line: BatchLine): void {
     this.#requireOwned()
     if (!this.#activeLines.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
 
-  /**
-   * Decides about a failed line. Returns its failure, `wait` if it waits for the end of a pause, or the
-   * milliseconds until its retry.
-   */
+  /** Returns the failure, `wait` for the end of a pause, or the milliseconds until the retry. */
   #decideAfterFailure(
     line: BatchLine,
     pauseNumber: number,
@@ -327,7 +298,6 @@ export class BatchRun implements BatchState {
     this.#options.report.note(`line ${index}: the answer has no token count; it counts as 0 tokens`)
   }
 
-  /** Writes the result of a line, then frees its slot. */
   async #finishLine(line: BatchLine, outcome: LineAnswer | CliError): Promise<void> {
     const { index, spent } = line
     try {
@@ -357,10 +327,7 @@ export class BatchRun implements BatchState {
     if (failure.error.details.retry === 'later') this.#firstTransient = earlier(this.#firstTransient)
   }
 
-  /**
-   * Writes a result. Returns whether it is in its destination: the results file or, without `--results`,
-   * stdout.
-   */
+  /** Returns whether the result is in its destination: the results file or, without `--results`, stdout. */
   async #write(text: string): Promise<boolean> {
     const { results, report, save } = this.#options
     try {
@@ -387,7 +354,6 @@ export class BatchRun implements BatchState {
   }
 }
 
-/** Adds to a line's failure the number of its requests, and whether a repetition may cost twice. */
 const withLineDetails = (failure: CliError, { spent, mayDuplicate = false }: BatchLine) =>
   failure.with({
     attempts: spent.attempts,

@@ -5,10 +5,7 @@ import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
-/**
- * Body from the user: its text, its name in messages, and a hint in the error message if the text is not
- * JSON.
- */
+/** `name` is for messages. `hint` is for a text that is not JSON. */
 export interface GivenBody {
   text: string
   name: string
@@ -17,13 +14,11 @@ export interface GivenBody {
 
 export interface BodyParts {
   given?: GivenBody
-  /** Parts of the user's message, which is added to the conversation. */
+  /** Added to the conversation as the user's message. */
   turn: Part[]
-  /** Instructions to the model: `systemInstruction` of the native format. */
   system?: string | undefined
-  /** Values of flags such as `--temperature`, which are already checked. */
+  /** From flags such as `--temperature`, which are already checked. */
   fields?: Assignment[]
-  /** `--schema` is given. */
   hasSchema?: boolean
   /** Adds `"stream": true` to the body. Some services ignore this field. */
   isStream?: boolean
@@ -31,8 +26,8 @@ export interface BodyParts {
 }
 
 /**
- * Builds the body of a generation request. A given body keeps its source text except for the values that
- * flags set. Throws a usage error if a given body is not a generation request.
+ * A given body keeps its source text except for the values that flags set. Throws a usage error if a given
+ * body is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, turn, assignments, system, isStream } = parts
@@ -62,7 +57,6 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   return Buffer.from(text)
 }
 
-/** Converts instructions to a `systemInstruction`. */
 const createInstruction = (text: string) => ({ parts: [{ text }] })
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {

@@ -4,7 +4,6 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
-/** Facts about the end of an answer. */
 export interface AnswerEnd {
   summary: AnswerSummary
   /** Kinds of content other than text. */
@@ -15,10 +14,9 @@ export interface AnswerEnd {
   isAssumed: boolean
 }
 
-/** Finish reasons of a complete answer. Any other reason causes a warning. */
+/** Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-/** Prints warnings about the end of an answer on stderr, then its usage (`printUsage`). */
 export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
   for (const warning of listWarnings(end)) context.messages.warn(warning)
   printUsage(context, end.summary, showsUsage)
@@ -26,19 +24,15 @@ export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean |
 
 const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
-/** Returns the warnings about an answer that counts as complete. */
 export function listWarnings(end: AnswerEnd): string[] {
   const cut = describeCut(end)
   return [...(end.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
 }
 
-/** Required content of an answer. `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
+/** `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
-/**
- * Describes the required content that an answer lacks. Returns `undefined` if the answer meets the
- * requirement.
- */
+/** Returns `undefined` if the answer meets the requirement. */
 export function findMissingPart(
   end: AnswerEnd,
   isBlank: boolean,
@@ -51,7 +45,7 @@ export function findMissingPart(
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-/** Describes how an answer was cut or stopped. Returns `undefined` for a complete answer. */
+/** Returns `undefined` for a complete answer. */
 export function describeCut({
   summary,
   isAssumed,
@@ -68,10 +62,7 @@ export function describeCut({
 
 const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
-/**
- * Returns a function that warns about defects of a batch's answers. It prints each kind of defect once, with
- * the first line that has it.
- */
+/** The returned function prints each kind of defect once, with the first line that has it. */
 export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {
@@ -87,7 +78,6 @@ const describeStop = (reason: string): string =>
     ? 'the answer was cut at the output limit (--max-output-tokens)'
     : `the answer was stopped: ${oneLine(reason, 100)}`
 
-/** Prints the usage of an answer on a terminal, or with `--usage`. */
 export function printUsage(context: Context, answer: AnswerSummary, showsUsage: boolean | undefined): void {
   const { host, flags, messages, summary } = context
   if (flags.verbose && answer.id !== undefined)

@@ -7,13 +7,11 @@ import { wantsColour } from '../io/style.ts'
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
 interface Layout {
-  /** If false, the text is printed unchanged. */
   isMarkdown: boolean
-  /** Spinner that is shown while a block is incomplete. */
+  /** Shown while a block is incomplete. */
   waiting?: PendingSpinner
 }
 
-/** Creates the printer of one text. */
 export async function createPrinter(
   { flags, host, output }: Context,
   { isMarkdown, waiting }: Layout,

@@ -4,9 +4,8 @@ import type { FileKinds, Input } from '../io/input.ts'
 import type { GivenBody, Part } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
-/** Flags that provide the inputs of a prompt. */
 export interface InputOptions {
-  /** `-i`: name of a file with a whole request body. */
+  /** A whole request body. */
   input?: string
   /** `-f`: names of files that are added to the prompt. */
   file?: string[]
@@ -15,7 +14,7 @@ export interface InputOptions {
   schema?: string
 }
 
-/** Inputs from flags and from the words of the prompt, without piped text. */
+/** Inputs without piped text. */
 export interface NamedInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
@@ -25,15 +24,14 @@ export interface NamedInputs {
   files: Part[]
 }
 
-/** All inputs of a prompt. */
 export interface PromptInputs extends Pick<NamedInputs, 'schema' | 'system' | 'given'> {
-  /** Parts of the user's message. Empty if a given body is complete. */
+  /** Empty if a given body is complete. */
   turn: Part[]
-  /** Text of the prompt. Image files are named after it. */
+  /** Image files are named after this text. */
   text: string
 }
 
-/** Reads the files that flags name, and joins the words of the prompt. Throws a usage error. */
+/** Throws a usage error. */
 export async function readNamedInputs(
   input: Input,
   { schema, system, input: path, file = [] }: InputOptions,
@@ -59,7 +57,7 @@ export async function readNamedInputs(
   return named
 }
 
-/** Reads all inputs of a prompt: flags, words, files and piped text. Throws a usage error. */
+/** Throws a usage error. */
 export async function readInputs(
   { input }: Pick<Context, 'input'>,
   options: InputOptions,
@@ -90,9 +88,6 @@ const fileKinds: FileKinds = {
   description: 'an image, audio, video or PDF file',
 }
 
-/**
- * Reads stdin, which has the prompt or a body if no words are given. With files, stdin may be empty.
- */
 async function readStdinPrompt(input: Input, hasFiles: boolean): Promise<string> {
   if (hasFiles) return input.readPipedAddition('the prompt')
   if (!input.readsStdin) throw usageError('no prompt: add one to the command line, or use -i FILE')

@@ -24,24 +24,17 @@ export function saveAnswerAfterFailure(
   )
 }
 
-/** Maximum size of an answer in a failure. `--errors json` prints the failure as one line. */
+/** `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024
 
-/**
- * Saves the text of an unprinted answer in the temporary folder. Returns `undefined` if the text
- * is blank.
- */
+/** Returns `undefined` for a blank text. */
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
   text.trim() === '' ? undefined : saveInTemporaryFolder({ host }, text, 'txt')
 
-/** Returns the path of a new file in the temporary folder. */
 export const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
   join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
 
-/**
- * Saves content in a new file of the temporary folder, readable by its owner only. Does not throw.
- * Synchronous, because signal handlers call it.
- */
+/** The file is readable by its owner only. Does not throw. Synchronous, because signal handlers call it. */
 export function saveInTemporaryFolder(
   { host }: Pick<Context, 'host'>,
   content: Uint8Array | string,

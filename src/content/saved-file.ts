@@ -5,9 +5,8 @@ import type { SavedPart } from '../io/file-output.ts'
 import { createSavedPath } from './saved-answer.ts'
 
 /**
- * A file in the temporary folder for paid data that could not be written to its destination. The first write
- * creates the file with mode 0600. Methods do not throw. They are synchronous, because signal handlers call
- * them.
+ * Saves paid data that could not be written to its destination. The first write creates the file with mode
+ * 0600. Methods do not throw. They are synchronous, because signal handlers call them.
  */
 export class SavedFile {
   readonly #context
@@ -21,7 +20,7 @@ export class SavedFile {
     this.#extension = extension
   }
 
-  /** Appends the content. Returns false if it could not be written. */
+  /** Returns false if the content could not be written. */
   write(content: Uint8Array | string): boolean {
     if (this.#problem !== undefined) return false
     try {
@@ -34,7 +33,7 @@ export class SavedFile {
     }
   }
 
-  /** The saved data; `undefined` before the first write. */
+  /** `undefined` before the first write. */
   get part(): SavedPart | undefined {
     const failed = `could not be saved in ${this.#problem}`
     if (!this.#file) return this.#problem === undefined ? undefined : { outcome: failed }
@@ -55,9 +54,7 @@ export class SavedFile {
   }
 }
 
-/**
- * Tracks which part of a body an output has accepted. After the output fails, saves the rest in a `SavedFile`.
- */
+/** Saves the part of a body that an output did not accept. */
 export class UnprintedBody {
   readonly #saved: SavedFile
   #acceptedBytes = 0
@@ -68,24 +65,23 @@ export class UnprintedBody {
     this.#saved = new SavedFile(context, extension)
   }
 
-  /** Adds a chunk before the chunk is written to the output. */
+  /** Call this before the chunk is written to the output. */
   add(chunk: Uint8Array | string): void {
     if (this.#isRejected) this.#saved.write(chunk)
     else this.#pending.push(chunk)
   }
 
-  /** Records that the output has accepted every added chunk. */
+  /** Call this when the output has accepted every added chunk. */
   accept(): void {
     for (const chunk of this.#pending.splice(0)) this.#acceptedBytes += Buffer.byteLength(chunk)
   }
 
-  /** Records that the output has failed, and saves the chunks that it did not accept. */
   reject(): void {
     this.#isRejected = true
     for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
   }
 
-  /** The saved part of the body; `undefined` if nothing was saved. */
+  /** `undefined` if nothing was saved. */
   get part(): SavedPart | undefined {
     const { part } = this.#saved
     if (!part || this.#acceptedBytes === 0) return part

@@ -2,19 +2,15 @@ import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
-/** Token counts of an answer, with their total. */
 export interface TokenUsage extends AnswerCounts {
   totalTokens: TokenCount
 }
 
-/** Formats a number of tokens: `1 token`, `12,282 tokens`. */
+/** `1 token`, `12,282 tokens` */
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
 
-/**
- * Formats the tokens of an answer: `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more
- * than both.
- */
+/** `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more than both. */
 export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
   const fields: string[] = []
   if (inputTokens !== undefined)
@@ -26,11 +22,11 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
   return fields
 }
 
-/** Formats a whole number with thousands separators: `12,282`. */
+/** `12,282` */
 export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** Reads the token counts of an answer. Returns `undefined` if the service reports none. */
+/** Returns `undefined` if the service reports none. */
 export function readTokenUsage(summary: AnswerSummary): TokenUsage | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
@@ -39,20 +35,17 @@ export function readTokenUsage(summary: AnswerSummary): TokenUsage | undefined {
   return { ...counts, reasoningTokens: summary.reasoningTokens, totalTokens }
 }
 
-/** Tokens of all answers of a batch. */
 export interface BatchUsage {
   tokens: number
-  /** Some answers have no token count. */
   isPartial: boolean
 }
 
-/** Usage of a batch line so far, including retries and answers that failed a check. */
+/** Includes retries and answers that failed a check. */
 export class LineUsage {
   attempts = 0
   answers = 0
-  /** Number of answers without reported usage. */
   answersWithoutUsage = 0
-  /** Sums of the reported usage, by the names in results. */
+  /** Keys are the names in results. */
   readonly usage: Record<string, TokenCount> = {}
   readonly batch: BatchUsage
 
@@ -61,10 +54,7 @@ export class LineUsage {
   }
 }
 
-/**
- * Adds an answer and its usage to a batch line and to the run. Called as soon as the usage is known: the
- * answer was paid for, even if a later step fails.
- */
+/** Call this as soon as the usage is known: the answer was paid for, even if a later step fails. */
 export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
   recordAnswer(run, summary)
   const usage = readTokenUsage(summary)
@@ -76,11 +66,10 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
   addToSums(spent.usage, usage)
 }
 
-/** Adds the facts and usage of an answer, or of a part of an answer, to the run. */
 export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
 
-/** Adds the usage of an incomplete answer, which was paid for, too. */
+/** An incomplete answer was paid for, too. */
 export function addPartUsage(run: Summary, summary: AnswerSummary): void {
   if (readTokenUsage(summary)) recordAnswer(run, summary)
 }

@@ -10,7 +10,7 @@ const maxCheckMs = 10_000
 /** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
-/** Address of the worker's code. Tests run parley from its sources, and use the built worker in `dist`. */
+/** Tests run parley from its sources, and use the built worker in `dist`. */
 const address = new URL(
   import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
   import.meta.url,
@@ -32,7 +32,7 @@ export class SchemaChecker {
     context.cleanups.add(() => void this.#thread?.terminate())
   }
 
-  /** Resolves with the problems of the schema. Throws a `CliError` if the check takes too long. */
+  /** Throws a `CliError` if the check takes too long. */
   checkSchema(): Promise<string[]> {
     this.#thread = this.#start()
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
@@ -42,7 +42,7 @@ export class SchemaChecker {
     })
   }
 
-  /** Resolves with the mismatches of a JSON text. Throws a `CliError` if the check takes too long. */
+  /** Throws a `CliError` if the check takes too long. */
   check(text: string): Promise<string[]> {
     const next = this.#last.then(() => this.#withTimeLimit('the answer', this.#request(text)))
     this.#last = next.catch(() => {})
@@ -66,8 +66,8 @@ export class SchemaChecker {
   }
 
   /**
-   * Starts a thread, whose first message lists the problems of the schema. The listener for `error` ignores a
-   * failure between two checks.
+   * The first message lists the problems of the schema. The listener for `error` ignores a failure between
+   * two checks.
    */
   #start(): Worker {
     const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
@@ -85,9 +85,7 @@ export class SchemaChecker {
   }
 }
 
-/**
- * Resolves with the next message of a thread. An idle thread does not keep the process running.
- */
+/** An idle thread does not keep the process running. */
 async function read(thread: Worker): Promise<string[]> {
   thread.ref()
   try {

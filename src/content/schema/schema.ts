@@ -7,22 +7,19 @@ import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json
 import { buildBody, type Part } from '../body.ts'
 import { SchemaChecker } from './checker.ts'
 
-/** Text of a schema. */
 export interface SchemaSource {
-  /** Name of the file. */
   name: string
   text: string
 }
 
-/** An answer that does not match the schema. */
 export interface Mismatch {
   text: string
   failure: CliError
 }
 
 /**
- * Checks and opens a schema. `retries` is the maximum number of further requests after a mismatch, or
- * `undefined` if the command cannot repeat the request. Throws a usage error if the text is not a schema.
+ * `retries` is `undefined` if the command cannot repeat the request. Throws a usage error if the text is not
+ * a schema.
  */
 export async function openSchema(
   context: Context,
@@ -37,13 +34,11 @@ export async function openSchema(
   return schema
 }
 
-/** The schema that the answers of a run must match. */
 export class AnswerSchema {
-  /** Parts that are added to the prompt. Empty with `--schema-via native`. */
+  /** Empty with `--schema-via native`. */
   readonly parts: Part[] = []
-  /** Changes to the body. Empty with `--schema-via prompt`. */
+  /** Empty with `--schema-via prompt`. */
   readonly assignments: Assignment[] = []
-  /** Instructions to the model to answer with JSON that matches the schema. */
   readonly instructions: string
   readonly checker: SchemaChecker
   readonly #context: Context
@@ -72,10 +67,7 @@ export class AnswerSchema {
     this.#retries = retries
   }
 
-  /**
-   * Returns the source text of the answer's JSON, or a mismatch. `cut` describes how the answer was cut.
-   * Throws a `CliError` if the check takes too long.
-   */
+  /** `cut` describes how the answer was cut. Throws a `CliError` if the check takes too long. */
   async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrapJson(text)
     if (tryParseJson(json) === undefined)
@@ -105,10 +97,7 @@ export class AnswerSchema {
     return { text, failure }
   }
 
-  /**
-   * Requests answers until one matches or no retry is left. Each retry adds the answer and its mismatches to
-   * the conversation.
-   */
+  /** Each retry adds the answer and its mismatches to the conversation. */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,
     request: (body: Uint8Array) => Promise<T | Mismatch>,
@@ -124,10 +113,6 @@ export class AnswerSchema {
     }
   }
 
-  /**
-   * Returns the body with the answer, and a message that lists its mismatches, at the end of the
-   * conversation.
-   */
   #withTurns(body: Uint8Array, { text, failure: { message, details } }: Mismatch): Promise<Uint8Array> {
     const problems = details.problems ?? [message]
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
@@ -143,7 +128,7 @@ export class AnswerSchema {
   }
 }
 
-/** Removes blanks and one Markdown fence around the JSON of an answer. */
+/** Also removes a Markdown fence around the JSON. */
 function unwrapJson(answer: string): string {
   const text = answer.trim()
   const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []

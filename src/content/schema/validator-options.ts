@@ -1,6 +1,5 @@
 import type { Options } from 'ajv'
 
-/** Options of ajv, for validators that the build compiles and for validators of user schemas. */
 export const validatorOptions: Options = {
   strict: false,
   allErrors: true,

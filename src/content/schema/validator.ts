@@ -3,7 +3,6 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { draft07, draft2020 } from './drafts.ts'
 import { validatorOptions } from './validator-options.ts'
 
-/** Messages about a schema, or about a value that does not match. Empty for a valid schema or value. */
 type Problems = string[]
 
 export interface SchemaValidator {
@@ -11,7 +10,7 @@ export interface SchemaValidator {
   validate(value: unknown): Problems
 }
 
-/** Maximum number of listed problems. Neither a person nor a model needs more. */
+/** Neither a person nor a model needs more. */
 const maxProblems = 20
 
 const drafts = [
@@ -24,9 +23,8 @@ const drafts = [
 ]
 
 /**
- * Creates a validator for a schema of draft 2020-12, or of draft-07 if the schema names that draft.
- * `problems` lists why the schema is invalid. As the drafts require, the validator ignores unknown keywords
- * and formats, and `format` is only an annotation.
+ * Chooses draft-07 if the schema names it, otherwise draft 2020-12. As the drafts require, the validator
+ * ignores unknown keywords and formats, and `format` is only an annotation.
  */
 export function createValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
@@ -86,7 +84,6 @@ function describeRefusal(error: unknown): string {
 /** A mismatch of these keywords only reports that other mismatches exist, which are listed anyway. */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
-/** Formats mismatches: `$.items[0].price: type: must be number, not "a"`. */
 function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
   const all = errors ?? []
   const own = all.filter(({ keyword }) => !summaryKeywords.has(keyword))
@@ -113,7 +110,6 @@ const toJson = (value: unknown) => JSON.stringify(value)
 
 const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
-/** Returns a short value as JSON, and the type of any other value. */
 function describeValue(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (isObject(value)) return 'an object'
@@ -121,7 +117,7 @@ function describeValue(value: unknown): string {
   return text.length > 40 ? 'a longer text' : text
 }
 
-/** Converts a JSON pointer such as `/items/0` to a JSON path. */
+/** Converts a JSON pointer such as `/items/0`. */
 function formatJsonPath(pointer: string): string {
   const keys = pointer.split('/').slice(1)
   return `$${keys.map((key) => formatKey(key.replaceAll('~1', '/').replaceAll('~0', '~'))).join('')}`
@@ -137,10 +133,7 @@ type SchemaObject = Record<string, unknown>
 const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/**
- * Keywords whose value maps names to schemas. The value of any other keyword may be a schema or a list of
- * schemas.
- */
+/** Any other keyword may have a schema or a list of schemas. */
 const keywordsWithNamedSchemas = new Set([
   '$defs',
   'definitions',
@@ -151,7 +144,7 @@ const keywordsWithNamedSchemas = new Set([
 ])
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
-/** Yields a schema and all its subschemas. Objects under unknown keywords count as subschemas. */
+/** Objects under unknown keywords count as subschemas. */
 function* listSubschemas(schema: unknown): Generator<SchemaObject> {
   if (Array.isArray(schema)) for (const each of schema) yield* listSubschemas(each)
   if (!isObject(schema)) return
