@@ -226,6 +226,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
         throw withSavedPath(createResponseError(missing), end.otherContent.size > 0)
       }
       await file?.commit()
+      if (!isRaw && end.otherContent.has('another candidate'))
+        context.messages.warn('the answer has more candidates than the printed one; --raw prints them all')
       printEnd(context, end, showsUsage)
       return answer
     },

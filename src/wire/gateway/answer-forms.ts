@@ -50,7 +50,7 @@ const otherContentNames = [
   [/code/i, 'code'],
 ] as const
 
-export type OtherContent = (typeof otherContentNames)[number][1] | 'something else'
+export type OtherContent = (typeof otherContentNames)[number][1] | 'another candidate' | 'something else'
 
 const classifyContent = (name: string): OtherContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
@@ -209,7 +209,7 @@ export function readNative(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
-  const isUnread = first ? !hasKnownShape(first) : all.some((candidate) => getText(candidate) !== '')
+  const isUnread = first !== undefined && !hasKnownShape(first)
   // Block reasons have other numbers than finish reasons, so these numbers are not translated.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
@@ -230,6 +230,7 @@ export function readNative(value: unknown): NativePiece {
     },
     otherContent: [
       ...all.flatMap(getParts).flatMap(listOtherContent),
+      ...(others.some((candidate) => getText(candidate) !== '') ? ['another candidate' as const] : []),
       ...(isUnread ? ['something else' as const] : []),
     ],
   }

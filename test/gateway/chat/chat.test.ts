@@ -107,6 +107,18 @@ describe('parley chat', () => {
     expect(ended).toMatchObject({ code: 0, out: 'Well\n' })
     expect(ended.err).toContain(expectedText)
   })
+
+  test('chat warns that it prints only the first of several candidates, unless --raw prints them all', async () => {
+    const texts = ['first', 'second'].map((text) => ({
+      content: { parts: [{ text }] },
+      finishReason: 'STOP',
+    }))
+    const exchange = answering(JSON.stringify({ candidates: texts }))
+    const ended = await run(['chat', 'x', '-q'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'first\n' })
+    expect(ended.err).toContain('the answer has more candidates than the printed one')
+    expect((await run(['chat', 'x', '--raw'], { exchange })).err).toBe('')
+  })
 })
 
 describe('previews of a request', () => {

@@ -71,16 +71,20 @@ test.each<[answer: object, piece: Piece]>([
 describe('candidates of a native answer', () => {
   const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
   const finished = { finishReason: 'STOP' }
+  const otherContent = ['another candidate' as const]
 
   test.each<[candidates: object[], piece: Piece]>([
-    [[candidate('b', { index: 1 }), candidate('a', { index: 0 })], { text: 'a', isFinished: false }],
-    [[candidate('a'), candidate('b')], { text: 'a', isFinished: false }],
+    [
+      [candidate('b', { index: 1 }), candidate('a', { index: 0 })],
+      { text: 'a', isFinished: false, otherContent },
+    ],
+    [[candidate('a'), candidate('b')], { text: 'a', isFinished: false, otherContent }],
     [
       [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
-      { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false },
+      { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false, otherContent },
     ],
-    [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false }],
-    [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent: ['something else'] }],
+    [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false, otherContent }],
+    [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent }],
     [[{ index: 1, ...finished }], { isFinished: true }],
   ])('the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
     read({ candidates }, piece),
