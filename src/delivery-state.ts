@@ -15,11 +15,9 @@ export const deliveryStates = ['not-sent', 'refused', 'failed', 'sent', 'answere
 
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** Returns the state of a call after another attempt: the later of the two states in `deliveryStates`. */
 export const getLaterState = (before: DeliveryState, attempt: DeliveryState): DeliveryState =>
   deliveryStates.indexOf(attempt) > deliveryStates.indexOf(before) ? attempt : before
 
-/** Returns whether it is certain that the service did not accept the request. */
 export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean =>
   state === 'not-sent' || state === 'refused'
 
@@ -29,7 +27,6 @@ export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean
  */
 export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 
-/** Properties of an endpoint that decide whether parley may repeat its requests. */
 export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
@@ -49,7 +46,6 @@ export type Sent = 'no' | 'unknown' | 'yes'
  */
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 
-/** Consequences of a delivery state. */
 export interface DeliveryOutcome {
   sent: Sent
   /** The same command may send the request again without a check. */

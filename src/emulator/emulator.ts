@@ -34,14 +34,13 @@ export interface EmulatorOptions {
   faults?: Faults
   /** Delay before each response, and before each reaction of an agent. */
   latencyMs?: number
-  /** Answer to every prompt. If omitted, the emulator composes the answer from the prompt. */
+  /** If omitted, the emulator composes the answer from the prompt. */
   answer?: string | undefined
   sessions?: SessionsOptions
   /** Also refuse valid requests that a service may refuse, such as a message without content. */
   isStrict?: boolean
 }
 
-/** Endpoint of a request, with the parameters of the path. */
 interface Route {
   name: EndpointName
   endpoint: Endpoint
@@ -50,16 +49,14 @@ interface Route {
   query: URLSearchParams
 }
 
-/** A request to a known endpoint. */
 interface Call extends Route {
-  /** The parsed body. Its fields depend on the endpoint. */
+  /** Its fields depend on the endpoint. */
   body: GenerateRequest & SendEventsBody & CreateSessionBody
   headers: Record<string, string>
 }
 
 type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
-/** Creates a handler for each endpoint. */
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
   const sessions = new Sessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
@@ -152,7 +149,6 @@ function findRoute(method: string, url: string): Route | undefined {
   return undefined
 }
 
-/** Returns a 401 for a request without a valid credential. */
 function refuseCredential(
   { endpoint: { service }, headers }: Call,
   { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
@@ -168,7 +164,6 @@ function refuseCredential(
   return errorResponse(401, `the header ${place}`)
 }
 
-/** Maximum length of the message in an error response, in characters. */
 const maxMessageLength = 4000
 
 /**
@@ -212,7 +207,6 @@ function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   ]
 }
 
-/** Lists events without content, which a service may refuse. */
 const listDoubtfulEvents = (body: Partial<SendEventsBody & CreateSessionBody> = {}): string[] =>
   (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
     event.type === 'user.message' && event.content.length === 0

@@ -1,12 +1,10 @@
 import { usageError } from '../errors.ts'
 import { type EmulatedResponse, errorResponse } from './response.ts'
 
-/** Kinds of faults, in addition to HTTP statuses. */
 export const faultKinds = ['reset', 'cut', 'stall', 'html'] as const
 
 /**
- * A failure that `--fault` requests. Without `endpoint`, it applies to every endpoint. `left`: number of
- * requests that will still fail.
+ * Without `endpoint`, the fault applies to every endpoint. `left`: number of requests that will still fail.
  */
 export interface Fault {
   endpoint?: string
@@ -28,10 +26,7 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
   return { faults, rate: Math.min(...rates) }
 }
 
-/**
- * Parses a fault such as `429x2`, `chat:500` or `cut`. Without a count, it applies to every request. Throws a
- * usage error.
- */
+/** Without a count, the fault applies to every request. Throws a usage error. */
 function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = form.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
@@ -47,7 +42,6 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   }
 }
 
-/** Returns the fault for a request to an endpoint, and counts the request. */
 export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | undefined {
   const fault = faults.find(
     ({ left, endpoint: only }) => left > 0 && (only === undefined || only === endpoint),
@@ -57,10 +51,7 @@ export function takeFault(faults: Fault[], endpoint: string): Fault['kind'] | un
   return fault.kind
 }
 
-/**
- * Returns an error response. A 429 has a Retry-After of one second, because the emulator's rate limits are
- * per second.
- */
+/** A 429 has a Retry-After of one second, because the emulator's rate limits are per second. */
 export const faultResponse = (status: number, why = `--fault requested a ${status}`): EmulatedResponse =>
   errorResponse(status, why, status === 429 ? { 'retry-after': '1' } : undefined)
 

@@ -4,17 +4,14 @@ import { takeStart } from '../wire/text-start.ts'
 import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
 import { createSample, createSampleForTexts } from './sample.ts'
 
-/** Text, tokens and continuation of an answer. */
 type EmulatedAnswer = ReturnType<typeof composeAnswer>
 
 const greeting = "Hello from parley's emulator!"
 
 const notice = 'No model read your prompt, and this text only shows the form of answers.'
 
-/** Estimates one token for every four characters. */
 export const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
-/** Shortens a client's text to quote it in an answer. */
 export const shorten = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
@@ -47,9 +44,7 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   }
 }
 
-/**
- * Returns the requested part of an answer. A prompt with words such as `in 3 parts` requests several parts.
- */
+/** A prompt with words such as `in 3 parts` requests several parts. */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
   const all = number === '1' ? [whole] : splitWords(whole)
@@ -60,11 +55,9 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const startOf = (at: number) => Math.floor((all.length * at) / count)
   return {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
-    /** The request's continuation token does not belong to this answer. */
     hasWrongToken: index < 0,
     /** The answer has several parts, which only the native form supports. */
     isPart: count > 1,
-    /** Continuation token of the next part. */
     next: index + 1 < count ? tokenOf(index + 1) : undefined,
   }
 }
@@ -108,7 +101,6 @@ export function messageEventsResponse(answer: EmulatedAnswer): EmulatedResponse 
 export const nativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
   jsonResponse(createNativeChunk(answer, answer.text, true))
 
-/** Streams the answer in the native form as server-sent events. */
 export function nativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
   const pieces = splitWords(answer.text)
   const chunks = pieces.map((text, index) => createNativeChunk(answer, text, index === pieces.length - 1))
@@ -148,7 +140,6 @@ const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
 const picture =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 
-/** Creates the response of the image endpoint: a text part and an image part. */
 export function imageResponse(request: GenerateRequest, model: string): EmulatedResponse {
   const promptTokens = Math.max(1, countTokens(readTexts(request).join(' ')))
   const parts = [

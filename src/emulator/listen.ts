@@ -23,9 +23,7 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/**
- * Starts an HTTP server for an exchange. If the exchange throws, the server closes or resets the connection.
- */
+/** If the exchange throws, the server closes or resets the connection. */
 export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
@@ -46,9 +44,7 @@ export async function listen({ port, host, exchange, onRequest }: ListenOptions)
   return Object.assign(server, { port: (server.address() as AddressInfo).port })
 }
 
-/**
- * Returns the URL of a server for clients on this machine. For all interfaces, it has the loopback address.
- */
+/** For all interfaces, the URL has the loopback address. */
 export function addressToCall(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
@@ -66,14 +62,14 @@ function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResp
   return undefined
 }
 
-/** Maximum size of one body, and of all incomplete bodies together. */
+/** `maxTotalBytes` limits all incomplete bodies together. */
 const maxBodyBytes = 64 * 1024 * 1024
 const maxTotalBytes = 256 * 1024 * 1024
 
 /** Size of the received parts of all incomplete bodies. */
 let incomingBytes = 0
 
-/** Reads a body. Returns `undefined` if a size limit is exceeded. */
+/** Returns `undefined` if a size limit is exceeded. */
 async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
   const collected = collectBody()
@@ -128,7 +124,6 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-/** Closes the connection of a request without a whole response. */
 async function abortRequest(
   error: unknown,
   request: IncomingMessage,

@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
-/** An emulated response. `pieces`: the parts of the body, which are sent one by one. */
+/** `pieces`: the parts of the body, which are sent one by one. */
 export interface EmulatedResponse {
   status: number
   contentType: string
@@ -24,7 +24,6 @@ export const eventsResponse = (events: SseEvent[]): EmulatedResponse => ({
   pieces: events.map(encodeSseEvent),
 })
 
-/** Creates an id such as `msg_01h4…`. */
 export const newId = (prefix: string): string =>
   `${prefix}_${crypto.randomUUID().replaceAll('-', '').slice(0, 20)}`
 
@@ -37,7 +36,6 @@ const errorTypes: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-/** Creates an error response with the session service's error envelope. */
 export function errorResponse(
   status: number,
   message: string,
@@ -53,10 +51,7 @@ export function errorResponse(
   }
 }
 
-/**
- * Converts an emulated response to an HTTP response that sends the pieces one by one. With `isCut`, the body
- * fails inside of a piece.
- */
+/** Sends the pieces one by one. With `isCut`, the body fails inside of a piece. */
 export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
   // A stream is cut after 60 % of its pieces, so that the client receives a part of the answer.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0

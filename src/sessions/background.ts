@@ -1,6 +1,5 @@
 import { isOfMainThread, readStopReason, type SessionEvent } from '../wire/sessions/session-event.ts'
 
-/** A workflow run that has not ended. */
 export interface WorkflowRun {
   id: string
   name: string | undefined
@@ -20,12 +19,10 @@ export class BackgroundWork {
   readonly #cancelled = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
-  /** Id of the workflow run to which a thread belongs, by thread id. */
   readonly #runOfThread = new Map<string, string>()
   /** Ids of the threads that wait for replies, although their last idle event lists no tool use. */
   readonly #waitingWithoutList = new Set<string>()
-  /** Ids of the working threads. */
-  readonly #working = new Set<string>()
+  readonly #workingThreads = new Set<string>()
   /** A workflow run ended, and the session has not been idle since. The agent will still read the result. */
   hasUnreadResult = false
 
@@ -61,7 +58,7 @@ export class BackgroundWork {
     const thread = this.#waiting.get(id)
     if (thread === undefined) return undefined
     this.#waiting.delete(id)
-    this.#working.add(thread)
+    this.#workingThreads.add(thread)
     const run = this.#runs.get(this.#runOfThread.get(thread) ?? '')
     if (!run) return { run: undefined }
     run.isIdle = false
@@ -77,18 +74,17 @@ export class BackgroundWork {
     return this.#waiting.has(toolUse)
   }
 
-  /** Returns whether the thread of a tool use has ended. A reply to the tool use then has no effect. */
+  /** A reply to the tool use then has no effect. */
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
     return this.#cancelled.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }
 
-  /** Returns whether a thread waits for replies, but its last idle event lists no tool use. */
   waitsWithoutList(thread: unknown): boolean {
     return typeof thread === 'string' && this.#waitingWithoutList.has(thread)
   }
 
   get hasWorkingThread(): boolean {
-    return this.#working.size > 0
+    return this.#workingThreads.size > 0
   }
 
   get openRuns(): WorkflowRun[] {
@@ -108,7 +104,7 @@ export class BackgroundWork {
     const findRuns = (threads: Iterable<string>) =>
       new Set([...threads].map((thread) => this.#runOfThread.get(thread)))
     const waiting = findRuns(this.#waiting.values())
-    const working = findRuns(this.#working)
+    const working = findRuns(this.#workingThreads)
     return this.openRuns.some(
       ({ id }) => !this.#runs.get(id)?.isIdle && (working.has(id) || !waiting.has(id)),
     )
@@ -123,7 +119,7 @@ export class BackgroundWork {
     const waitingBefore = (this.#listed.get(id) ?? []).filter((each) => this.#waiting.get(each) === id)
     for (const each of waitingBefore) this.#waiting.delete(each)
     this.#listed.delete(id)
-    this.#working.delete(id)
+    this.#workingThreads.delete(id)
     this.#waitingWithoutList.delete(id)
     if (status === 'terminated') {
       for (const each of waitingBefore) this.#cancelled.add(each)
@@ -133,7 +129,7 @@ export class BackgroundWork {
       if (reason === 'requires_action' && listed.length === 0) this.#waitingWithoutList.add(id)
       if (listed.length > 0) this.#listed.set(id, listed)
       for (const each of listed) this.#waiting.set(each, id)
-    } else if (status !== 'created') this.#working.add(id)
+    } else if (status !== 'created') this.#workingThreads.add(id)
   }
 
   #addRunEvent(event: SessionEvent): void {

@@ -6,7 +6,7 @@ import { createSampleForTexts } from '../sample.ts'
 import { type ClientEvent, Session } from './session.ts'
 import { type RunPlan, readTask, type TaskStep } from './task.ts'
 
-/** State of an agent between two reactions. The storage contains it as JSON. */
+/** The storage contains the state as JSON. */
 interface AgentState {
   /** Events of clients and of the service to which the agent has not reacted yet. */
   inbox: SessionEvent[]
@@ -15,9 +15,7 @@ interface AgentState {
   /** Ids of the main thread's tool uses without a reply. */
   waiting: string[]
   threads: Thread[]
-  /** Workflow runs that have not ended. */
   runs: WorkflowRun[]
-  /** The session's status is running. */
   isRunning: boolean
   /** Text of the agent's message after the last step of the task. */
   finalMessage?: string | undefined
@@ -25,13 +23,11 @@ interface AgentState {
   usage: { input: number; output: number }
 }
 
-/** A child thread of the session. */
 interface Thread {
   id: string
   name: string
   /** Id of the workflow run to which the thread belongs. */
   run: string | null
-  /** Ids of the thread's tool uses without a reply. */
   waiting: string[]
   isEnded: boolean
 }
@@ -39,14 +35,12 @@ interface Thread {
 interface WorkflowRun {
   id: string
   name: string
-  /** Remaining steps, in order. */
   steps: RunStep[]
 }
 
 /** An event of a workflow run, or a tool use. The run continues only after the reply to the tool use. */
 type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
-/** A session in the storage. */
 export interface StoredSession {
   id: string
   created: string
@@ -134,7 +128,6 @@ export class AgentSession extends Session {
     return { ...this.#stored, id: this.id, events: this.events.map(({ text }) => text) }
   }
 
-  /** Loads the state that another process stored. */
   load({ id: _, events, ...stored }: StoredSession): void {
     this.#stored = stored
     for (const text of events.slice(this.events.length)) this.#addEvent(JSON.parse(text), text)
@@ -212,7 +205,6 @@ export class AgentSession extends Session {
     return this.#stored.agent.threads.find((thread) => thread.id === id)
   }
 
-  /** Applies an accepted event to the state, and queues it for the agent's reaction. */
   #acceptEvent(event: SessionEvent): void {
     const { agent } = this.#stored
     const reply = replies.get(event.type)
@@ -248,7 +240,6 @@ export class AgentSession extends Session {
     return true
   }
 
-  /** Reacts to the queued events. */
   #react(): void {
     const { agent } = this.#stored
     const events = agent.inbox
@@ -264,7 +255,7 @@ export class AgentSession extends Session {
     for (const step of this.#laterSteps.splice(0)) this.#schedule(step)
   }
 
-  /** Executes the task in the main thread. Stops the session, unless child threads wait for replies. */
+  /** Stops the session, unless child threads wait for replies. */
   #reactAndStop(events: readonly SessionEvent[]): void {
     const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
@@ -294,7 +285,6 @@ export class AgentSession extends Session {
     agent.isRunning = false
   }
 
-  /** The main thread, or a child thread without a workflow run, waits for a reply. */
   get #isWaiting(): boolean {
     const { waiting, threads } = this.#stored.agent
     return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
@@ -330,7 +320,6 @@ export class AgentSession extends Session {
     }
   }
 
-  /** Starts a tool use of the main thread, or of a child thread. */
   #startToolUse({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
     const event = this.#addGenerated(type, { ...fields, ...threadField(thread) })
     const { evaluated_permission: permission } = fields
@@ -339,7 +328,6 @@ export class AgentSession extends Session {
     else thread.waiting.push(event.id ?? '')
   }
 
-  /** Creates a child thread with a tool use. */
   #startThread(step: TaskStep, run: string | null): void {
     const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
     this.#stored.agent.threads.push(thread)
@@ -351,7 +339,6 @@ export class AgentSession extends Session {
     if (step.thread === 'ends') this.#laterSteps.push(() => this.#endThread(thread.id))
   }
 
-  /** Adds an event about a child thread. */
   #addThreadEvent(type: string, { id, name }: Thread, fields: object = {}): void {
     this.#emit(type, { session_thread_id: id, agent_name: name, ...fields })
   }
@@ -366,7 +353,6 @@ export class AgentSession extends Session {
     this.#receiveServiceEvent({ type: 'session.thread_status_terminated' })
   }
 
-  /** Queues an event of the service, and schedules the agent's reaction. */
   #receiveServiceEvent(event: SessionEvent): void {
     this.#stored.agent.inbox.push(event)
     this.#schedule(() => this.#react())
@@ -392,14 +378,13 @@ export class AgentSession extends Session {
     this.#laterSteps.push(() => this.#continueRun(id))
   }
 
-  /** Executes the next step of a workflow run. Does nothing for `null`, a thread without a workflow run. */
+  /** Does nothing for `null`, a thread without a workflow run. */
   #continueRun(id: string | null): void {
     const { agent } = this.#stored
     const run = agent.runs.find((each) => each.id === id)
     const step = run?.steps.shift()
     if (!run || !step) return
     if ('use' in step) {
-      // The workflow run continues after the reply to this tool use.
       this.#startThread(step.use, run.id)
       return
     }
@@ -433,7 +418,6 @@ export class AgentSession extends Session {
     this.#laterSteps.push(() => this.#continueRun(thread.run))
   }
 
-  /** The session's cost has reached its budget. */
   get #isOverBudget(): boolean {
     const { budget } = this.#stored.fields as { budget?: { max_list_cost: { amount: string } } }
     return budget != null && this.#cost >= Number(budget.max_list_cost.amount)
@@ -445,7 +429,6 @@ export class AgentSession extends Session {
     return Math.ceil((input + 5 * output) / 20)
   }
 
-  /** Usage of the whole session. */
   get #usage(): object {
     const { input, output } = this.#stored.agent.usage
     return {
@@ -461,7 +444,6 @@ export class AgentSession extends Session {
     this.#addGenerated('agent.message', { content: [{ type: 'text', text }], ...fields })
   }
 
-  /** Adds an event that a model would generate, and counts its output tokens. */
   #addGenerated(type: string, fields: object): SessionEvent {
     this.#stored.agent.usage.output += countTokens(JSON.stringify(fields))
     return this.#emit(type, fields)
@@ -471,10 +453,7 @@ export class AgentSession extends Session {
 const threadField = (thread: { id?: string } = {}): object =>
   thread.id === undefined ? {} : { session_thread_id: thread.id }
 
-/**
- * Returns the type and fields of the service's result event for a tool use. `refusal`: why the service did
- * not execute the tool use.
- */
+/** `refusal`: why the service did not execute the tool use. */
 function createResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id: thread } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
@@ -488,7 +467,7 @@ function createResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** Returns a text, or an empty text for any other value, because no schema checks these fields. */
+/** No schema checks the fields that this function reads. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const readTexts = ({ content }: SessionEvent): string[] =>

@@ -88,13 +88,11 @@ const statusChange = /^(?:user|system)\.|^session\.status_(idle|running|terminat
 const getTime = (event: ListedEvent | undefined): string =>
   (event && JSON.parse(event.text).processed_at) ?? ''
 
-/** Returns the index of the next client event. Returns the length of the record if there is none. */
 function findNextClientEvent(record: readonly ListedEvent[], from: number): number {
   const index = record.findIndex((event, at) => at >= from && isFromClient(event))
   return index < 0 ? record.length : index
 }
 
-/** Finds a sent event among the adjacent client events of the record that begin at `from`. */
 function findRecorded(
   record: readonly ListedEvent[],
   parameter: ClientEvent,
@@ -107,10 +105,7 @@ function findRecorded(
   return undefined
 }
 
-/**
- * Returns whether a sent event matches a recorded event. Replies must also have the same tool use and
- * decision.
- */
+/** Replies must also have the same tool use and decision. */
 function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): boolean {
   const field = replies.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
@@ -119,14 +114,12 @@ function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): bool
   return sent[field] === recorded[field] && sent.result === recorded.result
 }
 
-/** Returns the recorded event with the content that the client sent. */
 function withContent(event: ListedEvent, sent: ClientEvent): ListedEvent {
   const recorded = JSON.parse(event.text)
   const { id, processed_at } = recorded
   return { ...event, text: JSON.stringify({ ...recorded, ...sent, id, processed_at }) }
 }
 
-/** Describes the next expected client event and its position in the record. */
 function describeExpected(record: readonly ListedEvent[], at: number): string {
   const event = record[at]
   if (!event) return 'the record has no further event'

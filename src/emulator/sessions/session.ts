@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { EmulatedResponse } from '../response.ts'
 
-/** An event as a client sends it. */
 export type ClientEvent = SendEventsBody['events'][number]
 
 /** An event with its source text. */
@@ -12,10 +11,8 @@ export interface ListedEvent {
   text: string
 }
 
-/** Returns whether a client sent the event. */
 export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
-/** An emulated session. Clients send events to it and read its events. */
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
@@ -31,7 +28,6 @@ export abstract class Session {
    * `fields`: fields of the session resource that the client sets.
    */
   abstract accept(parameters: readonly ClientEvent[], fields?: object): EmulatedResponse | undefined
-  /** Returns the session resource. */
   abstract describe(): { id: string; created_at: string } & Record<string, unknown>
 
   protected publish(event: ListedEvent): void {

@@ -23,7 +23,6 @@ export interface SessionsOptions {
   onlyCreated?: boolean
   /** Receives a line about each request that a real service would probably refuse. */
   warn?(line: string): void
-  /** Events of a recorded session, which every session replays. */
   record?: readonly ListedEvent[] | undefined
   /** Shared storage. If omitted, the sessions exist only in this process. */
   store?: SessionStore
@@ -34,12 +33,10 @@ const maxPageSize = 100
 /** Interval between reads of the storage while a client follows a session. */
 const pollIntervalMs = 200
 
-/** Emulates the session service. */
 export class Sessions {
   readonly #sessions = new Map<string, Session>()
   readonly #created = new Set<string>()
   readonly #options: SessionsOptions
-  /** Delay before each reaction of an agent. */
   readonly #latencyMs: number
 
   constructor(options: SessionsOptions, latencyMs: number) {
@@ -90,7 +87,6 @@ export class Sessions {
     })
   }
 
-  /** Streams new events until the client closes the connection. */
   follow(id: string): EmulatedResponse {
     return this.#withSession(id, (session) => {
       const timer = this.#options.store && setInterval(() => this.#refresh(), pollIntervalMs)
@@ -164,7 +160,7 @@ const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/** Returns a page of a list. The token `next_page` is the index of the next page's first item. */
+/** The token `next_page` is the index of the next page's first item. */
 function createPage<T>(
   items: readonly T[],
   query: URLSearchParams,

@@ -1,18 +1,14 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { shorten } from '../gateway.ts'
 
-/** A step of an agent's task, which creates an event. */
 export interface TaskStep {
   type: string
-  /** Fields of the event except its type. */
   fields: Record<string, unknown>
   /** Creates the event in a new child thread, which waits for a reply or ends before the reply. */
   thread?: 'waits' | 'ends'
-  /** Workflow run that the event starts. */
   plan?: RunPlan
 }
 
-/** Content of a workflow run. */
 export interface RunPlan {
   name: string
   phases: string[]
@@ -31,13 +27,11 @@ const stepForm = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fa
  */
 const stepStart = /^\s*(?:then|thread|use|lose|run|say|refuse|start|fail)(?!\S)/
 
-/** Maximum number of phases of a workflow run. Without a delay, the phases are nested function calls. */
+/** Without a delay, the phases are nested function calls. */
 const maxPhases = 100
 
-/** Steps for a message with the words "a tool" or "two tools". */
 const exampleSteps = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
-/** Help text on the steps that `readTask` accepts. */
 export const taskForms = [
   `  use bash {"command":"git status"}           a built-in tool`,
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',

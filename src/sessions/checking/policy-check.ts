@@ -125,10 +125,9 @@ function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
   return !state.addRepeated(event, text)
 }
 
-/** Number of tool uses that are printed at once. The first page determines the column widths of the table. */
+/** The first page determines the column widths of the table. */
 const pageSize = 100
 
-/** Decides about each tool use and prints the decisions. Returns the counts and the problems. */
 async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
   const pauser = createPauser(async () => {
@@ -155,7 +154,6 @@ async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<Know
   return { counts, problems }
 }
 
-/** Returns a function that formats a page: JSON lines with `--raw`, a table on a terminal, otherwise TSV. */
 function createLayout(context: Context): (page: readonly Judgement[]) => string {
   const { output, flags } = context
   if (flags.raw) {
@@ -199,7 +197,7 @@ const toRow = (judgement: Judgement): string[] => {
   return [decision, describeDecider(judgement), use.id, use.name, use.inputText, getReason(judgement) ?? '']
 }
 
-/** Formats a judgement as JSON. The input is its unchanged source text. */
+/** The input is its unchanged source text. */
 function toJson(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)

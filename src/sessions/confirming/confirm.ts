@@ -232,7 +232,6 @@ type PendingToolUse = { id: string } & Partial<ToolUse>
 /** The events of a session in order, from the service's list or from a file. */
 class SessionRecord {
   readonly state = new SessionState()
-  /** Types of the events that are not tool uses, by id. */
   readonly #otherTypes = new Map<string, string>()
 
   add({ event, text }: EventItem): void {
@@ -244,7 +243,7 @@ class SessionRecord {
     return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
   }
 
-  /** Returns the waiting tool uses that parley can confirm. Prints why it cannot confirm the others. */
+  /** Prints why parley cannot confirm the other waiting tool uses. */
   listConfirmable(context: Context, session: string, options: { isPrompted: boolean }): PendingToolUse[] {
     return this.state.pending.flatMap((id) => {
       const use = this.getToolUse(id)

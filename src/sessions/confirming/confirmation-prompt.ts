@@ -6,7 +6,6 @@ import { DenyMessage, maxDenyMessageLength } from '../../wire/sessions/send-even
 import { estimateColumns, formatBriefName } from '../plain-name.ts'
 import { formatToolUse } from './shown-tool-use.ts'
 
-/** A tool use about which a person decides. */
 export interface PromptedToolUse {
   id: string
   name: string
@@ -26,23 +25,19 @@ interface ShownToolUse extends PromptedToolUse {
   rows: string
 }
 
-/** A person's decision. The agent gets the reason. */
+/** The agent gets the reason. */
 export interface Verdict {
   decision: 'allow' | 'deny'
   reason?: string
 }
 
-/** Returns whether a person can be prompted. */
 export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
-/** Prompts a person about tool uses, and prints each of them completely. */
 export class ConfirmationPrompt {
   readonly #context: Context
-  /** Command that lists the session's events. */
   readonly #inspectCommand: string
   #prompter: Prompter | undefined
-  /** Fingerprints of the calls that the person always allows. */
   readonly #alwaysAllowed = new Set<string>()
   /** Decisions of the current call of `ask`, by tool use id. */
   #verdicts = new Map<string, Verdict>()
@@ -50,7 +45,6 @@ export class ConfirmationPrompt {
    * Reasons of withdrawn questions, by tool use id. A reason that was printed is replaced by an empty text.
    */
   readonly #withdrawn = new Map<string, string>()
-  /** The open question. */
   #open: { id: string; end: AbortController } | undefined
 
   constructor(context: Context, inspectCommand: string) {
@@ -94,7 +88,6 @@ export class ConfirmationPrompt {
     if (this.#open?.id === id) this.#open.end.abort()
   }
 
-  /** Returns whether the reason of a withdrawn question was printed. */
   hasPrintedWithdrawal(id: string): boolean {
     return this.#withdrawn.get(id) === ''
   }
@@ -199,7 +192,7 @@ function formatLegend({ fingerprint }: PromptedToolUse): string {
   return `  y allow, n deny, n REASON deny with a reason,${always} s leave it open, q stop asking`
 }
 
-/** Parses the typed answer. Returns `undefined` if the text is not an answer. */
+/** Returns `undefined` if the text is not an answer. */
 function parseAnswer(typed: string): Answer | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {

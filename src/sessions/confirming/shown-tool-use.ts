@@ -3,12 +3,10 @@ import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { escapeInvisible, estimateColumns, formatName } from '../plain-name.ts'
 
-/** Maximum length of a displayed event, in characters. */
 const maxEventLength = 2 ** 20
 
 const maxDepth = 100
 
-/** Prefixes of a row and of its continuation rows. */
 const prefixes = { row: '  | ', more: '  : ' }
 
 /**
@@ -90,7 +88,6 @@ export function hasToolName(event: string): boolean {
 
 interface Field {
   name: string | undefined
-  /** Source text of the value. */
   json: string
 }
 
@@ -115,7 +112,7 @@ function breakTexts(line: string): string[] {
     .map((part, index) => (index === 0 ? part : indent + part))
 }
 
-/** Splits a text into rows. A row ends after a space, unless the next word is longer than a row. */
+/** A row ends after a space, unless the next word is longer than a row. */
 function* wrap(text: string, width: number): Generator<string> {
   let start = 0
   let at = 0
@@ -144,7 +141,6 @@ function* wrap(text: string, width: number): Generator<string> {
   yield text.slice(start)
 }
 
-/** Returns whether the word at an offset fits on one row. */
 function fitsWord(text: string, offset: number, width: number): boolean {
   const [word = ''] = text.slice(offset, offset + width + 1).split(' ', 1)
   return estimateColumns(word) <= width

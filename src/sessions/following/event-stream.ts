@@ -30,9 +30,7 @@ export class EventStream {
   #unreadLength = 0
   /** Set after the connection has ended, with the error if it failed. */
   #ending: { error?: unknown } | undefined
-  /** Ends the wait of a pending call of `next`. */
   #wake = () => {}
-  /** Continues reading from the connection. */
   #resumeReading = () => {}
 
   constructor(response: OpenResponse, timers: Timers) {
@@ -61,7 +59,6 @@ export class EventStream {
     this.#wake()
   }
 
-  /** Returns all received events that no consumer has read. */
   takeAll(): EventItem[] {
     const items = this.#take(this.#items.length)
     if (items.length > 0) this.#wake()
@@ -117,7 +114,6 @@ export class EventStream {
 
 type OpenResponse = Awaited<ReturnType<Caller['open']>>
 
-/** Returns the parts of the request for a session's stream. */
 export const createStreamRequest = (parts: RequestParts): RequestParts => ({
   ...parts,
   headers: { ...parts.headers, Accept: 'text/event-stream' },

@@ -5,7 +5,7 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 
-/** An event of the session. The log may later replace `event` by a copy with only its type and ids. */
+/** The log may later replace `event` by a copy with only its type and ids. */
 export interface LoggedEvent {
   event: SessionEvent
   /** This process sent the event. */
@@ -33,7 +33,6 @@ export class FollowedTask {
   isBehindOtherTask = false
   #earlierTaskIds: ReadonlySet<string> = new Set()
 
-  /** Records the events that this run sends, which may include the task to follow. */
   addSent(sent: readonly SessionEvent[]): void {
     this.hasOwnTask ||= sent.some(isTask)
   }
@@ -44,7 +43,7 @@ export class FollowedTask {
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Adds the newest event. Returns whether the event is a task to follow, which replaces the earlier one. */
+  /** Returns whether the event is a task to follow, which replaces the earlier one. */
   add(entry: LoggedEvent): boolean {
     const { event, isUnseen } = entry
     if (isUnseen) {
@@ -63,7 +62,7 @@ export class FollowedTask {
     return isFollowedTask
   }
 
-  /** Removes all events. The caller adds them again in another order. */
+  /** The caller adds the events again in another order. */
   restart(): void {
     this.#clear()
     this.showsClientEvents = false
@@ -74,7 +73,7 @@ export class FollowedTask {
     this.#hasTask = false
   }
 
-  /** Yields the task and the events after it. Most of these events have only a type and ids. */
+  /** Most of the events have only a type and ids. */
   *readEvents(): Generator<SessionEvent> {
     for (const { event } of this.#events) yield event
   }
@@ -184,10 +183,7 @@ function mayEnd(event: SessionEvent): boolean | undefined {
   return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
 }
 
-/**
- * Returns whether a client event interrupts the session. Returns `undefined` for service events and for an
- * interrupt of one thread.
- */
+/** Returns `undefined` for service events and for an interrupt of one thread. */
 function isInterrupt(event: SessionEvent): boolean | undefined {
   if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
   return isOfMainThread(event) ? true : undefined
@@ -195,13 +191,12 @@ function isInterrupt(event: SessionEvent): boolean | undefined {
 
 export const isRunning = ({ type }: SessionEvent): boolean => type === 'session.status_running'
 
-/** Returns whether the agent stops with this event and does not wait for a reply. */
 function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'
 }
 
 const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
-/** Returns whether a client's event gives the agent new work. A reply to a tool use is not a task. */
+/** A reply to a tool use is not a task. */
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

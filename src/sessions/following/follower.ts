@@ -53,7 +53,6 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
   }
 }
 
-/** Facts for the progress lines. */
 interface FollowProgress {
   events: number
   toolUses: number
@@ -70,7 +69,6 @@ export class Follower {
   readonly #seen = new SeenEvents()
   /** State of the session after all received events. */
   readonly state = this.#seen.state
-  /** The task that parley follows, and its answer. */
   readonly task = this.#seen.task
   /**
    * Failure of the last reading of the list. Without the list, parley may have missed events that the stream
@@ -141,7 +139,6 @@ export class Follower {
     const { timers } = this.#access.context.host
     this.#reconnectPolicy.addResponse()
     let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
-    /** Number of readings of the list since the last idle event. */
     let polls = 0
     for (;;) {
       if (effect.do !== 'show' && (this.#hasCallerChange || this.#notEmitted.length > 0)) {
@@ -188,7 +185,6 @@ export class Follower {
     if (isForced || this.#isListOld()) await this.#addNewList()
   }
 
-  /** Adds a reply or an interrupt to the state, after the service has accepted it. */
   addAccepted(event: SessionEvent): void {
     this.#seen.addAccepted(event)
   }
@@ -204,7 +200,7 @@ export class Follower {
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
 
-  /** Adds a list that the caller has read. `readNewEvents` emits its new events later. */
+  /** `readNewEvents` emits the new events later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)
@@ -313,7 +309,6 @@ export class Follower {
     }
   }
 
-  /** Executes an effect and returns its result for `stepFollowState`. Throws a `CliError`. */
   async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
     const { context, parts } = this.#access
     const { deadline } = parts
