@@ -12,15 +12,14 @@ export const escapeInvisible = (text: string): string =>
   )
 
 /**
- * Formats a name or id from the service for a message. A name with blanks or punctuation becomes a JSON
- * string, so that it does not look like a part of parley's message.
+ * A name with blanks or punctuation becomes a JSON string, so that it does not look like a part of parley's
+ * message.
  */
 export const formatName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
     ? text
     : escapeInvisible(JSON.stringify(text))
 
-/** Maximum length of a name in a message, in characters. */
 const maxNameLength = 60
 
 /** Formats a name or id for a message. Cuts it to 60 characters and to `columns` columns. */

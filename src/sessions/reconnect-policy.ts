@@ -36,7 +36,6 @@ interface Access {
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: Access
-  /** Time of the monotonic clock. */
   #lastResponseAt: number
   #attempts = 0
   #invalidResponses = 0
@@ -52,7 +51,6 @@ export class ReconnectPolicy implements RetryRules {
     this.#lastResponseAt = access.context.host.timers.now()
   }
 
-  /** Records that the service has responded. */
   addResponse(): void {
     this.#lastResponseAt = this.#access.context.host.timers.now()
     this.#requestedWaitMs = 0

@@ -11,13 +11,11 @@ export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?
   deny_message: result === 'deny' ? reason : undefined,
 })
 
-/** Result of a tool use that parley has executed or denied. */
 export interface ToolResult {
   text: string
   isError: boolean
 }
 
-/** Creates the result event of a tool use that parley has executed or denied. */
 export const createToolResult = (
   { id, type }: { id: string; type: string },
   { text, isError }: ToolResult,

@@ -38,11 +38,9 @@ export type FollowState = CommonFields &
     | { is: 'current' }
   )
 
-/** Fields of every state. */
 interface CommonFields {
-  /** The received events. `stepFollowState` changes only this object; the other fields are immutable. */
+  /** `stepFollowState` changes only this object; the other fields are immutable. */
   readonly seen: SeenEvents
-  /** The follower continues after the session stops, until the session is terminated or deleted. */
   readonly followsForever: boolean
   /** The follower of a stopped session ends if the stream is silent until this monotonic time. */
   readonly idleCountsAt?: number
@@ -51,20 +49,17 @@ interface CommonFields {
    * while the session is stopped.
    */
   readonly pollAt?: number
-  /** Number of readings of the list. The pauses between them grow. */
+  /** The pauses between the readings of the list grow. */
   readonly polls: number
-  /** Monotonic time at which the session stopped. */
   readonly stoppedSince?: number
-  /** Monotonic time at which the search for the sent events began. */
   readonly searchingSince?: number
 }
 
 /** Result of the last effect. `stepFollowState` takes it and returns the next effect. */
 export type FollowInput =
   /**
-   * The follower has read the list. `list` contains all events, or only those since the last reading.
-   * `isQuiet`: the stream was silent for `maxSilenceMs` before. `status`: status of the session resource, if
-   * the follower read it before the list.
+   * `list` contains all events, or only those since the last reading. `isQuiet`: the stream was silent for
+   * `maxSilenceMs` before. `status`: status of the session resource, if the follower read it before the list.
    */
   | {
       is: 'list'
@@ -72,33 +67,25 @@ export type FollowInput =
       isQuiet?: boolean
       status?: string | undefined
     }
-  /** The stream delivered an event. */
   | { is: 'event'; item: EventItem }
-  /** The stream delivered no event for `durationMs`. */
   | { is: 'silence'; durationMs: number }
-  /** The stream ended. */
   | { is: 'ended' }
-  /** The follower has opened another stream. */
   | { is: 'opened' }
-  /** A request failed. `isConnecting`: it was the request for another stream. */
+  /** `isConnecting`: the request for another stream failed. */
   | { is: 'failed'; isConnecting?: boolean }
   /** The caller has processed the emitted events. It may also have sent events. */
   | { is: 'shown' }
 
-/** Next action of the follower. */
 export type Effect =
-  /** Emit `items` to the caller as one batch. The batch may be empty. */
+  /** The batch may be empty. */
   | { do: 'show'; items: EventItem[] }
   /**
    * Wait for `delayMs`, then read the list. `isQuiet`: the stream was silent for `maxSilenceMs`.
    * `readsSession`: read the session resource before the list.
    */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
-  /** Wait up to `maxMs` for the next event of the stream. */
   | { do: 'listen'; maxMs: number }
-  /** Open another stream. `because`: the stream ended, or a request failed. */
   | { do: 'connect'; because: 'ended' | 'failed' }
-  /** Stop following. */
   | { do: 'end' }
 
 export interface FollowStep {
@@ -106,7 +93,6 @@ export interface FollowStep {
   effect: Effect
 }
 
-/** Minimum silence of the stream after an idle event, before the follower ends. */
 const silenceAfterIdleMs = 200
 
 /** After this silence, the stream may have lost an event, so the follower reads the list. */
@@ -120,19 +106,15 @@ const maxSilenceMs = 30_000
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
-/** If the session is stopped, the follower waits this long for the service to start work on a sent event. */
 const maxStartDelayMs = 5_000
 
-/** Pauses between readings of the list during a search for sent events. */
 const searchPausesMs = [100, 250, 500, 1_000]
 
 /** Pause between readings of the list while the session works on another client's task first. */
 const queuedPauseMs = 5_000
 
-/** Delays before readings of the list in the state `comparing`. */
 const comparingDelaysMs = [250, 500, 1_000]
 
-/** Pauses between readings of the list after a reconnect. */
 const reconnectPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', delayMs: 0 } as const
@@ -154,7 +136,6 @@ export function startFollowing(
   return { state: { ...tracking, is: 'current' }, effect: show([]) }
 }
 
-/** Returns the next state and effect. */
 export function stepFollowState(before: FollowState, input: FollowInput, now: number): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
@@ -226,7 +207,6 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
   return seen.isMissingSentEvents ? listen(state, now) : { state, effect: show(fresh) }
 }
 
-/** Returns the next step after the caller has processed the emitted events. */
 function continueFollowing(state: FollowState, now: number): FollowStep {
   if (state.is !== 'comparing') return listen(state, now)
   const [delayMs, ...listDelaysMs] = state.listDelaysMs
@@ -234,9 +214,7 @@ function continueFollowing(state: FollowState, now: number): FollowStep {
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/**
- * Listens to the stream. Also reads the list while sent events are missing, or while the session is stopped.
- */
+/** Also reads the list while sent events are missing, or while the session is stopped. */
 function listen(before: FollowState, now: number): FollowStep {
   const { idleCountsAt = now + silenceAfterIdleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others
@@ -265,7 +243,6 @@ function getSearchLimitMs({ seeksIds, isAmbiguous }: SeenEvents): number {
   return isAmbiguous ? ambiguousIdSearchMs : idSearchMs
 }
 
-/** Sets `stoppedSince` and `searchingSince`, or removes them. */
 function updateTimes(state: FollowState, now: number): FollowState {
   const { seen, followsForever, stoppedSince = now, searchingSince = now } = state
   const isStopped = !followsForever && seen.state.stop !== undefined

@@ -15,7 +15,6 @@ import { isTask } from './followed-task.ts'
 
 type Kind = 'refusedToolUses' | 'failedServers' | 'sessionErrors' | 'failedWorkflowRuns'
 
-/** Maximum length of the service's message in a warning, in characters. */
 const maxReasonLength = 500
 
 /**
@@ -30,8 +29,7 @@ export class Incidents {
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
   /** Message of a `session.error` that the service does not retry, until the agent works again. */
   #finalError: string | undefined
-  /** Names of workflow runs, by id. */
-  readonly #names = new Map<string, string>()
+  readonly #runNames = new Map<string, string>()
 
   constructor(context: Context) {
     this.#context = context
@@ -54,7 +52,6 @@ export class Incidents {
     }
   }
 
-  /** Adds new events and prints a warning for each new failure. */
   add(items: readonly EventItem[]): void {
     for (const { event } of items) this.#add(event)
     for (const incident of this.#found.values()) {
@@ -88,7 +85,7 @@ export class Incidents {
         )
       return
     }
-    if (type === 'workflow_run.created' && typeof name === 'string') this.#names.set(run, name)
+    if (type === 'workflow_run.created' && typeof name === 'string') this.#runNames.set(run, name)
     if (type === 'workflow_run.status_ended') this.#addRunEnd(event, run)
   }
 
@@ -106,7 +103,7 @@ export class Incidents {
   #addRunEnd(event: SessionEvent, id: string): void {
     const { type = 'no result', message } = readRunResult(event)
     if (type === 'completed') return
-    const which = describeRun({ id, name: this.#names.get(id) })
+    const which = describeRun({ id, name: this.#runNames.get(id) })
     this.#addIncident(
       'failedWorkflowRuns',
       id,
@@ -123,6 +120,5 @@ export class Incidents {
 const asSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
-/** Returns the name and the id of a workflow run for a message. */
 export const describeRun = ({ id, name }: WorkflowRun): string =>
   name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

@@ -40,7 +40,6 @@ export class SeenEvents {
    */
   #listEnd: string[] = []
 
-  /** Adds a page of the first list. */
   addEarlier(items: readonly EventItem[]): void {
     for (const item of withIdentities(items, this.#earlierCounts)) {
       if (isUserOrSystem(item.event)) this.#earlierClientDigests.add(hashText(item.event))
@@ -51,8 +50,8 @@ export class SeenEvents {
   }
 
   /**
-   * Starts the search for events that this process sent. They have ids if the service returned ids. From now
-   * on, only events after the sent ones are emitted.
+   * The events have ids if the service returned ids. From now on, only events after the sent ones are
+   * emitted.
    */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
@@ -72,18 +71,12 @@ export class SeenEvents {
     this.#log.addAccepted(event)
   }
 
-  /**
-   * Records that another stream was opened. It may omit the sent events, so only the list shows which events
-   * came before them.
-   */
+  /** Another stream may omit the sent events, so only the list shows which events came before them. */
   addConnection(): void {
     this.#streamedBefore = undefined
   }
 
-  /**
-   * Returns whether an event of a stream is new. An event without an id that equals an old event counts as
-   * old.
-   */
+  /** An event without an id that equals an old event counts as old. */
   isNew(item: EventItem): boolean {
     const identity = getIdentity(item)
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
@@ -117,7 +110,7 @@ export class SeenEvents {
     return this.state.addRepeated(event, text)
   }
 
-  /** Adds an event of a stream. Returns the events to emit: none while events are held back. */
+  /** Returns the events to emit: none while events are held back. */
   addStreamed(item: EventItem): EventItem[] {
     const newItems = this.#addStreamed(item)
     if (this.#heldBack.size === 0) return newItems
@@ -125,12 +118,11 @@ export class SeenEvents {
     return []
   }
 
-  /** Adds an event of a stream without emitting it. `addList` or `release` returns it later. */
+  /** `addList` or `release` returns the event later. */
   hold(item: EventItem): void {
     for (const each of this.#addStreamed(item)) this.#heldBack.set(getIdentity(each), each)
   }
 
-  /** Returns the held-back events, which are now emitted. */
   release(): EventItem[] {
     const items = [...this.#heldBack.values()]
     this.#heldBack.clear()
@@ -164,8 +156,7 @@ export class SeenEvents {
   }
 
   /**
-   * Adds a list. Returns the events to emit: the new events of the list in order, then the held-back events
-   * of the stream.
+   * Returns the events to emit: the new events of the list in order, then the held-back events of the stream.
    */
   addList(items: readonly EventItem[]): EventItem[] {
     const list = withIdentities(items)
@@ -227,7 +218,6 @@ export class SeenEvents {
     this.#listedBefore.clear()
   }
 
-  /** The search has not found any sent event, and continues. */
   get isMissingSentEvents(): boolean {
     return this.#sent?.isNoneFound ?? false
   }
@@ -237,7 +227,6 @@ export class SeenEvents {
     return this.isMissingSentEvents || this.#listedBefore.size > 0
   }
 
-  /** The search for the sent events compares their ids, not yet their content. */
   get seeksIds(): boolean {
     return this.#sent?.seeksIds ?? false
   }
@@ -269,12 +258,10 @@ export class SeenEvents {
     return this.task.isQueued
   }
 
-  /** A list has contained the last stop of the session, and therefore all events before it. */
   get isStopListed(): boolean {
     return this.#log.isStopListed
   }
 
-  /** Accepts the last stop of the session although no list has contained it. */
   acceptUnlistedStop(): void {
     this.#log.acceptUnlistedStop()
   }
@@ -286,13 +273,12 @@ export class SeenEvents {
     return (mayEnd || hasFinalError) && !this.isSearching
   }
 
-  /** Adds the newest event, unless the event is known. */
   #append(item: LogItem, isOurs = false): void {
     if (this.#log.has(item.identity)) this.addRepeated(item)
     else this.#log.append(item, { isOurs })
   }
 
-  /** Adds the events of a list in order. Returns the new events that this process did not send. */
+  /** Returns the new events that this process did not send. */
   #addInListOrder(list: readonly LogItem[]): LogItem[] {
     const ours = new Set<LogItem>()
     const newItems = this.#log.addList(list, (item) => {
@@ -303,7 +289,6 @@ export class SeenEvents {
     return newItems.filter((item) => !ours.has(item))
   }
 
-  /** Saves the new events of a list that does not contain the sent events. */
   #addListedBefore(items: readonly LogItem[]): void {
     for (const item of items) {
       if (this.#log.has(item.identity)) this.addRepeated(item)
@@ -319,13 +304,9 @@ export class SeenEvents {
   }
 }
 
-/** Returns the text that identifies an event: its id or, without an id, a digest of the event. */
 export const getIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
-/**
- * Returns whether an identity is a digest. A part of the list does not show how many equal events the whole
- * list has.
- */
+/** A part of the list does not show how many equal events the whole list has. */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
 /**
@@ -337,8 +318,8 @@ const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
     .digest('base64')}`
 
 /**
- * Adds the identity to an event. Avoids spread syntax, which would give each object its own hidden class in
- * V8. Such a class takes more memory than the object.
+ * Avoids spread syntax, which would give each object its own hidden class in V8. Such a class takes more
+ * memory than the object.
  */
 const withIdentity = ({ event, text }: EventItem, identity = getIdentity({ event, text })): LogItem => ({
   event,
@@ -346,7 +327,7 @@ const withIdentity = ({ event, text }: EventItem, identity = getIdentity({ event
   identity,
 })
 
-/** Adds identities to the events of a list. Equal events without ids get numbered identities. */
+/** Equal events without ids get numbered identities. */
 function withIdentities(items: readonly EventItem[], counts = new Map<string, number>()): LogItem[] {
   return items.map((item) => {
     const logItem = withIdentity(item)
@@ -377,7 +358,6 @@ class SentEvents {
   hasSimilar = false
   /** The session was working when this process sent the events. */
   readonly isBusy: boolean
-  /** An older event has the same content as a sent event. */
   readonly hasEqual: boolean
   readonly #sent: readonly SessionEvent[]
   /** Number of sent events that the search has not found yet, by their id or content. */
@@ -397,12 +377,10 @@ class SentEvents {
     this.#missingCount = sent.filter(startsWork).length
   }
 
-  /** The search has not found any of the sent events yet. */
   get isNoneFound(): boolean {
     return !this.isInStream && !this.isInList && !this.mayAppearLater
   }
 
-  /** The search has not found a sent event that starts work. */
   get isMissing(): boolean {
     return this.#missingCount > 0
   }
@@ -412,7 +390,7 @@ class SentEvents {
     return this.#missingCount > 0 || this.#queued.size > 0
   }
 
-  /** Returns whether an event is a sent event. Each sent event matches only once. */
+  /** Each sent event matches only once. */
   matchOnce({ event, identity }: LogItem): boolean {
     const name = this.#findWanted(event)
     if (name === undefined) {
@@ -427,29 +405,25 @@ class SentEvents {
     return true
   }
 
-  /** Removes an event from `#queued` once the service has processed it. */
   addProgress({ id, processed_at: processedAt }: SessionEvent): void {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** Returns whether an event of a list is the first sent event. */
   isFirstSent({ event, identity }: LogItem, isNew: boolean): boolean {
     return identity === this.#first || (isNew && this.#findWanted(event) !== undefined)
   }
 
-  /** The search compares ids. */
   get seeksIds(): boolean {
     return this.isNoneFound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** Changes the search from ids to content. Returns false if it compares content already. */
+  /** Returns false if the search compares content already. */
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#add(getMatchText(event), 1)
     return true
   }
 
-  /** Returns the id or content that an event and a missing sent event have in common. */
   #findWanted(event: SessionEvent): string | undefined {
     return [event.id ?? '', getMatchText(event)].find((name) => this.#wanted.has(name))
   }

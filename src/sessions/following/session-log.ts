@@ -8,7 +8,6 @@ import {
 import { SessionState } from '../session-state.ts'
 import { FollowedTask, isMessage, isRunning, isTask, type LoggedEvent } from './followed-task.ts'
 
-/** An event with its identity, a text that is equal in the list and in the stream. */
 export interface LogItem extends EventItem {
   /** The event's id. Without an id, a digest of the event and, for equal events, their count. */
   identity: string
@@ -18,7 +17,7 @@ interface Entry extends LoggedEvent {
   readonly identity: string
   /** Number of the last list that contained the event, or 0 if no list has contained it. */
   listedBy: number
-  /** Position in the log, or -1 before the event is added. */
+  /** -1 before the event is added. */
   index: number
 }
 
@@ -36,40 +35,31 @@ export class SessionLog {
   readonly task = new FollowedTask()
   #entries: Entry[] = []
   readonly #byIdentity = new Map<string, Entry>()
-  /** Number of lists that were read. */
   #listCount = 0
   /** The messages that may be the answer, and the tasks between them. Other messages lose their content. */
   #messages: Entry[] = []
-  /** The last event that stopped the session. */
   #lastStop: Entry | undefined
 
   has(identity: string): boolean {
     return this.#byIdentity.has(identity)
   }
 
-  /**
-   * A list has contained the last stop of the session, and therefore all events before it. Also true if the
-   * session has not stopped.
-   */
+  /** Also true if the session has not stopped. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
 
-  /** Treats the last stop as if a list had contained it. */
   acceptUnlistedStop(): void {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  /** Adds the newest event. `isListed`: the event is from a list, not from the stream. */
+  /** `isListed`: the event is from a list, not from the stream. */
   append(item: LogItem, { isOurs = false, isListed = false } = {}): void {
     if (isListed) this.#listCount ||= 1
     this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
   }
 
-  /**
-   * Adds an event that the service accepted but has not listed or streamed yet. A task replaces the followed
-   * task.
-   */
+  /** A task replaces the followed task. */
   addAccepted(event: SessionEvent): void {
     const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1
@@ -130,7 +120,6 @@ export class SessionLog {
     else if (isMessage(entry.event)) this.#addMessage(entry)
   }
 
-  /** Returns whether the event is a task to follow. */
   #addToFollowedTask(entry: Entry): boolean {
     const isFollowedTask = this.task.add(entry)
     if (isFollowedTask) this.task.isBehindOtherTask = this.task.hasOwnTask && this.#isBusyBefore(entry.index)
@@ -241,7 +230,7 @@ const createEntry = (
   isUnseen = false,
 ): Entry => ({ identity, event: pickFields(event), isOurs, isUnseen, hasEffect: true, listedBy, index: -1 })
 
-/** Shared objects for events whose fields the log does not read. Sharing saves memory. */
+/** Shared by the events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
 
@@ -266,12 +255,10 @@ function pickFields(event: SessionEvent): SessionEvent {
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
 }
 
-/** Gives the content of a message back to its entry, which may have lost it. */
 function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
   if (entry) entry.event = message
 }
 
-/** Removes the content of a message to save memory. */
 function dropContent(entry: Entry | undefined): void {
   if (entry && isMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }

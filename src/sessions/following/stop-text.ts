@@ -7,7 +7,6 @@ import { formatBriefName } from '../plain-name.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsResult, type SessionState } from '../session-state.ts'
 
-/** Indentation of the lines below the message of a failure, in columns. */
 const indent = 2
 
 /**
@@ -57,10 +56,7 @@ export async function createWaitingError(
   })
 }
 
-/**
- * Creates the failure for a session that has used up its own budget. It lists the commands that raise or
- * remove the budget.
- */
+/** Lists the commands that raise or remove the budget. */
 export function createBudgetError(
   context: Context,
   session: string,
@@ -85,7 +81,7 @@ export function createBudgetError(
 /** Printed on a separate line, because people copy the whole line with the command. */
 const orDeny = 'or with --deny'
 
-/** Returns the command that sends the results of these tool uses, which all have the same type. */
+/** The tool uses all have the type `type`. */
 export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'
@@ -93,7 +89,7 @@ export function formatResultCommand(context: Context, session: string, type: str
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
-/** Formats ids as arguments. Returns `--pending` if the ids are too long or look like flags. */
+/** Returns `--pending` if the ids are too long or look like flags. */
 function formatToolUseIds(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words

@@ -19,14 +19,10 @@ export interface TranscriptOptions {
   session: string
   /** Print only the ids of waiting tool uses on stdout. */
   ids?: boolean
-  /** Format the agent's messages as Markdown on a terminal. */
   markdown: boolean
   /** Reserve stdout for the answer or for ids. Events are then printed on stderr, if stderr is a terminal. */
   isStdoutReserved?: boolean
-  /**
-   * Value of `--stay`: continue after the session stops, until it is terminated or deleted. `undefined` if
-   * the command has no flag `--stay`.
-   */
+  /** `undefined` if the command has no flag `--stay`. */
   followsForever?: boolean
   /** The events that this command sent. Only later events are printed. */
   sent?: readonly SessionEvent[]
@@ -134,7 +130,6 @@ function reportOpenWork(
   }
 }
 
-/** Describes the session before parley prints new events: working, or idle since when and why. */
 function describeSession(
   { stop, stoppedAt, isEmpty }: SessionState,
   { session, sent, followsForever }: TranscriptOptions,
@@ -152,7 +147,6 @@ function describeSession(
   return `${idle}${hasStay ? '; --stay waits for more events' : ''}`
 }
 
-/** Prints the ids of waiting tool uses, each once. */
 async function printWaiting(context: Context, { stop }: SessionState, printed: Set<string>): Promise<void> {
   if (stop?.kind !== 'waiting') return
   const fresh = stop.ids.filter((id) => !printed.has(id))
@@ -206,10 +200,7 @@ export function createEventPrinter(
   }
 }
 
-/**
- * Describes an event in one line for a terminal. A result also names its tool, because the line of the tool
- * use may be far above.
- */
+/** A result also names its tool, because the line of the tool use may be far above. */
 function describeEvent({ event }: EventItem, state: SessionState): string {
   const [, type = '', , text = ''] = toRow(event)
   const tool = state.findAnsweredToolUse(event)?.name

@@ -10,7 +10,7 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** Query for the list of events. A service may ignore any field. */
+/** A service may ignore any field. */
 export interface ListQuery {
   types?: string[]
   order?: string
@@ -48,10 +48,7 @@ export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor
 /** Called if the times of the events do not prove their order. `isCut`: the limit may have removed events. */
 type OnUnprovedOrder = (isCut: boolean) => void
 
-/**
- * Lists a session's events from the oldest to the newest. Requests this order, because the service's default
- * may differ.
- */
+/** Requests this order, because the service's default may differ. */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
 
@@ -196,7 +193,7 @@ async function* readPages(
   }
 }
 
-/** Ignores the error of a service that rejects the larger limit. Its first page was then the whole list. */
+/** A service that rejects the larger limit has already returned the whole list. */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error
@@ -226,7 +223,6 @@ function isInOrder(items: readonly EventItem[], order: string | undefined): bool
   return sorted.every((time, at) => at === 0 || time > (sorted[at - 1] as number))
 }
 
-/** Returns the length of the longest increasing subsequence. */
 function findLongestRise(numbers: readonly number[]): number {
   /** Minimum last number of an increasing subsequence of each length. */
   const ends: number[] = []

@@ -13,13 +13,12 @@ export type EventRow = [id: string, type: string, time: string, text: string, be
 
 const timeWidth = '00:00:00'.length
 
-/** Maximum width of a type. Longer types are cut. */
 const maxTypeColumns = 'agent.thread_context_compacted'.length
 
-/** Minimum width of the text column. If there is less space, texts get their own lines. */
+/** If there is less space, texts get their own lines. */
 const minTextColumns = 35
 
-/** Maximum width of an id. Only absurdly long ids are cut. */
+/** Only absurdly long ids are cut. */
 const maxIdColumns = 1024
 
 /**
@@ -55,7 +54,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** Formats the rows of a page. All pages have the layout that fits the first page. */
+/** All pages have the layout that fits the first page. */
 type Layout = (rows: readonly EventRow[]) => string[]
 
 function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
@@ -74,10 +73,7 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
   return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
 }
 
-/**
- * Formats an event with its text on a line below id, type and time. On a narrow terminal, type and time also
- * have their own line.
- */
+/** On a narrow terminal, type and time also have their own line. */
 function stack(
   [id, type, time, text]: EventRow,
   widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },

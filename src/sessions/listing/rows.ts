@@ -16,7 +16,6 @@ import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
-/** Returns the columns of an event: id, type, time and text. */
 export const toRow = (event: SessionEvent): [id: string, type: string, time: string, text: string] => [
   event.id ?? '',
   event.type,
@@ -69,14 +68,11 @@ function describeWorkflowRun(event: SessionEvent): string {
 
 const join = (parts: string[], gap: string) => parts.filter((part) => part !== '').join(gap)
 
-/**
- * Formats a field that should be a text. Formats other values as JSON, because `String()` throws for some
- * objects.
- */
+/** Formats other values than texts as JSON, because `String()` throws for some objects. */
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Maximum number and length of the stored tool names, which the rows of results show. */
+/** Limits of the stored tool names, which the rows of results show. */
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**
@@ -119,7 +115,6 @@ export function createRowPrinter({
   }
 }
 
-/** Prints the ids, one per line. */
 export function printIds({ output }: Context, events: readonly { id?: string }[]): Promise<void> {
   const text = events.map(({ id }) => toTsv([id ?? ''])).join('')
   return output.write(output.isTerminal ? escapeControls(text) : text)

@@ -1,4 +1,3 @@
-/** Maximum length of a pattern, in characters. */
 export const maxPatternLength = 1000
 export const maxStars = 20
 
@@ -74,10 +73,7 @@ function addRange(ranges: Range[], { from, to }: Range): void {
 const stops =
   /[\p{C}\p{Zl}\p{Zp};|&$()<>`\\!{}%^'"#~*?[\]]|(?<![\p{L}\p{N}_.-])\.\.(?!\.)|(?<!\.)\.\.(?![\p{L}\p{N}_.-])/gu
 
-/**
- * Returns a function that returns the offset of the next stop at or after an offset. It stores its last
- * result, because successive calls often have neighboring offsets.
- */
+/** The returned function stores its last result, because successive calls often have neighboring offsets. */
 function createStopFinder(text: string): StarEnd {
   const last = { from: 0, to: -1 }
   return (offset) => {
@@ -90,8 +86,7 @@ function createStopFinder(text: string): StarEnd {
 }
 
 /**
- * Returns the offset of the next stop at or after an offset. Returns the offset itself if it is inside a
- * stop, and the length of the text if there is no further stop.
+ * Returns the offset itself if it is inside a stop, and the length of the text if there is no further stop.
  */
 function findStop(text: string, offset: number): number {
   stops.lastIndex = Math.max(offset - 1, 0)

@@ -3,7 +3,6 @@ import { createMatcher, findUnmatchedTexts } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
-/** A pattern for an input field. */
 interface FieldPattern {
   /** The path as written in the policy file. */
   source: string
@@ -11,7 +10,6 @@ interface FieldPattern {
   pattern: string
 }
 
-/** A rule of the policy file. */
 interface RuleSource {
   tool: string
   server?: string | undefined
@@ -26,7 +24,6 @@ interface InputField extends FieldPattern {
   matches: Matcher
 }
 
-/** A rule with compiled patterns. */
 export interface Rule extends RuleSource {
   fields?: InputField[] | undefined
   isTool: Matcher
@@ -39,7 +36,6 @@ export interface Policy {
   fallback: { decision: Decision; reason?: string }
 }
 
-/** The parts of a tool use that a policy examines. */
 export interface ToolCall {
   name: string
   input: unknown
@@ -65,7 +61,7 @@ export const maxInputLength = 100_000
 const unclearText =
   'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions'
 
-/** Compiles a rule. If it is unclear whether a rule matches, an allow rule does not, and other rules do. */
+/** If it is unclear whether a rule matches, an allow rule does not, and other rules do. */
 export function createRule(text: RuleSource): Rule {
   const { tool, server, fields, decision } = text
   const reach = decision === 'allow' ? 'narrow' : 'any'
@@ -79,7 +75,6 @@ export function createRule(text: RuleSource): Rule {
 
 const decisionsByStrictness = ['deny', 'ask', 'allow'] as const
 
-/** Number of compared characters after which parley makes a pause. */
 const pauseAfterCharacters = 2 ** 22
 
 /**
@@ -88,7 +83,7 @@ const pauseAfterCharacters = 2 ** 22
  */
 export type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** Creates a `Pauser` that calls `pause` now and then. `pause` may throw an error to end the comparison. */
+/** `pause` may throw an error to end the comparison. */
 export function createPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
   return ({ name, inputText }) => {
@@ -168,7 +163,6 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
   return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }
 
-/** Maximum number of unmatched texts in an explanation. */
 const maxListedStops = 5
 
 /**
@@ -184,7 +178,6 @@ export function explainMismatch({ rules }: Policy, call: ToolCall): string | und
   return nearest && `rules[${nearest.index}] does not match: ${nearest.why}`
 }
 
-/** Maximum number of rules that `explainMismatch` examines. */
 const maxExaminedRules = 20
 
 /**
@@ -201,7 +194,6 @@ function appliesToField({ path, matches }: InputField, input: unknown): boolean 
   return typeof inner !== 'string' || matches(inner)
 }
 
-/** Returns whether a value can have a field: an array for a number, an object for a name. */
 const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
@@ -223,7 +215,7 @@ function findUncoveredField(
   return undefined
 }
 
-/** Returns the value at a path. Reads own properties only. */
+/** Reads own properties only. */
 function getValue(value: unknown, path: readonly (string | number)[]): unknown {
   let inner = value
   for (const step of path) {

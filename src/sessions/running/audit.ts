@@ -14,9 +14,7 @@ import type { KnownToolUse, toAuditFields } from './judgement.ts'
 import { applyLine, interruptedResult, type ReplyLine, type ReplyState } from './reply-state.ts'
 import { type AuditedTask, applyTaskLine, hashTask, ListSnapshot } from './task.ts'
 
-/** The session of a run, and the deadline for locking it. */
 interface AuditTarget {
-  /** Address of the service. */
   address: string | undefined
   session: string
   deadline: Deadline
@@ -37,7 +35,6 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   rest?: string | undefined
 }
 
-/** Values of `event` for lines about a reply that need no further fields. */
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
 
 /**
@@ -107,9 +104,7 @@ export class Audit {
     }
   }
 
-  /**
-   * Locks the session. If there is no folder for the lock, for example in a container, only prints a note.
-   */
+  /** If there is no folder for the lock, for example in a container, only prints a note. */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, messages } = this.#context
     try {
@@ -124,7 +119,7 @@ export class Audit {
     }
   }
 
-  /** Locks the audit file for this session. Runs of other sessions may write to the file at the same time. */
+  /** Runs of other sessions may write to the file at the same time. */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
