@@ -105,6 +105,11 @@ describe('resume command of events run', () => {
     )
   })
 
+  test('a rerun with --audit does not succeed later if the service refuses to show the session', async () => {
+    const { err } = await stop(['x', '-s', 's1', '--errors', 'json', '--audit', 'a.ndjson'])
+    expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'look-first' })
+  })
+
   test('Q42: the resume command redacts credentials in headers, and parley says that a person must fill them in', async () => {
     const { printed, err } = await stop([
       'x',
