@@ -2,9 +2,8 @@ import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
-/** Callbacks of `readAnswerBody`. */
 export interface BodyConsumer {
-  /** Receives each chunk before the decoder's progress is checked. */
+  /** Called before the decoder's progress is checked. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
    * If this returns true, parley reads the body for up to `maxRestMs` after the answer's end. The connection
@@ -31,7 +30,7 @@ export async function readAnswerBody(
   let isFinished = false
   let isConsuming = false
   let isAssumed = false
-  /** Milliseconds without content of the answer. Comments of the stream are not content. */
+  /** Comments of the stream are not content. */
   let silence = 0
   let stopTimer = () => {}
   function assumeEnd(): void {

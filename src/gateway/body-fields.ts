@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendValue, createFailOnEmptyFlag, FileFlag, toJsonInteger, toJsonNumber } from '../argv/flags.ts'
 
-/** A field of the request body that has a flag. `parse` converts the flag's value to JSON source text. */
+/** `parse` converts the flag's value to JSON source text. */
 interface BodyField {
   flag: string
   about: string
@@ -9,7 +9,6 @@ interface BodyField {
   parse(value: string): string
 }
 
-/** Fields of the request body that have a flag, by the name of the flag in the parsed options. */
 export const bodyFields = {
   temperature: {
     flag: '--temperature <n>',
@@ -27,17 +26,15 @@ export const bodyFields = {
 
 type BodyFieldName = keyof typeof bodyFields
 
-/** JSON source texts of the values of flags. */
+/** JSON source texts. */
 export type BodyFieldValues = { [Name in BodyFieldName]?: string }
 
-/** Returns the flags for fields of the body. `notes` are added to their descriptions. */
 const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>
   (Object.keys(bodyFields) as BodyFieldName[]).map((name) => {
     const { flag, about, parse } = bodyFields[name]
     return new Option(flag, [about, notes[name]].filter(Boolean).join(' ')).argParser(parse)
   })
 
-/** Returns the flags that chat and image share. */
 export const promptFlags = (aboutFile: string, notes?: BodyFieldValues): Option[] => [
   ...bodyFieldFlags(notes),
   new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'),

@@ -4,13 +4,12 @@ import type { AnswerSchema } from '../content/schema/schema.ts'
 import { type Assignment, createAssignment, parseAssignment } from '../wire/json/edit.ts'
 import { type BodyFieldValues, bodyFields } from './body-fields.ts'
 
-/** Flags that change a request's body. */
 export interface BodyFlags extends InputOptions, BodyFieldValues {
   model?: string
   set?: string[]
 }
 
-/** Returns the parts of a body that come from flags and a schema. Throws a usage error. */
+/** Throws a usage error. */
 export const createBodyFlags = (
   { set = [], ...options }: BodyFlags,
   { system }: Pick<NamedInputs, 'system'>,
@@ -22,7 +21,6 @@ export const createBodyFlags = (
   assignments: [...(schema?.assignments ?? []), ...set.map(parseAssignment)],
 })
 
-/** Converts the values of flags such as `--temperature` to assignments. */
 const assignFields = (values: BodyFieldValues): Assignment[] =>
   (Object.keys(bodyFields) as (keyof typeof bodyFields)[]).flatMap((name) => {
     const json = values[name]

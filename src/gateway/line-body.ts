@@ -14,30 +14,26 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyFlags } from './body-flags.ts'
 import type { LongAnswer, PartReader } from './long-answer.ts'
 
-/** Input of one line: a prompt, or a whole body. */
 export type LineInput = { model?: string } & ({ prompt: string } | { body: string })
 
-/** Request of one batch line. */
 export interface LineRequest {
   model: string
   body: Uint8Array
 }
 
-/** Parts of the requests that are the same for all lines of a batch. */
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  /** Words and files of the command line, which are added to each line's prompt. */
+  /** From the command line, added to each line's prompt. */
   inputs: NamedInputs
-  /** Returns the model for lines that name no model. Throws a usage error if no model is set. */
+  /** Called for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
 }
 
-/** Placeholder for a line's prompt. It contains a NUL, which cannot occur in a flag or a text file. */
+/** Contains a NUL, which cannot occur in a flag or a text file. */
 const placeholder = 'the prompt\0'
 
-/** Index and usage of a batch line. */
 export interface LineContext {
   index: number
   spent: LineUsage
@@ -46,12 +42,8 @@ export interface LineContext {
 /** Throws a `CliError` if the batch does not allow another request for the same answer. */
 export type RequireContinuation = () => void
 
-/** Reads the answer of a line. */
 export interface LineReader<T> extends PartReader<T> {
-  /**
-   * Adds the received content of an incomplete answer to a failure. Returns `undefined` if nothing was
-   * received.
-   */
+  /** Returns `undefined` if nothing was received. */
   addReceived(failure: CliError): CliError | undefined
 }
 
@@ -63,7 +55,7 @@ interface LineReading<T> {
   requireNext: RequireContinuation
 }
 
-/** Prepares to build and send the requests of a batch, and to count their answers. Throws a usage error. */
+/** Throws a usage error. */
 export async function createLineSender(
   outer: Context,
   settings: ResolvedSettings,
@@ -93,17 +85,13 @@ export async function createLineSender(
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, createParts(request))),
-    /** Builds the request of a line. Throws a usage error. */
+    /** Throws a usage error. */
     async build(line: LineInput): Promise<LineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return { model: line.model ?? model(), body: await createBody(line) }
     },
-    /** Adds the tokens of an answer to the usage of a line. */
     countAnswer: ({ spent }: LineContext, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),
-    /**
-     * Requests the answer of a line. Returns the reader's result, the model, the stop reason and a warning.
-     */
     async receive<T>({ model, line: { index, spent }, answer, reader, requireNext }: LineReading<T>) {
       const send = <R>(body: Uint8Array, read: (response: ReadableResponse) => Promise<R>) =>
         withFreshSecret(() => {

@@ -12,11 +12,10 @@ import { createResponseError } from '../wire/problem/problem.ts'
 
 /** The part of an answer that one response contains. */
 export interface AnswerPart extends AnswerEnd {
-  /** The part has text, an image or other content of the answer. */
+  /** True for text, an image or other content of the answer. */
   hasContent: boolean
 }
 
-/** Reads the responses of one answer. */
 export interface PartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
@@ -24,7 +23,6 @@ export interface PartReader<T> {
   finish(response: ReadableResponse): Promise<T>
 }
 
-/** Sends one request of an answer and returns the result of `read`. */
 export type SendPart = <T>(body: Uint8Array, read: (response: ReadableResponse) => Promise<T>) => Promise<T>
 
 const maxRequests = 64
@@ -35,7 +33,7 @@ const maxRequests = 64
  * failure, a retry continues with the same state.
  */
 export class LongAnswer {
-  /** Facts about the last part, combined with the token counts, other content and defects of all parts. */
+  /** The last part, combined with the token counts, other content and defects of all parts. */
   end: AnswerEnd = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
   #body: Uint8Array
   readonly #sentTokens = new Set<string>()
@@ -51,7 +49,6 @@ export class LongAnswer {
     return this.#parts > 0
   }
 
-  /** Number of attempts of all answered requests. */
   get attempts(): number {
     return this.#attempts
   }
@@ -61,10 +58,9 @@ export class LongAnswer {
   }
 
   /**
-   * Requests parts until the answer is complete. `requireNext` throws if no further request is allowed.
-   * Throws a `CliError`. If a later request cannot connect, the failure has the kind `response`, because the
-   * service has answered an earlier request. With `isRepeated` the failure keeps its kind, because the caller
-   * retries the request.
+   * `requireNext` throws if no further request is allowed. Throws a `CliError`. If a later request cannot
+   * connect, the failure has the kind `response`, because the service has answered an earlier request. With
+   * `isRepeated` the failure keeps its kind, because the caller retries the request.
    */
   async receive<T>(
     send: SendPart,
@@ -88,7 +84,6 @@ export class LongAnswer {
     }
   }
 
-  /** Throws a `CliError` if the answer is incomplete and has no valid token. */
   #add({ summary, hasContent, ...part }: AnswerPart): void {
     const { end: earlier } = this
     const { continuationToken: token } = summary
@@ -116,7 +111,7 @@ export class LongAnswer {
     this.#body = addToken(this.#body, token)
   }
 
-  /** Corrects the failure of a later request, because the service has answered earlier requests. */
+  /** A later request's failure must show that the service has answered earlier requests. */
   #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
     if (!(error instanceof CliError)) return error
     const { kind, message, details } = error
@@ -131,9 +126,7 @@ export class LongAnswer {
 
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
-/**
- * Corrects a failure after an earlier answer of the same run, because "nothing was sent" would be false.
- */
+/** Corrects a failure after an answer of the same run, because "nothing was sent" would be false. */
 export function explainAfterAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })
@@ -141,10 +134,7 @@ export function explainAfterAnswer(error: CliError): CliError {
   return new CliError('response', error.message, { ...details, sent, delivery: 'answered', retry: 'later' })
 }
 
-/**
- * Adds the token to the body. Everything else stays unchanged, because the service rejects a token with
- * another body.
- */
+/** Keeps the rest of the body unchanged, because the service rejects a token with another body. */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
   const assignment = createAssignment(['continuationToken'], JSON.stringify(token))
@@ -155,11 +145,10 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   }
 }
 
-/** Returns the JSON of one response, or a JSON list of several responses. */
+/** Several responses become a JSON list. */
 export const joinResponses = (bodies: readonly string[]): string =>
   bodies.length > 1 ? `[${bodies.join(',')}]` : (bodies[0] ?? '')
 
-/** Returns a check that throws after the deadline of the run. */
 export const createDeadlineCheck =
   ({ deadline }: Pick<Context, 'deadline'>) =>
   () => {
@@ -167,7 +156,6 @@ export const createDeadlineCheck =
     throw createResponseError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
 
-/** Describes the finish reason, as the end of a sentence. */
 function describeEnd(summary: AnswerSummary): string {
   if (hasContinuation(summary)) return ''
   const { stopReason } = summary

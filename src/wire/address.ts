@@ -1,6 +1,6 @@
 /**
- * Returns the reason why a text cannot be a service's address, or `undefined` if it can. The reason never
- * quotes the text, which may contain a password.
+ * Returns `undefined` if the text can be a service's address. The problem never quotes the text, which may
+ * contain a password.
  */
 export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
@@ -23,15 +23,14 @@ export function findAddressProblem(text: string): string | undefined {
   return undefined
 }
 
-/** Returns whether requests to an address leave this machine unencrypted. */
 export function isUnencryptedRemote(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !isLoopback(hostname)
 }
 
 /**
- * Returns whether a host name is a loopback name or address. An IPv6 address may be in brackets. `localhost.`
- * does not count, because a DNS server resolves it, possibly to another machine.
+ * An IPv6 address may be in brackets. `localhost.` does not count, because a DNS server resolves it, possibly
+ * to another machine.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, '')

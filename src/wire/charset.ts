@@ -1,22 +1,20 @@
 import { collectBody } from './exchange.ts'
 
-/** Decodes the text of a body that arrives in chunks. */
 export interface BodyTextDecoder {
-  /** Decodes a chunk. Without `stream` it is the last chunk, or the whole body. */
+  /** Without `stream`, `bytes` is the last chunk or the whole body. */
   decode(bytes?: Uint8Array, options?: { stream?: boolean }): string
   /**
    * Returns the declared charset if the decoder decoded UTF-8 instead, because the charset is unknown or the
    * stream began as UTF-8. Invalid bytes then became U+FFFD.
    */
   ignoredCharset(): string | undefined
-  /** Returns whether bytes were invalid and became U+FFFD. */
+  /** True if invalid bytes became U+FFFD. */
   isDamaged(): boolean
 }
 
 /**
- * Creates a decoder for the charset of a content type. That charset is often wrong, so valid UTF-8 is decoded
- * as UTF-8. In a stream, only the first run of non-ASCII bytes is tested, because parley prints its text
- * before the rest arrives.
+ * The declared charset is often wrong, so valid UTF-8 is decoded as UTF-8. In a stream, only the first run of
+ * non-ASCII bytes is tested, because parley prints its text before the rest arrives.
  */
 export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   const { charset, declared } = readCharset(contentType)
@@ -25,7 +23,7 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   let pending: Uint8Array = new Uint8Array()
   let hasText = false
   let isDamaged = false
-  /** Last bytes of the previous chunk. They may begin a character that this chunk completes. */
+  /** End of the previous chunk, which may begin a character that this chunk completes. */
   let last: Uint8Array = new Uint8Array()
 
   function decodeWith(decoder: CharsetDecoder, bytes: Uint8Array, stream: boolean): string {
@@ -59,15 +57,15 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   }
 }
 
-/** Maximum number of bytes of an incomplete UTF-8 character. */
+/** The longest UTF-8 character has 4 bytes. */
 const maxIncompleteBytes = 3
 
 const concat = (one: Uint8Array, other: Uint8Array): Uint8Array =>
   one.length === 0 ? other : Buffer.concat([one, other])
 
 /**
- * Returns whether a decoder produced U+FFFD for an invalid byte, and not for U+FFFD in the text itself.
- * `last` is the end of the chunk before `bytes`, and may start inside a character.
+ * Returns false for U+FFFD in the text itself. `last` is the end of the chunk before `bytes`, and may start
+ * inside a character.
  */
 function hasInvalidBytes(
   { encoding }: CharsetDecoder,
@@ -80,11 +78,10 @@ function hasInvalidBytes(
   return !isUtf8(concat(start < 0 ? new Uint8Array() : last.subarray(start), bytes), isCut)
 }
 
-/** Decodes a whole body. */
 export const decodeBodyText = (bytes: Uint8Array, contentType = ''): string =>
   createBodyTextDecoder(contentType).decode(bytes)
 
-/** Converts a whole body to UTF-8, piece by piece to save memory. Returns the same bytes if they are UTF-8. */
+/** Converts piece by piece to save memory. Returns the same bytes if they are UTF-8. */
 export function toUtf8(bytes: Uint8Array, contentType: string): Uint8Array {
   const { declared } = readCharset(contentType)
   const decoder = declared && chooseDecoder(bytes, declared, false)
@@ -105,10 +102,7 @@ interface CharsetDecoder {
 
 const createUtf8Decoder = (): CharsetDecoder => new TextDecoder()
 
-/**
- * Reads the charset of a content type, unless the charset is UTF-8. `declared` is Node's decoder for the
- * charset, if there is one.
- */
+/** Reads the charset, unless it is UTF-8. `declared` is Node's decoder for the charset, if there is one. */
 function readCharset(contentType: string): { charset?: string; declared?: CharsetDecoder | undefined } {
   const charset = findCharset(contentType)
   return charset === undefined ? {} : { charset, declared: findDecoder(charset) }
@@ -128,13 +122,9 @@ function findDecoder(charset: string): CharsetDecoder | undefined {
   }
 }
 
-/** Characters of the bytes 0x80 to 0x9f. */
 const windows1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
-/**
- * Creates a decoder of windows-1252. Some versions of Node decode Latin-1 instead, which has control
- * characters from 0x80 to 0x9f.
- */
+/** Some versions of Node decode Latin-1 instead, which has control characters from 0x80 to 0x9f. */
 const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
   encoding: decoder.encoding,
   decode: (bytes, options) =>
@@ -147,8 +137,8 @@ const createWindows1252Decoder = (decoder: CharsetDecoder): CharsetDecoder => ({
 const maxRunBytes = 4096
 
 /**
- * Chooses between UTF-8 and the declared charset. If a stream's first run of non-ASCII bytes is still
- * incomplete, returns the number of ASCII bytes before it.
+ * Returns UTF-8 or the declared charset. If a stream's first run of non-ASCII bytes is still incomplete,
+ * returns the number of ASCII bytes before it.
  */
 function chooseDecoder(
   bytes: Uint8Array,
@@ -173,21 +163,20 @@ function chooseDecoder(
   return isUtf8(run, true) ? createUtf8Decoder() : declared
 }
 
-/** Detects UTF-16 by a byte order mark, or by the zero byte of a first ASCII character. */
+/** Uses a byte order mark, or the zero byte of a first ASCII character. */
 function findByteOrder([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return 'utf-16le'
   if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) return 'utf-16be'
   return undefined
 }
 
-/** Returns the number of leading ASCII bytes. */
 function countAscii(bytes: Uint8Array): number {
   let count = 0
   while (count < bytes.length && (bytes[count] as number) < 0x80) count++
   return count
 }
 
-/** Returns whether bytes are valid UTF-8. With `isCut`, the last character may be incomplete. */
+/** With `isCut`, the last character may be incomplete. */
 export function isUtf8(bytes: Uint8Array, isCut = false): boolean {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   try {

@@ -6,14 +6,11 @@ export interface Endpoint extends DeliveryRules {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is a placeholder for a path segment or for a part of a segment. */
   path: string
-  /** Requested content type. Default: JSON. */
+  /** Default: JSON. */
   accept?: string
-  /**
-   * Loads the schema of the request body. Building a schema takes as long as sending a prompt, so parley
-   * loads the schema only if needed.
-   */
+  /** Building a schema takes as long as sending a prompt, so parley loads the schema only if needed. */
   request?(): Promise<z.ZodMiniType>
-  /** If the response is cut, parley repeats the request and reads the new response from its start. */
+  /** parley reads the new response from its start. */
   isRepeatedIfCut?: true
 }
 
@@ -26,7 +23,7 @@ const generation = {
 const get = { service: 'agents', method: 'GET', repeat: 'always', isRepeatedIfCut: true } as const
 const post = { service: 'agents', method: 'POST', repeat: 'unaccepted' } as const
 
-/** Every endpoint that parley uses. The emulator implements the same endpoints. */
+/** The emulator implements the same endpoints. */
 export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
@@ -49,7 +46,7 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },
-  /** parley itself does not call this endpoint. It prints `parley api` commands that do, to raise a budget. */
+  /** Only `parley api` commands that parley prints call this endpoint, to raise a budget. */
   updateSession: {
     ...post,
     path: '/v1/sessions/{session}',

@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 export interface HttpRequest {
   method: string
   url: string
-  /** Header names as they are sent. No two names differ only in case. */
+  /** No two names differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
   /** parley closes the connection when this deadline passes. */
@@ -16,8 +16,8 @@ export interface HttpResponse {
   /** Names in lower case, values trimmed; repeated headers are joined by commas. */
   headers: Record<string, string>
   /**
-   * Ends when the response is complete. Throws a `CliError` if the response is cut. If the reader stops early
-   * (`break`), the connection is closed.
+   * Throws a `CliError` if the response is cut. If the reader stops early (`break`), the connection is
+   * closed.
    */
   body: AsyncIterable<Uint8Array>
   /** Closes the connection. The body then ends after the received bytes. */
@@ -25,32 +25,26 @@ export interface HttpResponse {
 }
 
 /**
- * Sends one request and returns its response, whatever its status. Throws a `CliError` of kind `not-sent`,
- * `unknown` or `response` if no response arrives. Calls `onSent` when the first byte is sent.
+ * Returns the response, whatever its status. Throws a `CliError` of kind `not-sent`, `unknown` or `response`
+ * if no response arrives. Calls `onSent` when the first byte is sent.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/**
- * Sizes of a growing buffer. Large steps are cheap, because the system provides memory only when it is
- * written.
- */
+/** Large steps are cheap, because the system provides memory only when it is written. */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
-/**
- * Reads a body to its end, or up to `limit` bytes, into one buffer. Joining chunks would need a second copy.
- */
+/** Uses one buffer, because joining chunks would need a second copy. */
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
   const collected = collectBody(limit)
   for await (const chunk of body) if (collected.add(chunk) >= limit) break
   return collected.bytes()
 }
 
-/** Collects the chunks of a body in one buffer, up to `limit` bytes. */
 export function collectBody(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
-    /** Adds a chunk. Returns the number of collected bytes. */
+    /** Returns the number of collected bytes. */
     add(chunk: Uint8Array): number {
       if (size === 0 && chunk.length < limit) {
         // A short body is usually one chunk and needs no copy.

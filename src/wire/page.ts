@@ -8,27 +8,24 @@ import {
 } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
 
-/** Query parameter that requests the next page. */
 export interface Cursor {
   name: 'page' | 'after_id'
   value: string
 }
 
-/** One page of a list. */
 export interface Page {
   data: unknown[]
-  /** Source text of each element, on one line. */
+  /** Each on one line. */
   texts: string[]
-  /** The page has a field `next_page` or `has_more`. */
   hasNextField: boolean
   /**
-   * Returns the query parameter of the next page, or `undefined` after the last page. Throws a `CliError` if
-   * there is a next page, but no parameter for it.
+   * Returns `undefined` after the last page. Throws a `CliError` if there is a next page, but no parameter
+   * for it.
    */
   next(): Cursor | undefined
 }
 
-/** Reads one page, or a list without pages. `name` is the name of the list in messages. Throws a `CliError`. */
+/** Accepts a list without pages. `name` is for messages. Throws a `CliError`. */
 export function readPage(text: string, name: string): Page {
   let texts: string[] = []
   const page = parseReceived(text, name, () => {
@@ -51,10 +48,7 @@ export function readPage(text: string, name: string): Page {
   }
 }
 
-/**
- * Returns the query parameter of the next page. Services identify the page by a token, a number, or the id of
- * the last element.
- */
+/** Services identify the next page by a token, a number, or the id of the last element. */
 function findNext(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
@@ -70,20 +64,17 @@ function findNext(page: Record<string, unknown>, data: unknown[], name: string):
 const isFilled = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
 
-/**
- * Maximum number of consecutive empty pages. Some services filter each page after reading it, so some empty
- * pages are normal.
- */
+/** Some services filter each page after reading it, so some empty pages are normal. */
 const maxEmptyPages = 20
 
-/** Records the pages of a list and detects a list that never ends. */
+/** Detects a list that never ends. */
 export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
   const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /**
-     * Records a text that only one page can have, such as a cursor or the id of its first item. Throws a
+     * `mark` is a text that only one page can have, such as a cursor or the id of its first item. Throws a
      * `CliError` if an earlier page had the same text. `why` is the reason in the message.
      */
     addMark(mark: string | undefined, why: string): void {
@@ -110,12 +101,8 @@ export function listElements(source: string, field?: string): string[] {
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
-  /**
-   * Name of the field at `fieldStart`, once it is read. It is read only once, because a text that is not JSON
-   * may have many lists in one field.
-   */
+  /** Read only once, because a text that is not JSON may have many lists in one field. */
   let fieldName: string | undefined
-  /** Offset of the current element in the list. */
   let start: number | undefined
   function isField(): boolean {
     fieldName ??= readKey(text, fieldStart)
@@ -150,7 +137,5 @@ export function listElements(source: string, field?: string): string[] {
   return elements
 }
 
-/**
- * Removes the line breaks from JSON text, where they are only white space: in strings they are escaped.
- */
+/** Line breaks in JSON are only white space, because strings escape them. */
 export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

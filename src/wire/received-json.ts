@@ -3,8 +3,8 @@ import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
 
 /**
- * Parses the body of an answer, which is one JSON value. Throws a `CliError` for any other body. If the body
- * is empty, a web page or cut JSON, a gateway often caused it, so the failure advises to retry later.
+ * Throws a `CliError` if the body is not one JSON value. If the body is empty, a web page or cut JSON, a
+ * gateway often caused it, so the failure advises to retry later.
  */
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })
@@ -16,13 +16,9 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
   )
 }
 
-/** Maximum length of a text that is not JSON, in the details of a failure, in characters. */
 const maxSavedLength = 64 * 1024
 
-/**
- * Creates the failure for a body that is not JSON. Its message does not quote incomplete JSON, which may
- * contain a secret.
- */
+/** Does not quote incomplete JSON in the message, because it may contain a secret. */
 function createTextFailure(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
@@ -33,8 +29,7 @@ function createTextFailure(text: string, message: string): CliError {
 }
 
 /**
- * Parses JSON from a service. `what` is the name of the text in messages. `read` may replace `parseJson` and
- * must throw the same errors. Throws a `CliError`.
+ * `what` is for messages. `read` may replace `parseJson` and must throw the same errors. Throws a `CliError`.
  */
 export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
   parse(read, what, (message) =>
@@ -51,5 +46,5 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
   }
 }
 
-/** Reads the data of an `error` event: JSON, or plain text. */
+/** The data may be plain text. */
 export const readErrorEvent = (data: string): unknown => tryParseJson(data) ?? data

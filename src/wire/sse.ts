@@ -2,29 +2,28 @@ import { CliError } from '../errors.ts'
 import type { BodyTextDecoder } from './charset.ts'
 import { createSequenceSplitter } from './json/splitter.ts'
 
-/** A server-sent event: its `event:` line, or `''`, and its `data:` lines joined by newlines. */
+/** `event` is the `event:` line, or `''`. `data` is the `data:` lines joined by newlines. */
 export interface SseEvent {
   event: string
   data: string
 }
 
-/** Maximum length of an event, in UTF-16 units. */
+/** In UTF-16 units. */
 const maxEventLength = 64 * 1024 * 1024
 
 /**
- * Decodes server-sent events from chunks of bytes. By the standard, an event ends with a blank line. A JSON
- * object without `data:` is an event, too (src/wire/README.md: recorded, 3).
+ * By the standard, an event ends with a blank line. A JSON object without `data:` is an event, too
+ * (src/wire/README.md: recorded, 3).
  */
 export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new TextDecoder()) {
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
-  /** Parts of the incomplete line, and their length. */
   let lineParts: string[] = []
   let lineLength = 0
   let endedInCr = false
   let event = ''
   let data: string | undefined
-  /** Length of the incomplete event, or 0 between events. */
+  /** 0 between events. */
   let size = 0
 
   function takeLine(line: string): void {
@@ -45,8 +44,8 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   }
 
   /**
-   * Adds a `data:` line. The end marker `[DONE]` also ends the event, because a service may omit the blank
-   * line after the marker and keep the connection open.
+   * The end marker `[DONE]` also ends the event, because a service may omit the blank line after the marker
+   * and keep the connection open.
    */
   function addData(value: string): void {
     const isFirst = data === undefined
@@ -55,10 +54,7 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /**
-   * Reads a line of a JSON value without `data:`. The value ends the event before it, and needs no blank line
-   * after it.
-   */
+  /** A JSON value without `data:` ends the event before it, and needs no blank line after it. */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
@@ -70,7 +66,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
     data = undefined
   }
 
-  /** Lines end with LF, CR LF or CR. */
   function readLines(text: string): void {
     if (text === '') return
     const rest = endedInCr && text[0] === '\n' ? text.slice(1) : text
@@ -91,14 +86,11 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   }
 
   return {
-    /** Returns the completed events. */
     push(bytes: Uint8Array): SseEvent[] {
       readLines(text.decode(bytes, { stream: true }))
       return events.splice(0)
     },
-    /** Returns true if no line or event is incomplete. */
     isBetweenEvents: () => lineLength === 0 && size === 0,
-    /** Returns the events that the last line completes, and an incomplete event, if any. */
     end(): { events: SseEvent[]; partial: SseEvent | undefined } {
       readLines(text.decode())
       const last = lineParts.join('')
@@ -111,23 +103,20 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
 
 export type SseDecoder = ReturnType<typeof createSseDecoder>
 
-/** Decodes a complete stream. Its last event needs no blank line. */
+/** The last event needs no blank line. */
 export const readSseEvents = (text: string): SseEvent[] => createSseDecoder().push(Buffer.from(`${text}\n\n`))
 
-/** Encodes an event. Each line of the data becomes a `data:` line. */
 export function encodeSseEvent({ event, data }: SseEvent): string {
   const head = event === '' ? '' : `event: ${event}\n`
   const lines = data.split('\n').map((text) => `data: ${text}\n`)
   return `${head}${lines.join('')}\n`
 }
 
-/**
- * Returns whether data is the end marker of a stream, such as `[DONE]` (src/wire/README.md: recorded, 3).
- */
+/** For example `[DONE]` (src/wire/README.md: recorded, 3). */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 
-/** Returns whether an event only keeps the connection open (src/wire/README.md: recorded, 3). */
+/** The event only keeps the connection open (src/wire/README.md: recorded, 3). */
 export function isKeepAlive(data: string, event: string): boolean {
   if (data[0] === '{') return false
   const word = data.trim()

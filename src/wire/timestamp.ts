@@ -1,6 +1,6 @@
 /**
- * Parses a service's timestamp, which is UTC unless it names a zone. Returns milliseconds since the epoch, or
- * NaN for any other text.
+ * The timestamp is UTC unless it names a zone. Returns milliseconds since the epoch, or NaN for any other
+ * text.
  */
 export function parseTimestamp(timestamp: string | null | undefined): number {
   const [, moment, zone = 'Z'] =

@@ -1,9 +1,8 @@
 import { isObject } from './json/parse.ts'
 
-/** A number of tokens; `null` if the service sent a value that is not a number. */
+/** `null` if the service sent a value that is not a number. */
 export type TokenCount = number | null
 
-/** Token counts by the names of the report. Counts that the service did not send are absent. */
 export interface TokenCounts {
   inputTokens?: TokenCount
   outputTokens?: TokenCount
@@ -11,26 +10,20 @@ export interface TokenCounts {
   cacheCreationInputTokens?: TokenCount
 }
 
-/** Reads a number of tokens. Returns `undefined` if the value is missing. */
 export function readTokenCount(value: unknown): TokenCount | undefined {
   if (value === undefined || value === null) return undefined
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : null
 }
 
-/** Adds two counts. The sum is `null` if one of them is. */
 export const addTokens = (one: TokenCount, other: TokenCount): TokenCount =>
   one === null || other === null ? null : one + other
 
-/** Sums the counts that are present. Returns `undefined` if none is. */
 export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | undefined {
   const present = counts.filter((count) => count !== undefined)
   return present.length > 0 ? present.reduce(addTokens) : undefined
 }
 
-/**
- * Reads the usage of a message or a session. Services report the tokens written to a cache as one number, or
- * as one number per lifetime.
- */
+/** Services report the tokens written to a cache as one number, or as one number per lifetime. */
 export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
   const { cache_creation: parts, cache_creation_input_tokens: whole } = usage

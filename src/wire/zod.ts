@@ -25,12 +25,11 @@ z.config({
 
 export * from 'zod/mini'
 
-/** Up to this length, zod may collect all problems of a list. */
 const shortListLength = 1000
 
 /**
- * Schema of a list. Stops after more than `maxCountedProblems` invalid elements. zod would collect millions
- * of problems and pass them as call arguments, which overflows the stack.
+ * Stops after more than `maxCountedProblems` invalid elements. zod would collect millions of problems and
+ * pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -45,10 +44,7 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
-/**
- * Schema of an object with any keys. zod's own record neither checks nor keeps `__proto__`. The values stay
- * unchanged.
- */
+/** zod's own record neither checks nor keeps `__proto__`. The values stay unchanged. */
 export const record = <T extends z.ZodMiniType>(schema: T) =>
   z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(
     z.check(({ value, issues }) => {
@@ -62,8 +58,8 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Makes a schema return the value itself if `isUnchanged` is true for the value. zod would copy each object,
- * which took 40 % of the memory that reading a long list allocates.
+ * Returns the value itself if `isUnchanged` is true for it. zod would copy each object, which took 40 % of
+ * the memory that reading a long list allocates.
  */
 export function withoutCopy<T extends z.ZodMiniType>(schema: T, isUnchanged: (value: unknown) => boolean): T {
   const { run } = schema._zod
@@ -72,8 +68,7 @@ export function withoutCopy<T extends z.ZodMiniType>(schema: T, isUnchanged: (va
 }
 
 /**
- * Returns a function that builds a schema on its first call. A run uses few schemas, and building a schema
- * takes longer than parsing.
+ * Builds a schema on the first call. A run uses few schemas, and building a schema takes longer than parsing.
  */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined

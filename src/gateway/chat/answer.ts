@@ -25,32 +25,28 @@ import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
 export interface PrintedAnswer {
-  /** Text of the answer, if `returnsText` is set. With a schema, the JSON that matches. */
+  /** Empty without `returnsText`. With a schema, the JSON that matches. */
   text: string
 }
 
-/** Options for printing an answer. */
 export interface PrintOptions {
   /** Receives the answer instead of stdout. */
   file?: FileOutput | undefined
-  /** Lays out Markdown. By default the text is printed unchanged. */
   isMarkdown?: boolean
-  /** `finish` returns the text of the answer, for `--thread`. */
   returnsText?: boolean
-  /** A stream was requested. */
   isStreamed: boolean
-  /** Required content of the answer. With `--raw`, the value `text` has no effect. */
+  /** With `--raw`, the value `text` has no effect. */
   requirement: AnswerRequirement
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
 }
 
-/** Prints one answer, which may have several parts. */
 export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
 
 /**
- * Prepares to print an answer, or to write it to a file: its text, or with `--raw` the received bytes. With a
- * schema, parley prints the text after the check. If the text does not match, `finish` returns the mismatch.
+ * Prints an answer of one or more parts, or writes it to a file: its text, or with `--raw` the received
+ * bytes. With a schema, parley prints the text after the check. If the text does not match, `finish` returns
+ * the mismatch.
  */
 export async function openAnswerPrinting(context: Context, printing: PrintOptions) {
   const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
@@ -146,10 +142,9 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   }
 
   return {
-    /** Returns true if parley has printed some of the answer. The cursor may be inside a line. */
+    /** If true, the cursor may be inside a line. */
     hasOutput: () => hasOutput,
 
-    /** Reads a part to its end and prints it while it arrives. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const hasEarlierParts = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
@@ -198,7 +193,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       }
     },
 
-    /** Prints the rest of the answer. Throws a `CliError` if the answer lacks required content. */
+    /** Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<PrintedAnswer | Mismatch> {
       const isLenient = isRaw && requirement === 'text'
       const missing = findMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
@@ -232,7 +227,6 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
       return answer
     },
 
-    /** Saves the received part of the answer, after a failure or an interrupt. */
     savePart(): SavedPart | undefined {
       if (isRaw && !file) return rawBody.part
       const checked = schema ? text.read() : ''
@@ -259,7 +253,6 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
  */
 const maxBlockLength = 16384
 
-/** Collects the text of an answer. */
 class AnswerText {
   isBlank = true
   #blocks: { bytes: Buffer; encoding: BufferEncoding }[] = []

@@ -34,7 +34,6 @@ export interface ChatOptions extends BodyFlags {
   markdown?: boolean
 }
 
-/** Sends a prompt and prints the answer. */
 export async function runChat(context: Context, options: ChatOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { values } = settings
@@ -81,9 +80,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
-  /** Printer of the answer in progress. */
   let printing: AnswerPrinting | undefined
-  /** The last answer that does not match the schema. */
   let mismatch: Mismatch | undefined
   let isAnswered = false
   async function query(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
@@ -153,10 +150,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
 const loadAnswerFile = () => import('../../content/answer-file.ts')
 const loadConversation = () => import('./conversation.ts')
 
-/** Loads the code that prints answers. Called while the service works on the answer. */
+/** Called while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
-/** Loads the code for `--schema`. */
 export const loadSchema = () => import('../../content/schema/schema.ts')
 
 async function buildChatRequest(

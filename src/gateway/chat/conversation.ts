@@ -12,17 +12,16 @@ import { createAppending } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
-/** A conversation in a file (`--thread`). The file contains a request body. */
+/** The file of `--thread`, which contains a request body. */
 export interface Conversation {
-  /** Text of the file; `undefined` if it is missing or empty. */
+  /** `undefined` if the file is missing or empty. */
   stored: { text: string; name: string } | undefined
-  /** Model of the earlier turns. It is a field of the file that parley never sends. */
+  /** The file has this field, but parley never sends it. */
   model: string | undefined
-  /** Adds a question, its answer and a system instruction to the file. Everything else stays unchanged. */
+  /** Everything else in the file stays unchanged. */
   addTurn(turn: Turn): Promise<void>
   /** Throws a `CliError` if another run holds the lock of the file now. */
   requireLock(): void
-  /** Message after a failure: the file is unchanged, or was not created. */
   readonly unchangedNote: string
 }
 
@@ -30,14 +29,14 @@ interface Turn {
   question: Part[]
   answer: string
   role: string
-  /** System instruction, which replaces the conversation's earlier instruction. */
+  /** Replaces the conversation's earlier instruction. */
   system: string | undefined
   model: string
 }
 
 /**
- * Opens and locks a conversation. Another run waits until this run has added its answer. Throws a `CliError`
- * of kind `file` if the file cannot be read or written.
+ * Another run waits until this run has added its answer. Throws a `CliError` of kind `file` if the file
+ * cannot be read or written.
  */
 export async function openConversation(context: Context, name: string): Promise<Conversation> {
   const { input, messages, cleanups, flags, deadline } = context
@@ -98,10 +97,7 @@ export async function openConversation(context: Context, name: string): Promise<
   }
 }
 
-/**
- * Removes the field `model` from the text of a thread. Returns the text and the model. A text that is not
- * JSON stays unchanged.
- */
+/** A text that is not JSON stays unchanged. */
 function splitModel(text: string): { text: string; model: string | undefined } {
   const thread = tryParseJson(text)
   if (!isObject(thread) || typeof thread.model !== 'string') return { text, model: undefined }
@@ -115,7 +111,6 @@ function splitModel(text: string): { text: string; model: string | undefined } {
   return { text: text.slice(0, before) + text.slice(after), model: thread.model }
 }
 
-/** Returns the real path of the thread's file. Throws a `CliError` if the file is not writable. */
 function findThreadFile({ host }: Context, name: string): string {
   const { path, isDirect } = findTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)

@@ -25,7 +25,7 @@ import {
 import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
 import { type ChatOptions, chooseModel, loadSchema } from './chat.ts'
 
-/** Prepares to send a chat request for each line of a batch. Throws a usage error. */
+/** Throws a usage error. */
 export async function prepareChatLines(
   context: Context,
   settings: ResolvedSettings,
@@ -109,17 +109,15 @@ function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContin
   }
 }
 
-/** Answers that a line has received. A retry of the line continues after these answers. */
+/** A retry of the line continues after these answers. */
 interface LineState {
-  /** Answers that did not match the schema. */
   mismatches: Mismatch[]
-  /** Parts of an incomplete answer. */
   parts: ReceivedParts | undefined
 }
 
 /**
- * Adds the received parts of an incomplete answer to a failure. If there are none, adds the last answer that
- * did not match the schema. Returns `undefined` if nothing was received.
+ * If there are no received parts, adds the last answer that did not match the schema. Returns `undefined` if
+ * nothing was received.
  */
 function addReceived({ parts, mismatches }: LineState, failure: CliError): CliError | undefined {
   const mismatch = mismatches.at(-1)
@@ -137,14 +135,11 @@ interface AnswerChecks {
   schema: AnswerSchema | undefined
 }
 
-/** Collects the parts of one answer for the result of a batch line. */
 class ReceivedParts {
   readonly answer: LongAnswer
-  /** Text of all complete parts. */
   #text = ''
-  /** Text of the part that is being read. */
   #pieces: string[] = []
-  /** Bodies of the parts. Empty without `--raw`. */
+  /** Empty without `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   #readUnread = () => ''
 
@@ -191,7 +186,7 @@ class ReceivedParts {
     }
   }
 
-  /** Returns the content for the result. Throws a `CliError` with the text if required content is missing. */
+  /** Throws a `CliError` with the text if required content is missing. */
   async finish(response: ReadableResponse, { requirement, schema }: AnswerChecks) {
     const text = this.#text
     const { end } = this.answer
@@ -206,15 +201,12 @@ class ReceivedParts {
     return { ...checked, failure: response.fail(checked.failure).with({ attempts }) }
   }
 
-  /** Returns the response, or the list of responses, with `--raw`. */
   #readResponse(): { response: string } | undefined {
     const bodies = this.#bodies.map(readJson)
     return bodies.length === 0 ? undefined : { response: joinResponses(bodies) }
   }
 
-  /**
-   * Adds the received text, or an undecoded body, to a failure. Returns `undefined` if nothing was received.
-   */
+  /** Returns `undefined` if nothing was received. Otherwise adds the text, or an undecoded body. */
   addReceived(failure: CliError): CliError | undefined {
     // The details of an error response already have its body as `body`.
     const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
@@ -226,13 +218,9 @@ class ReceivedParts {
   }
 }
 
-/**
- * Maximum size of an undecoded body in a result. A longer body could make the result longer than V8's longest
- * string.
- */
+/** A longer body could make the result longer than V8's longest string. */
 const maxSavedBytes = 64 * 1024 * 1024
 
-/** Returns the body on one line. Throws a `CliError` with the answer if it is not JSON. */
 function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {
   const text = decodeBodyText(bytes, contentType)
   try {

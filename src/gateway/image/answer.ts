@@ -13,23 +13,21 @@ import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
-/** Options for reading an answer. */
 export interface ImageReading {
-  /** Receives the summary of each part. For a failed part, called only if its token counts are known. */
+  /** Called for a failed part only if its token counts are known. */
   onSummary(summary: AnswerSummary): void
-  /** Saves the images of a part; `earlier` is the number of images before it. Throws a `CliError`. */
+  /** `earlier` is the number of images before this part. Throws a `CliError`. */
   save(images: readonly FoundImage[], earlier: number): Promise<void>
-  /** Output file of `-o`. If the answer has no image, its body is saved next to that file. */
+  /** If the answer has no image, its body is saved next to this file. */
   file?: FileOutput | undefined
   /** Reads the body to its end, so that the connection can serve the next request of a batch. */
   keepsConnection?: boolean
 }
 
 /**
- * Prepares to read an answer of one or more parts. The reader saves the images of each part before the next
- * request, also the complete images of a cut part. It saves the body of an answer without images, because the
- * user paid for it. With `--raw`, the reader prints the bytes as they arrive. Then only an error or a body
- * that is not JSON is a failure.
+ * The reader saves the images of each part before the next request, also the complete images of a cut part.
+ * It saves the body of an answer without images, because the user paid for it. With `--raw`, the reader
+ * prints the bytes as they arrive. Then only an error or a body that is not JSON is a failure.
  */
 export function openImageAnswer(context: Context, reading: ImageReading) {
   const finder = new ImageFinder()
@@ -55,7 +53,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
   return {
     findings,
 
-    /** Reads one part. Throws a `CliError` if a part after the first is incomplete. */
+    /** Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const isContinuation = last !== undefined
       const part = await readPart(context, response, finder, reading)
@@ -97,10 +95,8 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
       }
     },
 
-    /** Saves images that were found but not saved yet. */
     saveFound,
 
-    /** After a failure, saves the images of the parts that were read before. */
     async saveRest(): Promise<void> {
       finder.finish()
       await saveFound()
@@ -110,13 +106,12 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
 
 export type ImageReader = ReturnType<typeof openImageAnswer>
 
-/** Returns true if the whole answer is an error response. */
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** Returns the failure of an answer that has images. A value of an unexpected shape is not a failure then. */
+/** A value of an unexpected shape is not a failure of an answer that has images. */
 const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
-/** Returns the failure of an answer with images or links, if any. Throws the failure of any other answer. */
+/** Returns the failure of an answer with images or links. Throws the failure of any other answer. */
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
@@ -142,15 +137,13 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
   return other
 }
 
-/** A part, complete or cut. */
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
-  /** `--raw` has printed the whole part. */
   isPrinted: boolean
 }
 
-/** Reads one part. With `--raw`, also prints the part, except in a batch. */
+/** With `--raw`, also prints the part, except in a batch. */
 export async function readPart(
   { flags, output, host: { timers } }: Context,
   response: HttpResponse,

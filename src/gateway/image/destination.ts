@@ -8,25 +8,22 @@ import { createFileAtomically } from '../../io/temporary-file.ts'
 import type { Timers } from '../../timers.ts'
 import { hasOtherExtension } from './format.ts'
 
-/** Destination of images: stdout, a folder, or a file. */
 export interface Destination {
-  /** Maximum number of images. */
   readonly capacity: number
-  /** Output file of `-o FILE`. */
   readonly file?: FileOutput
-  /** Saves one image. Returns its path for printing, if it has one. Throws a `CliError` of kind `file`. */
+  /** Returns the path for printing, if the image has one. Throws a `CliError` of kind `file`. */
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
 export interface DestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** File name without extension, for a folder. */
+  /** For a folder, without an extension. */
   name: string
   replaces: boolean
 }
 
-/** Returns the destination that `-o` names. Throws a `CliError` if images cannot be saved there. */
+/** Throws a `CliError` if images cannot be saved there. */
 export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
@@ -53,7 +50,7 @@ function createStdoutDestination({ output }: Context): Destination {
   }
 }
 
-/** Returns a destination that saves each image under `name` and the next free number. */
+/** Each image is saved under `name` and the next free number. */
 async function createFolderDestination(
   { host, cleanups }: Context,
   folder: string,
@@ -79,10 +76,7 @@ async function createFolderDestination(
   }
 }
 
-/**
- * Returns a destination that saves the first image as the file of `-o`. The names of further images get a
- * number.
- */
+/** The names of further images get a number. */
 async function createFileDestination(
   context: Context,
   name: string,
@@ -117,10 +111,7 @@ async function createFileDestination(
 
 const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
-/**
- * Throws if the folder is not writable. If the folder may be created, its nearest existing parent must be
- * writable.
- */
+/** If the folder may be created, its nearest existing parent must be writable. */
 async function requireFolder(path: string, canBeCreated: boolean): Promise<void> {
   try {
     if (!(await fs.stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
@@ -136,7 +127,7 @@ async function requireFolder(path: string, canBeCreated: boolean): Promise<void>
 
 const maxRetries = 100
 
-/** Retries if the process has no free file descriptor, because requests of a batch may hold all of them. */
+/** The requests of a batch may hold all file descriptors. */
 async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {

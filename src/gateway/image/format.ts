@@ -1,9 +1,8 @@
 import { detectMimeType } from '../../io/file-kind.ts'
 
-/** File extensions of saved images. */
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
-/** Other extensions of these formats, each with the extension that parley uses. */
+/** Maps other extensions of the same formats. */
 const canonicalExtensions = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],
@@ -15,15 +14,15 @@ const canonicalExtensions = new Map([
 
 const normalizeExtension = (name: string) => canonicalExtensions.get(name) ?? name
 
-/** Returns the extension of a MIME type, such as `heic` of `image/heif-sequence`. */
+/** Returns `heic` for `image/heif-sequence`. */
 function getExtension(mimeType: string): string | undefined {
   const [, name = ''] = /^image\/(?:x-ms-)?(.*?)(?:-sequence)?$/.exec(mimeType) ?? []
   return extensions.find((extension) => extension === normalizeExtension(name))
 }
 
 /**
- * Returns the file extension of an image. Its bytes decide or, if they show no known format, its MIME type.
- * Returns `undefined` for an unknown format.
+ * The bytes decide or, if they show no known format, the MIME type. Returns `undefined` for an unknown
+ * format.
  */
 export async function findFormat(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
@@ -34,7 +33,6 @@ export async function findFormat(bytes: Uint8Array, mimeType = ''): Promise<stri
   return getExtension(found ?? declaredType)
 }
 
-/** Returns true if the file name has the extension of another format. */
 export function hasOtherExtension(name: string, extension: string): boolean {
   const given = /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase()
   return given !== undefined && normalizeExtension(given) !== extension

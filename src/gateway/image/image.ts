@@ -27,7 +27,6 @@ export interface ImageOptions extends BodyFlags {
   usage?: boolean
 }
 
-/** Requests images, saves them and prints their paths. */
 export async function runImage(context: Context, flags: ImageOptions, words: string[]): Promise<void> {
   const options = flags.output === '/dev/stdout' ? { ...flags, output: '-' } : flags
   const settings = await readSettings(context)
@@ -103,7 +102,6 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
 }
 
-/** Returns the destination of images, or `undefined` if no image is saved. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
@@ -115,7 +113,7 @@ async function openDestination(
 
 const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }
 
-/** Saves the images of an answer. Prints links, which are never requested. */
+/** Links are printed and never requested. */
 async function saveAnswer(
   context: Context,
   { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,
@@ -139,19 +137,13 @@ async function saveAnswer(
   await context.output.flush()
 }
 
-/**
- * Prints the texts of an answer with images. Each line starts with `|`, because a CI system could execute a
- * service's text at the start of a line.
- */
+/** Each line starts with `|`, because a CI system could execute a service's text at the start of a line. */
 function printTexts({ messages }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
     messages.printLine(messages.style.dim(`| ${escapeControls(line)}`))
 }
 
-/**
- * Returns a function that shows a saved image on a terminal that supports images, or with `--preview` on any
- * terminal.
- */
+/** Shows images on a terminal that supports them, or with `--preview` on any terminal. */
 function createPreview(
   { host, output, messages }: Context,
   isWanted: boolean | undefined,

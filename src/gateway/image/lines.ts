@@ -26,7 +26,7 @@ import { chooseModel, type ImageOptions } from './image.ts'
 import { createFileName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
-/** Prepares to send an image request for each line of a batch. Throws a usage error. */
+/** Throws a usage error. */
 export async function prepareImageLines(
   context: Context,
   settings: ResolvedSettings,
@@ -68,10 +68,7 @@ export async function prepareImageLines(
   }
 }
 
-/**
- * Returns true if the image's file exists. Also searches the folder of `-o`, because an earlier run may have
- * had another working folder.
- */
+/** Also searches the folder of `-o`, because an earlier run may have had another working folder. */
 const imageExists = ({ host }: Context, file: string, folder = ''): boolean =>
   [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
 
@@ -84,7 +81,6 @@ function isFilled(path: string): boolean {
   }
 }
 
-/** Returns the folder of `-o`. Throws a usage error if `-o` names a file. */
 function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string | undefined {
   if (output === undefined || isFolderName(output, platform)) return output
   throw usageError('--batch saves many images: -o must be a folder, with a / at its end')
@@ -96,7 +92,6 @@ type ImageLineContent =
 
 type CountAnswer = (summary: AnswerSummary) => void
 
-/** Reads an answer and saves the images of each part. */
 function openReader(
   context: Context,
   { destination, countAnswer }: { destination: Destination; countAnswer: CountAnswer },
@@ -133,16 +128,14 @@ function openReader(
   }
 }
 
-/** Adds the saved files and the links of an incomplete answer to the message of its failure. */
 const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
   filesAndLinks.length === 0
     ? failure
     : new CliError(failure.kind, `${failure.message}; received: ${filesAndLinks.join(', ')}`, failure.details)
 
-/** Reads an answer for `--raw`, without saving images. Several responses become a list. */
+/** Saves no images. Several responses become a list. */
 function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<ImageLineContent> {
   const bodies: string[] = []
-  /** Body of an incomplete part. */
   let received = ''
   return {
     addReceived(failure) {

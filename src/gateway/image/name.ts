@@ -1,14 +1,13 @@
 const maxNameLength = 60
 
-/** Maximum number of characters of a prompt from which a file name is made. */
 const maxPromptLength = 1000
 
 /** Names that Windows reserves for devices, with any extension. */
 const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
 
 /**
- * Creates a file name without extension from a prompt: at most 60 letters, digits and hyphens of any script.
- * The name for a prompt without letters and digits is `image`.
+ * Returns at most 60 letters, digits and hyphens of any script, or `image` for a prompt without letters and
+ * digits.
  */
 export function createFileName(prompt: string): string {
   const words = prompt
@@ -20,7 +19,6 @@ export function createFileName(prompt: string): string {
   return reserved.test(name) ? `image-${name}` : name || 'image'
 }
 
-/** Returns the text of the last turn in a body. */
 export async function readPromptOfBody(body: Uint8Array): Promise<string> {
   const { GenerateRequest } = await import('../../wire/gateway/generate-request.ts')
   const parsed = GenerateRequest.safeParse(JSON.parse(new TextDecoder().decode(body)))

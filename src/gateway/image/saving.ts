@@ -11,15 +11,14 @@ import { findFormat } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
-  /** Number of images that were saved from earlier parts of the answer. */
+  /** Images that were saved from earlier parts of the answer. */
   earlier?: number
-  /** Called for each image that was saved as a file. */
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
 
 /**
- * Saves images one by one. If an image cannot be saved in its destination, saves it in the temporary folder
- * and continues. At the end, throws a `CliError` with all failures.
+ * Saves an image in the temporary folder if its destination fails, and continues. At the end, throws a
+ * `CliError` with all failures.
  */
 export async function saveImages(
   context: Context,
@@ -93,13 +92,12 @@ export const printPath = (context: Context, path: string): Promise<void> =>
     throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })
 
-/** Prints a path or link on one line, with control characters escaped on a terminal. */
+/** Escapes control characters on a terminal. */
 export async function printLine({ output }: Context, text: string): Promise<void> {
   await output.write(`${output.isTerminal ? escapeControls(text) : text}\n`)
   await output.flush()
 }
 
-/** Decodes an image. If the data is not base64, saves it as text and throws a `CliError` with the path. */
 async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Array> {
   const bytes = decodeBase64(base64)
   if (bytes) return bytes

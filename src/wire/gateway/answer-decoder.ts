@@ -16,7 +16,6 @@ import type { ImageFinder } from './found-images.ts'
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const startText = createBodyTextDecoder(contentType)
-  /** The first characters of the body, collected until they show its format. */
   let start = ''
   let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
@@ -42,23 +41,18 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   return {
     summary: reader.summary,
     otherContent: reader.otherContent,
-    /** Returns the received body if no text was decoded from it. It may be the only copy of a paid answer. */
+    /** Empty after text was decoded. The body may be the only copy of a paid answer. */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /**
-     * Returns the progress of the answer. While a value is incomplete, returns `finished` instead of
-     * `settled`.
-     */
+    /** While a value is incomplete, returns `finished` instead of `settled`. */
     progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    /** Number of values with text or an image. */
     contentCount: () => reader.contentCount,
-    /** Returns true if the answer has text, an image or any other content except thoughts. */
+    /** Thoughts alone are not content. */
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
-    /** Returns whether bytes of the body were invalid text and became U+FFFD. */
     isDamaged: () => decoder?.isDamaged() ?? false,
-    /** Returns true if `--raw` prints the bytes of the body unchanged, also after the answer's end. */
+    /** True if `--raw` prints the bytes of the body unchanged, also after the answer's end. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {
@@ -83,10 +77,9 @@ export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
 const isJsonDocument = /^application\/json\b/i
 
-/** Maximum number of blank bytes before an answer. */
 const maxBlankBytes = 64 * 1024
 
-/** Length of the longest field name that may start an event stream. */
+/** `event` and `retry` are the longest names that may start an event stream. */
 const maxFieldNameLength = 5
 
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
@@ -104,37 +97,31 @@ function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
 /** Receives content as soon as it is decoded, so a later failure does not lose it. */
 export interface AnswerSink {
   text(text: string): void
-  /** Receives the output of `--raw`: each event's data as a line, or the bytes of another body. */
+  /** Receives each event's data as a line, or the bytes of another body. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
-  /** Receives each value, even of an unknown shape, because an answer with images may have any shape. */
+  /** Receives values of any shape, because an answer with images may have any shape. */
   images?: ImageFinder
 }
 
-/** Arguments of every body decoder. */
 interface BodyReading {
   reader: AnswerReader
   contentType: string
   text: BodyTextDecoder
   sink: AnswerSink
-  /** All received bytes; `undefined` if a stream was requested. */
+  /** `undefined` if a stream was requested. */
   whole: CollectedBody | undefined
 }
 
 interface BodyDecoder {
-  /** `AnswerSink.raw` receives the body's bytes unchanged. */
   isVerbatim: boolean
-  /**
-   * Returns whether the body may end at this point: the last value is complete, and no end marker is missing.
-   */
+  /** True if the last value is complete, and no end marker is missing. */
   mayEndHere(): boolean
-  /** Some bytes were invalid text and became U+FFFD. */
   isDamaged(): boolean
   push(bytes: Uint8Array): void
   /** Throws a `CliError` if the answer is incomplete. */
   end(): void
 }
 
-/** Throws a `CliError` if the body is neither UTF-8 nor in a supported charset. */
 function requireText(piece: string, { text }: BodyReading): void {
   const charset = text.ignoredCharset()
   if (charset !== undefined && piece.includes('\ufffd'))
@@ -146,10 +133,7 @@ const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 const incompleteStreamError = () =>
   createResponseError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
-/**
- * Decodes an answer that is a stream of server-sent events. The data of each event is an event of the Messages
- * format or a chunk in the native format.
- */
+/** The data of each event is an event of the Messages format or a chunk in the native format. */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
   const decoder = createSseDecoder(reading.text)
@@ -175,9 +159,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   }
 }
 
-/**
- * Throws the error in an incomplete event. If there is no error, throws the failure of an incomplete stream.
- */
+/** Throws the error in the event, otherwise the failure of an incomplete stream. */
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
   // The event may contain an image, even if the event is incomplete.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
@@ -185,10 +167,6 @@ function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent
   throw incompleteStreamError()
 }
 
-/**
- * Reads events or chunks until one ends the answer. `what` is the name of an event or chunk in messages.
- * `print` receives each event's data.
- */
 function readPieces(
   reading: BodyReading,
   pieces: SseEvent[],
@@ -213,10 +191,7 @@ function readPieces(
   }
 }
 
-/**
- * Reads an event or a chunk, or a whole body if `event` is absent. Returns the text of the value, or
- * `undefined` if the value is unreadable.
- */
+/** `event` is absent for a whole body. Returns the text, or `undefined` if the value is unreadable. */
 function addValue(
   { reader, sink: { images } }: BodyReading,
   parse: () => unknown,
@@ -235,15 +210,15 @@ function addValue(
 }
 
 /**
- * Decodes a JSON array of chunks, one JSON value, or several consecutive values (src/wire/README.md:
- * recorded, 3). If no stream was requested, the body is decoded at its end, because a text next to the bytes
- * would double the memory.
+ * The body is an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3).
+ * If no stream was requested, the body is decoded at its end, because a text next to the bytes would double
+ * the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
-  /** The only value so far: the whole body, or the first of several. */
+  /** The whole body, or the first of several values. */
   let first: string | undefined
   let isDamaged = false
 
@@ -287,10 +262,10 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   }
 }
 
-/** Maximum number of bytes that are searched for an error message. */
+/** Limits the search for an error message. */
 const maxUnknownBytes = 1024 * 1024
 
-/** Decodes a body that is not an answer but may contain an error message. */
+/** The body is not an answer but may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(maxUnknownBytes)
   const end = () => addBody(reading, decodeBodyText(body.bytes(), reading.contentType))

@@ -9,39 +9,32 @@ import {
 } from '../token-count.ts'
 import * as z from '../zod.ts'
 
-/** Token counts of an answer, if the service sends them. */
 export interface AnswerCounts extends TokenCounts {
-  /** Tokens of the model's reasoning. `outputTokens` includes them. */
+  /** `outputTokens` includes these tokens. */
   reasoningTokens?: TokenCount
   /** If absent: the sum of input, output and both cache counts. */
   totalTokens?: TokenCount
 }
 
-/** Facts about an answer other than its text. In a stream, each value may add facts. */
+/** In a stream, each value may add facts. */
 export interface AnswerSummary extends AnswerCounts {
-  /** The service's id of the answer. */
   id?: string
   model?: string
   stopReason?: string
-  /** The service's explanation of the stop reason. */
   stopMessage?: string
-  /** Token for the request of the next part, if the stop reason is `CONTINUATION`. */
+  /** Sent with the request of the next part, if the stop reason is `CONTINUATION`. */
   continuationToken?: string
 }
 
-/** Returns true if the answer has another part, which needs another request. */
 export const hasContinuation = ({ stopReason }: AnswerSummary): boolean => stopReason === 'CONTINUATION'
 
-/** Content of one JSON value of an answer. */
 export interface AnswerPiece {
   text: string
-  /** Facts from this value. A field is `undefined` if the value does not have it. */
   summary: AnswerSummary
-  /** Kinds of content other than text. */
   otherContent: OtherContent[]
 }
 
-/** Kinds of content other than text. Each pattern matches a part's field name, MIME type or block type. */
+/** Each pattern matches a part's field name, MIME type or block type. */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
@@ -55,7 +48,6 @@ export type OtherContent = (typeof otherContentNames)[number][1] | 'another cand
 const classifyContent = (name: string): OtherContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 
-/** Parses a value by a schema. Throws a `CliError` that names the path of a mismatch. */
 function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
@@ -67,29 +59,24 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
   )
 }
 
-/**
- * Returns a schema for an optional field that parley only displays. A value of another type counts as absent.
- */
+/** For a field that parley only displays. A value of another type counts as absent. */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
 const lenientText = lenient(z.string())
 const optionalText = z.nullish(z.string())
 
-/** Converts a string to a text block. */
 const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)
 
-/** Converts a list, or a single block, to a list of blocks. */
 function toBlocks(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toBlock)
   const block = toBlock(value)
   return typeof block === 'object' && block !== null ? [block] : block
 }
 
-/** Returns a schema that normalizes a value before parsing it. */
 const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
   z.pipe(z.transform(normalize), schema)
 
-/** Schemas of a message and of a stream's message events, limited to the fields that parley prints. */
+/** Limited to the fields that parley prints. */
 const messages = z.lazily(() => {
   const block = z.looseObject({ type: lenientText, text: optionalText })
   const content = normalized(toBlocks, z.array(block))
@@ -110,9 +97,7 @@ export const isMessage = (value: unknown): boolean =>
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
-/**
- * Parses a whole message (src/wire/README.md: gateway, 2.3). Throws a `CliError` if it has another shape.
- */
+/** See src/wire/README.md: gateway, 2.3. Throws a `CliError` if the value has another shape. */
 export function readMessage(value: unknown): AnswerPiece {
   const message = readAs(messages().whole, value)
   return createPiece(message.content, message)
@@ -121,10 +106,7 @@ export function readMessage(value: unknown): AnswerPiece {
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/**
- * Parses one event of a message stream (src/wire/README.md: public clients, 7). Throws a `CliError` if it has
- * another shape.
- */
+/** See src/wire/README.md: public clients, 7. Throws a `CliError` if the value has another shape. */
 export function readMessageEvent(value: unknown): AnswerPiece {
   const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
@@ -133,7 +115,6 @@ export function readMessageEvent(value: unknown): AnswerPiece {
   return createPiece(blocks, { ...message, stop_reason: stopReason, usage: used })
 }
 
-/** Fields of a message from which its `AnswerSummary` is built. */
 interface MessageFacts {
   id?: string
   model?: string
@@ -150,23 +131,19 @@ function createPiece(blocks: Block[], { id, model, stop_reason, usage }: Message
   }
 }
 
-/** Returns true if a block is part of the answer's text. */
 const isText = ({ type = '', text }: Block): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(type)
 
-/** Reads the text of the most frequent event without a schema, because parsing by schema is slow. */
+/** Reads the most frequent event without a schema, because parsing by schema is slow. */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/**
- * Schema of an answer in the native format: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a
- * stream.
- */
+/** A whole body (src/wire/README.md: gateway, 2.2) or one chunk of a stream. */
 const NativeAnswer = z.lazily(() => {
-  /** A finish or block reason: its name, or the number that some services send instead. */
+  /** Some services send a number instead of the name of a finish or block reason. */
   const name = lenient(z.union([z.string(), z.number()]))
   const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })
   const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })
@@ -188,7 +165,6 @@ type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['can
 
 const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
 
-/** Content of one native chunk or body. */
 export interface NativePiece extends AnswerPiece {
   /**
    * `first` is true if the first candidate, which parley prints, has no finish reason yet. `others` is true
@@ -204,7 +180,7 @@ export const isNative = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-/** Parses a native answer. Throws a `CliError` if it has another shape. */
+/** Throws a `CliError` if the value has another shape. */
 export function readNative(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
@@ -261,16 +237,13 @@ const finishReasons =
     ' ',
   )
 
-/**
- * Returns the name of a finish reason, which may be a number. Returns `undefined` if it is empty or
- * unspecified.
- */
+/** Returns `undefined` for an empty or unspecified reason. */
 function readReason(reason: string | number = ''): string | undefined {
   const name = typeof reason === 'number' ? (finishReasons[reason - 1] ?? String(reason || '')) : reason
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
-/** Subtracts a part from a total. Returns `undefined` if one of them is missing, or the part is larger. */
+/** Returns `undefined` if a count is missing, or the part is larger than the total. */
 function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
   if (total === undefined || part === undefined) return undefined
   if (total === null || part === null) return null

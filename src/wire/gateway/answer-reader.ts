@@ -23,28 +23,23 @@ import {
  */
 export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 
-/** Reads the JSON values of an answer one by one. */
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
-  /** Kinds of content other than text. */
   readonly otherContent = new Set<OtherContent>()
-  /** Number of values with text or an image. */
   contentCount = 0
-  /** The text has a character other than a blank. */
+  /** Blanks do not count. */
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
-  /** At least one value had the form of an answer. */
   #isKnown = false
-  /**
-   * The answer has a stop reason. For native chunks: the last chunks of all candidates have a finish reason.
-   */
+  /** For native chunks: the last chunks of all candidates have a finish reason. */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
-  /** Number of native chunks with a stop reason. */
   #finishes = 0
 
-  /** `isStreamed`: a stream was requested. Then a single native body may be the first chunk of a cut stream. */
+  /**
+   * `isStreamed`: a stream was requested. Then a single native body may be the first chunk of a cut stream.
+   */
   constructor(isStreamed = false) {
     this.#isStreamed = isStreamed
   }
@@ -59,14 +54,13 @@ export class AnswerReader {
     return isSettled ? 'settled' : 'finished'
   }
 
-  /** Reads a whole body, which is a message or a native answer. Returns its text. */
   addBody(value: unknown): string {
     const answer = unwrap(value, readFailureInBody)
     this.#hasEnded = !this.#isStreamed || !isNative(answer)
     return isNative(answer) ? this.#addNative(answer) : this.#addPiece(readMessage(answer))
   }
 
-  /** Reads one message event or one native chunk. Returns the text that it adds. */
+  /** Returns the text that the event or native chunk adds. */
   addEvent(whole: unknown, event = ''): string {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
@@ -86,7 +80,6 @@ export class AnswerReader {
     return ''
   }
 
-  /** Handles the end marker of a stream. */
   end(): void {
     this.#hasEnded = true
   }
@@ -117,19 +110,19 @@ export class AnswerReader {
   }
 }
 
-/** Adds the event's name as `type` to a value without a type. */
+/** Uses the event's name if the value has no type. */
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })
     ? { ...value, type: event }
     : value
 
-/** Returns the value inside an event's envelope. Throws a `CliError` if the event is an error. */
+/** Throws a `CliError` if the event is an error. */
 export function unwrapEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }
 
-/** Returns the answer inside the envelope that some gateways add. Throws if the value is an error. */
+/** Removes the envelope that some gateways add. Throws if the value is an error. */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   if (isErrorEnvelope(value)) throw failure(value)
   if (!isObject(value) || isAnswer(value)) return value

@@ -1,11 +1,11 @@
-/** Number of characters decoded at once: a multiple of four, and small enough for a cheap copy. */
+/** A multiple of four, and small enough for a cheap copy. */
 const chunkLength = 32 * 1024
 
 /**
- * Decodes strict base64: standard or URL-safe alphabet, with or without padding and line breaks. Decodes in
- * place, because a second copy of a large image would need memory: overwrites `text`, and returns a view of
- * the same memory. Returns `undefined` if the text is not base64. The text is then intact, except that its
- * line breaks are at the end.
+ * Decodes strict base64: standard or URL-safe alphabet, with or without padding and line breaks. Overwrites
+ * `text` and returns a view of the same memory, because a second copy of a large image would need memory.
+ * Returns `undefined` if the text is not base64. The text is then intact, except that its line breaks are at
+ * the end.
  */
 export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
@@ -29,7 +29,7 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   return bytes.subarray(0, written)
 }
 
-/** Moves line breaks to the end. Returns the length of the text before them. */
+/** Returns the length of the text before the line breaks. */
 function moveLineBreaksToEnd(bytes: Buffer): number {
   if (!bytes.includes('\n') && !bytes.includes('\r')) return bytes.length
   let length = 0
@@ -38,7 +38,6 @@ function moveLineBreaksToEnd(bytes: Buffer): number {
   return length
 }
 
-/** Returns the length without padding, or `undefined` if the length is invalid for base64. */
 function getUnpaddedLength(bytes: Buffer): number | undefined {
   const padding = /={0,2}$/.exec(bytes.toString('latin1', Math.max(0, bytes.length - 2)))?.[0].length ?? 0
   const length = bytes.length - padding

@@ -5,14 +5,14 @@ import { LongStrings } from './long-strings.ts'
 
 export interface FoundImage {
   mimeType: string | undefined
-  /** The base64 text, as ASCII bytes. */
+  /** ASCII bytes. */
   base64: Uint8Array
 }
 
-/** Images of an answer in their order, and the answer's text without images. */
+/** `texts` is the answer's text without images. */
 export interface Findings {
   images: FoundImage[]
-  /** Links to images, with control characters percent-encoded. */
+  /** Control characters are percent-encoded. */
   links: string[]
   texts: string[]
   /** The service's explanations of the stop reason. */
@@ -35,12 +35,10 @@ export class ImageFinder {
   broken: CliError | undefined
   /** Failure of a value that is an error, or has an undocumented shape. */
   failure: CliError | undefined
-  /** Failure that an error event of a stream reported. */
+  /** Reported by an error event of a stream. */
   error: CliError | undefined
   readonly strings = new LongStrings()
-  /**
-   * Pieces of a streamed text. They are joined before the search, because a piece may end inside a data URI.
-   */
+  /** Joined before the search, because a piece may end inside a data URI. */
   #pieces: string[] = []
   #isThought = false
   /**
@@ -58,10 +56,7 @@ export class ImageFinder {
     this.#findIn('', value)
   }
 
-  /**
-   * Searches every object of a value in order. `name` is the field that has the value, or the list with the
-   * value.
-   */
+  /** `name` is the field that has the value, or the list with the value. */
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return
@@ -76,10 +71,7 @@ export class ImageFinder {
     for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
   }
 
-  /**
-   * Records the failure of a value. `value` is `undefined` if parsing failed. Only a value of a stream has an
-   * `event`.
-   */
+  /** `value` is `undefined` if parsing failed. Only a value of a stream has an `event`. */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
     // A parsed value of an unexpected shape does not matter if the answer has images. So `failure` is
@@ -91,7 +83,7 @@ export class ImageFinder {
       this.error ??= failure
   }
 
-  /** Calls `read` and records its failure, so that the caller can continue to read. */
+  /** Records the failure of `read`, so that the caller can continue to read. */
   tryRead(read: () => void): void {
     try {
       read()
@@ -107,7 +99,6 @@ export class ImageFinder {
     this.#isContinued = false
   }
 
-  /** Ends the current text. */
   finish(): void {
     const { images, text } = extractDataUris(this.#pieces.join(''))
     for (const image of images) this.findings.images.push(image)
@@ -116,7 +107,7 @@ export class ImageFinder {
   }
 }
 
-/** Fields with objects whose `text` is part of the answer. In other objects, `text` may be a citation. */
+/** In other objects, `text` may be a citation. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const findTexts = (name: string, { text, content }: JsonFields): string[] =>
@@ -124,7 +115,7 @@ const findTexts = (name: string, { text, content }: JsonFields): string[] =>
 
 const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
-/** Returns the images and links in an object's own fields (src/wire/README.md: recorded, 2). */
+/** See src/wire/README.md: recorded, 2. Returns links as strings. */
 function findImages(name: string, fields: JsonFields, readBytes: ReadBytes): (FoundImage | string)[] {
   const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
@@ -146,37 +137,27 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/**
- * Returns a pattern for a data URI up to its data. All lengths are bounded, because a hostile text may
- * contain the starts of many URIs.
- */
+/** All lengths are bounded, because a hostile text may contain the starts of many URIs. */
 const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
-/**
- * Returns a pattern for base64 data of at least 32 characters. Shorter data is usually an example in a text
- * about data URIs.
- */
+/** Data of less than 32 characters is usually an example in a text about data URIs. */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
-/**
- * Matches the data URI of an image. Only a URI in brackets or quotes may contain line breaks. Any other URI
- * ends at the first line break.
- */
+/** Only a URI in brackets or quotes may contain line breaks. Any other URI ends at the first line break. */
 const imageUri = new RegExp(
   `(?<=[("'<])${uriHeadPattern('image')}${uriDataPattern('\\w+/=\\r\\n-')}|${uriHeadPattern('image')}${uriDataPattern('\\w+/=-')}`,
   'gi',
 )
 
-/** Returns a view of the image if the whole value is a base64 data URI, else `undefined`. */
+/** Returns a view of the value, or `undefined` if the whole value is not a base64 data URI. */
 function parseDataUri(value: Uint8Array): FoundImage | undefined {
   const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, 1100)).toString('latin1')
   const [head, mimeType] = wholeUri.exec(start) ?? []
   return head === undefined ? undefined : { mimeType, base64: value.subarray(head.length) }
 }
 
-/** Removes images that are `data:` URIs from a text. */
 export function extractDataUris(text: string): { text: string; images: FoundImage[] } {
   const images: FoundImage[] = []
   const rest = text.replace(imageUri, (_, closedType, closedData, bareType, bareData) => {

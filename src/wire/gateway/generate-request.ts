@@ -1,6 +1,6 @@
 import * as z from '../zod.ts'
 
-/** Schema of a JSON number of any size, because no range is documented. */
+/** No range of numbers is documented. */
 const numeric = (message: string, isAllowed: (value: number) => boolean) =>
   z.custom<number>((value) => typeof value === 'number' && isAllowed(value), message)
 
@@ -9,8 +9,7 @@ const Part = z.looseObject({ text: z.optional(z.string()) })
 const Content = z.looseObject({ role: z.optional(z.string()), parts: z.optional(z.array(Part)) })
 
 /**
- * Schema of the generation request (src/wire/README.md: gateway, 2.1). The documentation marks no field as
- * required; unknown fields pass.
+ * See src/wire/README.md: gateway, 2.1. The documentation marks no field as required; unknown fields pass.
  */
 export const GenerateRequest = z.looseObject({
   contents: z.optional(z.array(Content)),

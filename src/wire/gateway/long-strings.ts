@@ -1,15 +1,14 @@
 import { findClosingQuote } from '../json/scanner.ts'
 
-/** Minimum length of a string that is replaced. */
 const minLongBytes = 64 * 1024
 
-/** Stores the long strings of a JSON text as bytes, because parsing would copy a large image several times. */
+/** Stores long strings as bytes, because parsing would copy a large image several times. */
 export class LongStrings {
-  /** Start of each placeholder. It is random, so a service cannot send a placeholder. */
+  /** Random, so a service cannot send a placeholder. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 
-  /** Returns the text with a placeholder for each long string without escapes. */
+  /** Strings with escapes stay. */
   replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
     const pieces: Buffer[] = []
@@ -28,7 +27,7 @@ export class LongStrings {
     return Buffer.concat([...pieces, bytes.subarray(done)])
   }
 
-  /** Returns the UTF-8 bytes of a parsed string, or of the string that its placeholder replaced. */
+  /** Returns UTF-8. `text` may be a placeholder. */
   readonly readBytes = (text: string): Uint8Array =>
     (text.startsWith(this.#mark) ? this.#strings[Number(text.slice(this.#mark.length))] : undefined) ??
     Buffer.from(text)

@@ -6,22 +6,19 @@ type Path = (string | number)[]
 type Step = string | number | undefined
 
 export interface Assignment {
-  /** Keys and indexes that lead to the field. Ends with `undefined` for `a[]=…`, which appends an element. */
+  /** Ends with `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
-  /** The assigned value as JSON source text. */
   json: string
-  /** Text of the assignment, for messages. */
+  /** For messages. */
   source: string
 }
 
-/** Creates an assignment that sets a field to a JSON text. */
 export const createAssignment = (path: Path, json: string): Assignment => ({
   path,
   json,
   source: path.join('.'),
 })
 
-/** Creates an assignment that appends a JSON text to a list. */
 export const createAppending = (path: Path, json: string): Assignment => ({
   ...createAssignment(path, json),
   path: [...path, undefined],
@@ -29,10 +26,7 @@ export const createAppending = (path: Path, json: string): Assignment => ({
 
 const maxPathLength = 1000
 
-/**
- * Reads the path at the start of a text: `a.b`, `a[0]`, `a["x.y"]`. Returns the path and the offset of its
- * end.
- */
+/** Reads `a.b`, `a[0]` or `a["x.y"]` at the start of the text. */
 export function readFieldPath(source: string): { path: Path; end: number } {
   const path: Path = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
@@ -67,9 +61,8 @@ export function parseAssignment(source: string): Assignment {
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
- * Changes values in a JSON text. Everything else stays byte for byte. If a key occurs twice, the last
- * occurrence is changed, because `JSON.parse` uses it. Throws a usage error if a path leads through a scalar
- * value.
+ * Keeps everything else byte for byte. If a key occurs twice, the last occurrence is changed, because
+ * `JSON.parse` uses it. Throws a usage error if a path leads through a scalar value.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   if (assignments.length === 0) return text
@@ -78,20 +71,19 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
   return root?.text() ?? text
 }
 
-/** A value in an object or list. */
 interface Child {
-  /** Source text between the previous value and this one: a comma, a key, blanks. */
+  /** Text between the previous value and this one: a comma, a key, blanks. */
   lead: string
   value: string | Container
 }
 
-/** An object or list whose values can be changed. Other values keep their source text. */
+/** An object or list. Values that do not change keep their source text. */
 class Container {
   readonly isList: boolean
   readonly #head: string
   readonly #tail: string
   readonly #children: Child[] = []
-  /** Children by key. If a key occurs twice, the last child. */
+  /** If a key occurs twice, the last child. */
   readonly #byKey = new Map<Step, Child>()
 
   /** `text` is one object or list, with optional blanks around it. */
@@ -111,14 +103,13 @@ class Container {
     return this.#byKey.has(key)
   }
 
-  /** Returns the object or list at a key, or `undefined` for a scalar value. */
   open(key: string | number): Container | undefined {
     const child = this.#byKey.get(key)
     if (typeof child?.value === 'string') child.value = openContainer(child.value) ?? child.value
     return typeof child?.value === 'string' ? undefined : child?.value
   }
 
-  /** Sets the value of a key or index. If there is no such value, appends it. */
+  /** Appends a missing value. */
   set(key: Step, json: string): void {
     const child = this.#byKey.get(key)
     if (child) child.value = json
@@ -146,7 +137,7 @@ class Container {
 const openContainer = (text: string): Container | undefined =>
   /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
 
-/** Sets or appends a value and creates missing parents. */
+/** Creates missing parents. */
 function assign(root: Container | undefined, { path, json, source }: Assignment): void {
   let inner = root
   for (const [depth, key] of path.entries()) {

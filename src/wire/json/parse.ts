@@ -3,7 +3,7 @@ import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
 import { findSyntaxError } from './syntax.ts'
 
-/** Maximum nesting of parsed JSON. Deeper values would overflow the stack of recursive code. */
+/** Deeper values would overflow the stack of recursive code. */
 export const maxDepth = 1000
 
 /**
@@ -15,7 +15,7 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text)
 }
 
-/** Parses untrusted JSON. Returns `undefined` if the text is not JSON. */
+/** Parses untrusted JSON. Returns `undefined` for an invalid text. */
 export function tryParseJson(text: string): unknown {
   try {
     return parseJson(text)
@@ -25,8 +25,8 @@ export function tryParseJson(text: string): unknown {
 }
 
 /**
- * Parses JSON from the user. `name` is the name of the input in messages. Throws a usage error with the line
- * and column of the problem.
+ * Parses JSON from the user. `name` is for messages. Throws a usage error with the line and column of the
+ * problem.
  */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
@@ -36,12 +36,9 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
   }
 }
 
-/** Message for a text that is nested too deep. */
 export const tooDeep = `nested more than ${maxDepth} deep`
 
-/**
- * Returns the line, column and reason of a JSON error. Quotes nothing, because the text may contain a secret.
- */
+/** Returns line, column and reason. Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findSyntaxError(text, maxDepth)
@@ -56,11 +53,11 @@ export function describeJsonError(text: string): string {
   return fault ? `${place}: ${fault.reason}` : place
 }
 
-/** Returns whether a value is a JSON object: neither a list nor a scalar. */
+/** Returns false for a list. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Formats a path in a JSON value: `events[2].content[0].text`. */
+/** Returns, for example, `events[2].content[0].text`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
@@ -68,7 +65,6 @@ export function formatPath(path: readonly PropertyKey[]): string {
     .replace(/^\./, '')
 }
 
-/** Returns the problems that a schema found, each problem with its path. */
 export function describeIssues(error: z.core.$ZodError): string[] {
   return error.issues.map(({ path, message }) =>
     path.length > 0 ? `${formatPath(path)}: ${message}` : message,

@@ -1,6 +1,5 @@
 const isBlank = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
-/** Returns the offset of the first character that is not blank. */
 export function skipBlanks(text: string, start: number): number {
   let place = start
   while (isBlank(text.charCodeAt(place))) place++
@@ -8,8 +7,8 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /**
- * Returns the offset of the quote that closes a string, or -1. `start` is inside the string. `isEscaped`
- * means that a backslash precedes `start`.
+ * Returns -1 if no quote closes the string. `start` is inside the string. `isEscaped` means that a backslash
+ * precedes `start`.
  */
 export function findClosingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -18,7 +17,6 @@ export function findClosingQuote(text: string | Buffer, start: number, isEscaped
   return -1
 }
 
-/** Returns whether an odd number of backslashes precedes an offset. */
 function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
   // The loop stops at the start of the string, because a quote precedes it.
@@ -39,7 +37,6 @@ export function createScanner(): Scan {
   /** The previous piece ended with a backslash that escapes the next character. */
   let isEscaped = false
 
-  /** Returns the offset after the string's closing quote, or the end of the piece. */
   function skipString(piece: string, start: number): number {
     const quote = findClosingQuote(piece, start, isEscaped)
     isInString = quote < 0
@@ -58,22 +55,19 @@ export function createScanner(): Scan {
   }
 }
 
-/**
- * Structural characters by code. A table lookup per character is four times faster than a regular expression.
- */
+/** A table lookup per character is four times faster than a regular expression. */
 const marks = Array.from({ length: 128 }, (_, code) =>
   '"[]{},\n'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
 
-/** Offsets of a value in the text of the object or list that contains it. */
 export interface ChildRange {
-  /** Name of an object's field; `undefined` in a list. */
+  /** `undefined` in a list. */
   name: string | undefined
   start: number
   end: number
 }
 
-/** Returns the offset after the value at `start`. `JSON.parse` must accept the text. */
+/** `JSON.parse` must accept the text. */
 export function findEndOfValue(text: string, start: number): number {
   if (text[start] === '"') return findEndOfString(text, start)
   if (text[start] !== '{' && text[start] !== '[') return findEndOfScalar(text, start)
@@ -105,17 +99,16 @@ function findEndOfScalar(text: string, start: number): number {
   return scalar.lastIndex
 }
 
-/** Returns 1 for an opening bracket, -1 for a closing one, otherwise 0. */
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** Reads the key at `start`, which blanks may precede. `JSON.parse` must accept the text. */
+/** Blanks may precede the key. `JSON.parse` must accept the text. */
 export function readKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
   return JSON.parse(text.slice(place, findEndOfString(text, place)))
 }
 
-/** Yields the values of the object or list at `start`. `JSON.parse` must accept the text. */
+/** `JSON.parse` must accept the text. */
 export function* listChildren(text: string, start: number): Generator<ChildRange> {
   const isObject = text[start] === '{'
   let place = skipBlanks(text, start + 1)
@@ -133,13 +126,12 @@ export function* listChildren(text: string, start: number): Generator<ChildRange
   }
 }
 
-/** Finds a field of the object at `start`. If a name occurs twice, the last one counts. */
+/** If a name occurs twice, the last one counts. */
 export const findChild = (text: string, start: number, key: string): ChildRange | undefined =>
   [...listChildren(text, start)].findLast(({ name }) => name === key)
 
 /**
- * Yields the keys and scalar values of a text that `JSON.parse` accepts. Strings lose unneeded escapes, and
- * other scalars keep their source text.
+ * `JSON.parse` must accept the text. Strings lose unneeded escapes, and other scalars keep their source text.
  */
 export function* listTokens(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
@@ -152,9 +144,8 @@ export function* listTokens(json: string): Generator<string> {
 }
 
 /**
- * Parses a text that `JSON.parse` accepts. Numbers, `true`, `false` and `null` become their source text,
- * because `JSON.parse` rounds long numbers. Strings get a leading quote, which distinguishes them from these
- * texts.
+ * `JSON.parse` must accept the text. Numbers, `true`, `false` and `null` become their source text, because
+ * `JSON.parse` rounds long numbers. Strings get a leading quote, which distinguishes them from these texts.
  */
 export function parseWithSourceTexts(json: string): unknown {
   const parts: string[] = []
@@ -169,7 +160,7 @@ export function parseWithSourceTexts(json: string): unknown {
   return JSON.parse(parts.join(''))
 }
 
-/** Returns whether objects and lists are nested more than `maxDepth` deep. The text need not be valid. */
+/** The text need not be valid. */
 export function isDeeperThan(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0
@@ -180,9 +171,9 @@ export function isDeeperThan(text: string, maxDepth: number): boolean {
   return depth > maxDepth
 }
 
-/** Finds a key that occurs twice in one object. `JSON.parse` must accept the text. */
+/** The key occurs twice in one object. `JSON.parse` must accept the text. */
 export function findRepeatedKey(text: string): string | undefined {
-  /** The keys of each enclosing object; `undefined` for a list. */
+  /** One entry for each enclosing object or list; `undefined` for a list. */
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined
   createScanner()(text, (mark, place) => {

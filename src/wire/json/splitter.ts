@@ -1,9 +1,7 @@
 import { createScanner } from './scanner.ts'
 
-/** Splits JSON that arrives in pieces into values. */
 export type JsonSplitter = ReturnType<typeof createSplitter>
 
-/** Splits an array into its elements. */
 export const createArraySplitter = () => createSplitter(1)
 
 /** Splits values that follow each other, with or without line breaks. */
@@ -20,7 +18,6 @@ function createSplitter(level: 0 | 1) {
   let closed = false
   let pieces: string[] = []
 
-  /** Returns the texts of the completed values. */
   function push(text: string): string[] {
     if (closed) return []
     const values: string[] = []
@@ -57,9 +54,8 @@ function createSplitter(level: 0 | 1) {
 
   return {
     push,
-    /** A value is incomplete, or the array's closing bracket is missing. */
+    /** True also if the array's closing bracket is missing. */
     isInside: () => (level === 1 ? !closed : pieces.length > 0),
-    /** Returns the received part of the incomplete value. */
     rest: () => pieces.join('').trim(),
   }
 }

@@ -1,6 +1,5 @@
 import { findEndOfValue, skipBlanks } from './scanner.ts'
 
-/** Finds the first offset at which a text is not JSON, or is nested more than `maxDepth` deep. */
 export function findSyntaxError(
   text: string,
   maxDepth: number,
@@ -14,7 +13,6 @@ export function findSyntaxError(
   }
 }
 
-/** Creates a syntax error that has the offset of the problem as its `cause`. */
 const createSyntaxError = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
 const closingBrackets = new Map([
@@ -22,10 +20,7 @@ const closingBrackets = new Map([
   ['[', ']'],
 ])
 
-/**
- * Returns the offset after the value at `start`. Throws a syntax error, also if more than `maxDepth` levels
- * are nested.
- */
+/** Returns the offset after the value. Throws a syntax error. */
 function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
   const closing = closingBrackets.get(text.charAt(start))
   if (closing === undefined) return readScalar(text, start)
@@ -46,7 +41,6 @@ function readValue(text: string, start: number, maxDepth: number, depth = 0): nu
   }
 }
 
-/** Returns the offset after a string, a number or a word. */
 function readScalar(text: string, start: number): number {
   const end = findEndOfValue(text, start)
   try {

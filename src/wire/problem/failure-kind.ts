@@ -1,9 +1,6 @@
 import type { FailureKind } from '../../errors.ts'
 
-/**
- * Returns the kind of failure for an error's names, such as `rate_limit_error` or `429`. The first known name
- * counts.
- */
+/** Uses the first known name, such as `rate_limit_error` or `429`. */
 export function findFailureKind(names: string[]): FailureKind {
   const known = names.map(
     (name) => kinds.get(normalizeName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),
@@ -11,9 +8,7 @@ export function findFailureKind(names: string[]): FailureKind {
   return known.find((kind) => kind !== undefined) ?? 'response'
 }
 
-/**
- * Normalizes the name of an error: `AccessDeniedException` and `access_denied_error` become `access_denied`.
- */
+/** Converts `AccessDeniedException` and `access_denied_error` to `access_denied`. */
 const normalizeName = (name: string) =>
   name
     .replace(/([a-z])([A-Z])/g, '$1_$2')

@@ -3,23 +3,21 @@ import { isObject, tryParseJson } from '../json/parse.ts'
 import { readSseEvents } from '../sse.ts'
 import { findFailureKind } from './failure-kind.ts'
 
-/** Creates a failure of kind `response`. `serviceMessage` is the service's text, unescaped. */
+/** `serviceMessage` is the service's text, unescaped. */
 export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
-/**
- * Fields of an error body in any known form (src/wire/README.md: public clients, 8; recorded, 4).
- */
+/** An error body in any known form (src/wire/README.md: public clients, 8; recorded, 4). */
 export interface Problem {
-  /** The service's name of the error: `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
+  /** For example `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string
   message?: string
-  /** Wait that the service requests, in seconds. */
+  /** Seconds. */
   retryAfter?: number
   requestId?: string
 }
 
-/** Reads an error body: parsed JSON, or text. */
+/** `body` is parsed JSON, or text. */
 export function readProblem(body: unknown): Problem {
   if (typeof body === 'string') return readText(body)
   const value = Array.isArray(body) ? body[0] : body
@@ -30,8 +28,8 @@ export function readProblem(body: unknown): Problem {
 }
 
 /**
- * Returns the message of an error, with the error's code. The code names the cause more exactly than the type
- * (src/wire/README.md: public clients, 8).
+ * Adds the error's code, which names the cause more exactly than the type (src/wire/README.md: public
+ * clients, 8).
  */
 export const describeError = (error: unknown): string | undefined => addCode(readMessage(error), error)
 
@@ -52,14 +50,14 @@ const findRequestId = (value: unknown): string | undefined => {
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** Reads the wait that an error requests in its details, such as `30s`. Returns seconds. */
+/** Returns seconds, for example 30 for `30s`. */
 function readDelay(error: unknown): number | undefined {
   const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
-/** Returns whether the body of a successful response is an error envelope. */
+/** `body` is the body of a successful response. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
@@ -71,7 +69,7 @@ export function isErrorEnvelope(body: unknown): boolean {
   return type === 'error' || (isProblem && readMessage(value) !== undefined)
 }
 
-/** Fields of a successful response. An error response does not have them. */
+/** An error response does not have these fields. */
 const answerFields = 'content candidates promptFeedback data choices predictions response events'.split(' ')
 
 function looksLikeError(value: Record<string, unknown>): boolean {
@@ -90,7 +88,7 @@ const isSuccess = (value: Record<string, unknown>) =>
   [readField(value, 'success'), readField(value, 'ok')].includes(true) ||
   isSuccessCode(readField(value, 'status'))
 
-/** Returns whether the field `error` contains an error: not `{}`, not `{"code":0}`. */
+/** Returns false for `{}` and `{"code":0}`. */
 const hasError = (error: unknown): boolean =>
   isObject(error)
     ? isFilled(error) && !isSuccessCode(readField(error, 'code'))
@@ -102,8 +100,8 @@ const isFilled = (value: unknown): boolean =>
     : value !== undefined && value !== ''
 
 /**
- * Returns the failure for an error envelope with status 2xx. The type of the error decides the kind of the
- * failure (src/wire/README.md: public clients, 8).
+ * For an error envelope with status 2xx. The type of the error decides the kind of the failure
+ * (src/wire/README.md: public clients, 8).
  */
 export function readFailureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
@@ -117,9 +115,9 @@ export function readFailureInBody(value: unknown): CliError {
 }
 
 /**
- * Returns the failure for a 2xx response with an unexpected body, which is parsed JSON or text. If the body
- * is an error, the failure describes this error. Otherwise its kind is `response` and its message is
- * `otherwise`. The failure contains the body and the body's message.
+ * `body` is parsed JSON or text of a 2xx response. If it is an error, the failure describes this error.
+ * Otherwise its kind is `response` and its message is `otherwise`. The failure contains the body and the
+ * body's message.
  */
 export function unexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
@@ -129,19 +127,18 @@ export function unexpectedBodyFailure(body: unknown, otherwise: string): CliErro
   return new CliError(kind, otherwise, { body, serviceMessage: message, requestId })
 }
 
-/** Maximum nesting of errors, and maximum number of listed errors. */
 const [maxErrorDepth, maxListedErrors] = [5, 20]
 
-/** parley searches this number of characters for an error message: far more than it ever prints. */
+/** Far more characters than parley ever prints. */
 const maxReadLength = 64 * 1024
 
-/** Returns the first field of these names that has a value. Reads own properties only. */
+/** Reads own properties only. Returns the first field with a value. */
 const readField = (value: unknown, ...names: string[]): unknown =>
   isObject(value)
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-/** Returns the message of an error's JSON, in any known form. A message may itself be such JSON. */
+/** Reads any known form. A message may itself be the JSON of an error. */
 function readMessage(value: unknown, depth = 0): string | undefined {
   if (depth > maxErrorDepth) return undefined
   if (typeof value === 'string') {
@@ -163,18 +160,17 @@ function readMessage(value: unknown, depth = 0): string | undefined {
   )
 }
 
-/** Joins texts by colons, without duplicates. */
 const joinTexts = (...words: (string | undefined)[]) =>
   [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
-/** Adds the path of the invalid request field to the start of an error message. */
+/** `place` is the path of the invalid request field. */
 function addLocation(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')
   return `${steps.slice(0, maxListedErrors).join('.')}: ${message}`
 }
 
-/** Returns the types, statuses and codes of an error, the most exact first. */
+/** Returns types, statuses and codes, the most exact first. */
 function listNames(value: unknown): string[] {
   const error = readField(value, 'error')
   const places = [error, readField(value, 'fault'), value]
@@ -186,7 +182,6 @@ function listNames(value: unknown): string[] {
     .map(String)
 }
 
-/** Returns whether a code means success: 0, 200, `ok`. */
 const isSuccessCode = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
@@ -199,10 +194,7 @@ function readMarkup(text: string): Problem {
   return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
 }
 
-/**
- * Returns the text of an XML or HTML element. The pattern limits every repetition, so matching a hostile page
- * cannot take long.
- */
+/** The pattern limits every repetition, so matching a hostile page cannot take long. */
 function readElementText(markup: string, name: string): string | undefined {
   const element = new RegExp(
     `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,
@@ -211,7 +203,6 @@ function readElementText(markup: string, name: string): string | undefined {
   return element.exec(markup)?.[1]?.trim() || undefined
 }
 
-/** Parses the JSON events of a text that is an event stream. */
 function parseEvents(text: string): unknown[] {
   const start = text.slice(0, maxReadLength).trimStart()
   const events = /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** Documented beta identifiers (src/wire/README.md: session events, 9.3). */
+/** See src/wire/README.md: session events, 9.3. */
 export const betas = [
   'message-batches-2024-09-24',
   'prompt-caching-2024-07-31',
@@ -50,10 +50,9 @@ export const betas = [
   'compact-2026-09-04',
 ]
 
-/** Characters of a beta. A comma would split it in the header. */
+/** A comma would split a beta in the header. */
 export const betaForm = /^[!-+\--~]+$/
 
-/** Returns a message about the first undocumented beta. */
 export function findUndocumentedBeta(ids: readonly string[]): string | undefined {
   const id = ids.find((each) => !betas.includes(each))
   if (id === undefined) return undefined

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** Types of events that a client may send (src/wire/README.md: session events, 2.2). */
+/** See src/wire/README.md: session events, 2.2. */
 export const sentTypes = [
   'user.message',
   'user.interrupt',
@@ -13,10 +13,7 @@ export const sentTypes = [
 
 export type SentType = (typeof sentTypes)[number]
 
-/**
- * Documented types of events from the service (src/wire/README.md: public clients, 4 and 10). A service may
- * send other types.
- */
+/** See src/wire/README.md: public clients, 4 and 10. A service may send other types. */
 const serviceEventTypes = [
   'agent.message',
   'agent.thinking',
@@ -55,10 +52,7 @@ const serviceEventTypes = [
 
 export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
 
-/**
- * Suggests the known type closest to an unknown type, in the form of `didYouMean`. Prefers a known type that
- * contains all words of the unknown type.
- */
+/** Has the form of `didYouMean`. Prefers a known type that contains all words of the unknown type. */
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
   const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))

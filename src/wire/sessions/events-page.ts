@@ -6,16 +6,13 @@ import { parseReceived, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
-/** An event of a session with its exact JSON, on one line. */
+/** `text` is the exact JSON, on one line. */
 export interface EventItem {
   event: SessionEvent
   text: string
 }
 
-/**
- * Reads one page of a list of events, or a list without pages, up to the first element that is not an event.
- * Throws a `CliError`.
- */
+/** Reads up to the first element that is not an event. Accepts a list without pages. Throws a `CliError`. */
 export function readEventsPage(text: string) {
   const { data, texts, hasNextField, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
@@ -34,8 +31,8 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * Reads one event of a stream. `name` is its `event:` line: for some errors, only this line says `error`.
- * Throws a `CliError`. A permanent error has the kind of its type, any other error has the kind `response`.
+ * `name` is the `event:` line: for some errors, only this line says `error`. Throws a `CliError`. A permanent
+ * error has the kind of its type, any other error has the kind `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
@@ -51,8 +48,7 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /**
- * Returns whether a service sent a permanent error in a stream, or as the body of a 2xx instead of a stream.
- * The failure then keeps its kind.
+ * The error was in a stream, or in the body of a 2xx instead of a stream. The failure then keeps its kind.
  */
 export const isPermanentServiceError = ({
   kind,

@@ -6,18 +6,15 @@ import { type SentType, sentTypes } from './event-types.ts'
 // zod counts characters, as the specification does: an emoji counts as one.
 const notEmpty = z.lazily(() => z.minLength(1, 'must not be empty'))
 
-/** Id of a tool use (src/wire/README.md: session events, 8). */
+/** See src/wire/README.md: session events, 8. */
 export const ToolUseId = z.lazily(() => z.string().check(notEmpty(), z.maxLength(128)))
 
 export const maxDenyMessageLength = 10_000
 
-/** Reason for the denial of a tool use (src/wire/README.md: session events, 8). */
+/** See src/wire/README.md: session events, 8. */
 export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
-/**
- * Schema of a content block. Blocks of types other than text are accepted, because the specification does not
- * show them.
- */
+/** Accepts blocks of types other than text, because the specification does not show them. */
 const ContentBlock = z.lazily(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {
@@ -55,7 +52,7 @@ const ToolConfirmation = z.lazily(() =>
   ),
 )
 
-/** Schemas of the events that a client may send (src/wire/README.md: session events, 2.2 and 8). */
+/** See src/wire/README.md: session events, 2.2 and 8. */
 const EventParameters = z.lazily(() =>
   z.discriminatedUnion(
     'type',
@@ -81,10 +78,7 @@ const EventParameters = z.lazily(() =>
 )
 type EventParameters = z.infer<ReturnType<typeof EventParameters>>
 
-/**
- * Returns whether an event is a valid plain text message, the most frequent kind. Skips the schema, because a
- * schema would copy the event.
- */
+/** A plain text message is the most frequent event. A schema would copy it. */
 function isPlainMessage(event: unknown): boolean {
   const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
   if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
@@ -92,7 +86,7 @@ function isPlainMessage(event: unknown): boolean {
 }
 
 /**
- * Ranges that public clients document and the specification does not show (src/wire/README.md: public
+ * Public clients document these ranges, and the specification does not show them (src/wire/README.md: public
  * clients, 5).
  */
 const documentedRanges = z.lazily(
@@ -121,8 +115,8 @@ export interface EventProblem {
 }
 
 /**
- * Checks the events of one request against the specification (src/wire/README.md: session events, 2.2, 4.1
- * and 8). Takes one event at a time, so events need not stay in memory.
+ * Checks the events of one request (src/wire/README.md: session events, 2.2, 4.1 and 8). Takes one event at a
+ * time, so events need not stay in memory.
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
@@ -135,7 +129,6 @@ export function createEventsCheck() {
   let typeBefore: unknown
 
   return {
-    /** Values outside the ranges that public clients document, at most `maxCountedProblems`. */
     rangeProblems,
     add(event: unknown): void {
       if (type === 'system.message') {
@@ -157,7 +150,7 @@ export function createEventsCheck() {
       type = (event as { type?: unknown } | null | undefined)?.type
       count++
     },
-    /** Returns the problems, at most one more than `maxCountedProblems`. */
+    /** Returns at most one problem more than `maxCountedProblems`. */
     end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !typesBeforeSystemMessage.includes(typeBefore as string)) {
@@ -169,7 +162,6 @@ export function createEventsCheck() {
   }
 }
 
-/** The events of one request. */
 export const EventList = z
   .custom<EventParameters[]>(Array.isArray, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
@@ -182,6 +174,6 @@ export const EventList = z
     }),
   )
 
-/** The request body (src/wire/README.md: session events, 2.1). */
+/** See src/wire/README.md: session events, 2.1. */
 export const SendEventsBody = z.looseObject({ events: EventList })
 export type SendEventsBody = z.infer<typeof SendEventsBody>

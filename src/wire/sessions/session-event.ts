@@ -2,7 +2,7 @@ import { isObject } from '../json/parse.ts'
 import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
-/** An event from the service. The schema has only fields that parley reads, and accepts any event type. */
+/** The schema has only fields that parley reads, and accepts any event type. */
 export const SessionEvent = z.withoutCopy(
   z.looseObject({
     id: z.catch(z.optional(z.string()), undefined),
@@ -17,10 +17,9 @@ export const SessionEvent = z.withoutCopy(
 )
 export type SessionEvent = z.infer<typeof SessionEvent>
 
-/** The response to sent events (src/wire/README.md: session events, 2.3; public clients, 1). */
+/** See src/wire/README.md: session events, 2.3; public clients, 1. */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
-/** Returns the value if it is a non-empty text. */
 const toNonEmptyText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
@@ -28,14 +27,13 @@ const toFields = (value: unknown): Record<string, unknown> => (isObject(value) ?
 
 interface StopReason {
   type?: string
-  /** Ids of the tool uses that wait for a reply. */
+  /** The tool uses that wait for a reply. */
   eventIds?: string[]
 }
 
 /**
- * Reads the stop reason of an idle event. Some services send a text, or nothing. The specification shows
- * `event_ids` without a type, so a list with entries means `requires_action`. A list with entries but without
- * ids counts as missing.
+ * Some services send a text, or nothing. The specification shows `event_ids` without a type, so a list with
+ * entries means `requires_action`. A list with entries but without ids counts as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
@@ -49,8 +47,8 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
 }
 
 /**
- * Reads the details of a stop reason, such as `refusal`. They are in the event or in its stop reason
- * (src/wire/README.md: public clients, 4).
+ * The details, such as `refusal`, are in the event or in its stop reason (src/wire/README.md: public clients,
+ * 4).
  */
 export function readStopDetails({ stop_details: details, stop_reason: reason }: SessionEvent): {
   category?: string
@@ -61,15 +59,14 @@ export function readStopDetails({ stop_details: details, stop_reason: reason }: 
 }
 
 /**
- * Reads the error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
+ * The error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
  * (src/wire/README.md: public clients, 4 and 10).
  */
 export function readError(error: unknown): {
   type?: string
   message?: string
-  /** Name of the MCP server that failed. */
   server?: string
-  /** The service no longer retries by itself. */
+  /** True if the service no longer retries by itself. */
   isFinal: boolean
 } {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
@@ -83,10 +80,7 @@ export function readError(error: unknown): {
   }
 }
 
-/**
- * Reads the result of a workflow run from `workflow_run.status_ended` (src/wire/README.md: public clients,
- * 10).
- */
+/** Reads `workflow_run.status_ended` (src/wire/README.md: public clients, 10). */
 export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
@@ -103,34 +97,29 @@ export function readRefusal(event: SessionEvent): string | undefined {
   return toNonEmptyText(toFields(toFields(event.evaluation).evaluated_permission).reason_code) ?? ''
 }
 
-/** Returns the blocks of an event's content, which is a list of blocks or a text. */
 function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
   if (typeof content === 'string') return [{ text: content }]
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-/** Returns the text of an event's content. */
 export const readText = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ text }) => toNonEmptyText(text) ?? '')
     .join('')
 
-/** Returns the text of an event's content, with `[redacted]` for each redacted block. */
+/** Returns `[redacted]` for each redacted block. */
 export const readMarkedText = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
-/**
- * Returns an event's content for a table row: texts separated by a blank, other blocks by name, such as
- * `[image]`.
- */
+/** For a table row: other blocks are shown by name, such as `[image]`. */
 export const describeContent = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
     .join(' ')
 
-/** Returns whether an event's content has a redacted block (src/wire/README.md: public clients, 10). */
+/** See src/wire/README.md: public clients, 10. */
 export const isRedacted = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
@@ -141,28 +130,20 @@ export const isRedacted = (event: SessionEvent): boolean =>
 export const isPreview = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
-/** Returns whether an event belongs to the main thread. */
 export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>
   thread === undefined || thread === null || thread === ''
 
-/** Returns whether the session stops with this event, temporarily or permanently. */
 export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
-/**
- * Returns whether the agent starts to work after this event: after an event from a client, except an
- * interrupt, and after `session.status_running`.
- */
+/** True for an event from a client, except an interrupt, and for `session.status_running`. */
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-/** Fields with the id of the tool use that a reply or a result answers. */
+/** Fields with the id of the tool use that an event answers. */
 export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
-/**
- * Returns whether an event of this type answers a tool use: a client's decision or result, or the
- * service's own result.
- */
+/** A client's decision or result, or the service's own result, answers a tool use. */
 export const isAnswerType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 

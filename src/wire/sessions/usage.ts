@@ -1,13 +1,13 @@
 import { isObject } from '../json/parse.ts'
 import { readTokenCounts, type TokenCounts } from '../token-count.ts'
 
-/** Amount in minor units of a currency: 187 and `USD` mean $1.87. */
+/** In minor units of a currency: 187 and `USD` mean $1.87. */
 export interface Money {
   amount: bigint
   currency: string
 }
 
-/** Reported usage of a session, or of one model request (src/wire/README.md: public clients, 9). */
+/** For a session, or one model request (src/wire/README.md: public clients, 9). */
 export interface SessionUsage {
   tokens: TokenCounts
   cost?: Money | undefined
@@ -33,6 +33,5 @@ function readMoney(value: unknown): Money | undefined {
   return isAmount && isCurrency ? { amount: BigInt(amount), currency: currency.toUpperCase() } : undefined
 }
 
-/** Reads the maximum list cost of a session's `budget`. */
 export const readBudget = (value: unknown): Money | undefined =>
   isObject(value) ? readMoney(value.max_list_cost) : undefined
