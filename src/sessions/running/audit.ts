@@ -134,10 +134,6 @@ export class Audit {
     this.#locks.push(await lockForRun(path, { ...this.#context, name, deadline }))
   }
 
-  /**
-   * Returns whether earlier runs decided about a different tool use with this id: another type, server, name
-   * or input.
-   */
   isDifferentToolUse(use: KnownToolUse): boolean {
     const fingerprint = this.#fingerprints.get(use.id)
     return fingerprint !== undefined && fingerprint !== getToolUseFingerprint(use, use.text)
@@ -157,7 +153,6 @@ export class Audit {
     this.#updateTask({ ...entry, time })
   }
 
-  /** Records that the task is done. */
   endTask(): void {
     if (this.task?.is === 'accepted') this.add({ toolUse: null, task: this.task.hash, event: 'done' })
   }
@@ -201,7 +196,7 @@ export class Audit {
     file.completeLastLine()
   }
 
-  /** Updates `task` and `interruptAt`. A line about an interrupt has neither a tool use nor a task. */
+  /** A line about an interrupt has neither a tool use nor a task. */
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask)
@@ -243,7 +238,7 @@ const normalizeAddress = (address: string) =>
 
 const digest = (text: string) => hashTask(Buffer.from(text)).slice(0, 16)
 
-/** Formats a line as JSON. The input of the tool use is its unchanged source text. */
+/** The input of the tool use is its unchanged source text. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
@@ -251,7 +246,7 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** Maximum length of a line. The events of a service are shorter. */
+/** The events of a service are shorter. */
 const maxLineBytes = 2 ** 27
 
 /**

@@ -5,7 +5,6 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
-/** Limits of a run. */
 export interface LimitFlags {
   maxTotalTokens?: number
   /** The user's amount, in major currency units. */
@@ -27,8 +26,7 @@ const unused = 'unused'
  */
 export class Budget {
   readonly #flags: LimitFlags
-  /** Newest total usage of the session. */
-  #session: SessionUsage | undefined
+  #newestTotal: SessionUsage | undefined
   /** The agent has worked since the last call of `begin` or, before the first call, at any time. */
   #hasWorked = false
   /** The agent has worked since the service reported the newest total. */
@@ -40,7 +38,6 @@ export class Budget {
   hasTotal = false
   /** Sum of the usages of the run's model requests. */
   #requests: SessionUsage | undefined
-  /** A model request of the run reported no usage. */
   #lacksRequestUsage = false
   /** Sum of the run's token counts that parley could read. */
   #readableTokens: number | undefined
@@ -53,10 +50,10 @@ export class Budget {
     return this.#flags.maxTotalTokens !== undefined || this.#flags.maxCost !== undefined
   }
 
-  /** Starts to count the usage of the run. Earlier usage of the session does not count. */
+  /** Earlier usage of the session does not count as usage of the run. */
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isOutdated
-    this.#base = isKnown ? (this.#session ?? (this.#hasWorked ? undefined : unused)) : undefined
+    this.#base = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasWorked = false
     this.hasTotal = false
     this.#requests = undefined
@@ -74,11 +71,11 @@ export class Budget {
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
 
-  /** Adds a total usage of the session. Ignores a total that is lower than an earlier total. */
+  /** Ignores a total that is lower than an earlier total. */
   addTotal(usage: SessionUsage | undefined): void {
-    if (!usage || (this.#session && isOlder(usage, this.#session))) return
+    if (!usage || (this.#newestTotal && isOlder(usage, this.#newestTotal))) return
     this.#addCurrency(usage)
-    this.#session = usage
+    this.#newestTotal = usage
     this.#isOutdated = false
     this.hasTotal = true
   }
@@ -89,7 +86,6 @@ export class Budget {
     if (usage) this.begin(false)
   }
 
-  /** The total usage at the start of the run is unknown. */
   get lacksBase(): boolean {
     return this.#base === undefined
   }
@@ -99,10 +95,9 @@ export class Budget {
   }
 
   get session(): UsageFigures {
-    return this.#toFigures(this.#session)
+    return this.#toFigures(this.#newestTotal)
   }
 
-  /** Describes the limit that the run has exceeded. Returns `undefined` if it is within its limits. */
   findExceededLimit(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
     const tokens = this.#minTokens ?? -1
@@ -125,21 +120,21 @@ export class Budget {
     return `${flags.join(' and ')} cannot be enforced: the service does not report the usage of the run`
   }
 
-  /** Minimum number of tokens that the run has used. */
   get #minTokens(): number | undefined {
     const { tokens } = this.#reported
     return this.hasTotal ? tokens && sumReadable(tokens) : this.#readableTokens
   }
 
-  /** A model request reported no usage, and the session reported no total. */
   get #lacksUsage(): boolean {
     return !this.hasTotal && this.#lacksRequestUsage
   }
 
   get #reported(): UsageFigures {
     if (!this.hasTotal) return this.#toFigures(this.#requests)
-    if (!this.#session || this.#base === undefined) return {}
-    return this.#toFigures(this.#base === unused ? this.#session : combine(this.#session, this.#base, -1))
+    if (!this.#newestTotal || this.#base === undefined) return {}
+    return this.#toFigures(
+      this.#base === unused ? this.#newestTotal : combine(this.#newestTotal, this.#base, -1),
+    )
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
@@ -156,10 +151,7 @@ export class Budget {
     if (cost) this.#currencies.add(cost.currency)
   }
 
-  /**
-   * Converts a usage for the report. Adds the sum of its token counts. Omits the cost if the service has
-   * reported several currencies.
-   */
+  /** Adds the sum of the token counts. Omits the cost if the service has reported several currencies. */
   #toFigures(usage: SessionUsage | undefined): UsageFigures {
     if (!usage) return {}
     const { tokens, cost } = usage
@@ -183,8 +175,8 @@ const sumReadable = (tokens: TokenCounts): number =>
   tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * Returns the sum or difference of two usages. A count that is null (unreadable) in one usage is null in the
- * result. Omits a negative difference, because the usages then belong to different sessions.
+ * A count that is null (unreadable) in one usage is null in the result. Omits a negative difference, because
+ * the usages then belong to different sessions.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}

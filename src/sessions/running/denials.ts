@@ -21,7 +21,6 @@ import {
 export class Denials {
   /** Descriptions of the tool uses that earlier runs denied, by id. */
   readonly #earlier: ReadonlyMap<string, string>
-  /** Descriptions of the tool uses that this run denied, by id. */
   readonly #byThisRun = new Map<string, string>()
   /** Descriptions of the tool uses that the policy denies and that ran without a reply, by id. */
   readonly #unapproved = new Map<string, string>()
@@ -81,7 +80,6 @@ export class Denials {
     this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
   }
 
-  /** Number of tool uses that ran without a reply although the policy denies them. */
   get unapprovedCount(): number {
     return this.#unapproved.size
   }
@@ -109,7 +107,6 @@ export class Denials {
     })
   }
 
-  /** Returns the tool uses that other clients and earlier runs denied since the task. */
   #readDeniedByOthers(task: FollowedTask): ReadonlyMap<string, string> {
     const denied = new Map<string, string>()
     for (const event of task.readEvents()) {
@@ -124,7 +121,7 @@ export class Denials {
   }
 }
 
-/** Returns the ids of the tool uses since the task. A tool use without an id counts with an empty id. */
+/** A tool use without an id counts with an empty id. */
 function readToolUseIds(task: FollowedTask): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const event of task.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')

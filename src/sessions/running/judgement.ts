@@ -14,10 +14,8 @@ import {
 } from '../policy/policy.ts'
 import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
 
-/** A tool use with its whole event. */
 export interface KnownToolUse extends ToolCall {
   id: string
-  /** Type of the event. */
   type: string
   /** Source text of the whole event. */
   text: string
@@ -57,12 +55,10 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
   }
 }
 
-/** The policy and the `--tool` commands, which decide about tool uses. */
 export interface Rules {
   policy: Policy
   /** Commands that execute tool uses, by tool name. */
   tools: ReadonlyMap<string, string>
-  /** Called before each comparison with a rule. */
   pauser?: Pauser
 }
 
@@ -79,7 +75,6 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
   return tools
 }
 
-/** A decision about a tool use, and its source: a rule, the default, a `--tool` command or a person. */
 export interface Judgement {
   use: KnownToolUse
   decision: Decision
@@ -91,7 +86,7 @@ export interface Judgement {
   why?: string | undefined
 }
 
-/** Decides about a tool use. A `--tool` command counts as an allow rule; a matching ask or deny rule wins. */
+/** A `--tool` command counts as an allow rule; a matching ask or deny rule wins. */
 export async function judge(use: KnownToolUse, { policy, tools, pauser }: Rules): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pauser)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
@@ -100,7 +95,6 @@ export async function judge(use: KnownToolUse, { policy, tools, pauser }: Rules)
   return { use, decision, by: 'default', reason, why }
 }
 
-/** Returns the fields of a decision for the audit file. */
 export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) => ({
   toolUse: use.id,
   type: use.type,
@@ -113,25 +107,22 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
   reason,
 })
 
-/** Returns who executes an allowed tool use: the service, a `--tool` command, or another client. */
+/** `other`: another client executes the tool use. */
 export function findExecutor(use: KnownToolUse, tools: Rules['tools']): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
   if (needsResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'
 }
 
-/** Returns a line about a tool use and its decision, for messages. */
 export function describeJudgement(judgement: Judgement): string {
   const { use, decision, reason } = judgement
   const why = reason === undefined ? '' : `: ${reason}`
   return `${decision} ${describeToolUse(use)} (${describeDecider(judgement)}${why})`
 }
 
-/** Returns the source of a decision, for messages. */
 export const describeDecider = ({ by, rule }: Judgement): string =>
   ({ rule: `rules[${rule}]`, default: 'default', tool: '--tool', person: 'you' })[by]
 
-/** Maximum length of a printed input, in characters. */
 const maxPrintedLength = 400
 
 export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =>
@@ -168,7 +159,7 @@ export async function findUnapprovedToolUses(
   return takeToolUses(notRun, stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event))
 }
 
-/** Removes and returns the tool uses that have run. `ran` may contain other ids. */
+/** `ran` may contain ids of other events. */
 export function takeToolUses({ allowed, asked }: DeniedToolUses, ran: readonly string[]): Judgement[] {
   const found = ran.flatMap((id) => allowed.get(id) ?? asked.get(id) ?? [])
   for (const id of ran) if (!allowed.delete(id)) asked.delete(id)
@@ -186,7 +177,6 @@ export function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, J
   return [...allowed.keys()].filter((id) => !waiting.has(id))
 }
 
-/** Returns the id of the tool use to which a result event belongs. Returns an empty list for other events. */
 function getResultIds({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
   const id = tool_use_id ?? mcp_tool_use_id
   return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []

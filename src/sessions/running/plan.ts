@@ -28,14 +28,13 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
 interface Task {
   body: Uint8Array
   events: readonly SessionEvent[]
-  /** Hash of the body. It identifies the task in the audit file. */
+  /** Identifies the task in the audit file. */
   hash: string
 }
 
-/** The parsed flags, words and files of `events run`. */
 export type Plan = Awaited<ReturnType<typeof readPlan>>
 
-/** Reads the flags, words and files of a run. Throws a `CliError` if one of them is wrong. */
+/** Throws a `CliError` if a flag, a word or a file is wrong. */
 export async function readPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const settings = await readSettings(context)
@@ -72,19 +71,14 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   }
 }
 
-/**
- * Creates the body of a task with one message. With `--schema`, the message includes the schema instructions.
- */
+/** With `--schema`, the message includes the schema instructions. */
 export function createMessageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
   const body = Buffer.from(JSON.stringify({ events: [message] }))
   return schema ? addSchemaInstructions(context, body, schema) : body
 }
 
-/**
- * Reads the policy file. Without a file, every decision is `ask`. Throws a usage error that lists all
- * problems.
- */
+/** Without a file, every decision is `ask`. Throws a usage error that lists all problems. */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)

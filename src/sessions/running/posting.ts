@@ -9,19 +9,18 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { maxDeliveryMs } from './reply-state.ts'
 
-/** Result of posting events. `is` is also the `event` of the audit line. */
+/** `is` is also the `event` of the audit line. */
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
   /** The events in the receipt. */
   named: readonly SessionEvent[]
-  /** Failure of the request. Absent if the service accepted the events and parley read the receipt. */
+  /** Absent if the service accepted the events and parley read the receipt. */
   failure?: CliError
 }
 
 interface PostOptions {
-  /** Writes a line to the audit file. */
   record(event: 'sent' | PostResult['is'], reason?: string): void
-  /** Number of posted events. If the receipt has fewer events, but at least one, the result is `unknown`. */
+  /** If the receipt has fewer events than `count`, but at least one, the result is `unknown`. */
   count?: number
   /** Make only one attempt, because the caller has its own retry rules. */
   isSingle?: boolean
@@ -71,8 +70,8 @@ export async function postOnce(
 }
 
 /**
- * Returns the result of a failed call. A failure without a delivery state happened before the first attempt
- * or between two attempts, so the service has not accepted anything.
+ * A failure without a delivery state happened before the first attempt or between two attempts, so the
+ * service has not accepted anything.
  */
 function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResult['is'] {
   // The connection may break in the receipt, after the service accepted the events.
@@ -80,14 +79,13 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
-/** Pauses between two requests for the list, in milliseconds. The last pause repeats. */
+/** The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {
   /** Reads a list. Returns a result, or `undefined` if parley should list again. */
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
   maxMs?: number
-  /** Called before the first pause. */
   whenWaiting?(): void
 }
 

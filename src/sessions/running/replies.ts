@@ -26,7 +26,6 @@ import {
 } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
-/** A tool use and the event that replies to it. */
 export interface Reply {
   use: KnownToolUse
   event: SessionEvent
@@ -43,11 +42,9 @@ export class Replies {
   readonly #prompt: ConfirmationPrompt
   /** Decisions of this run, by tool use id. Replaced if the session waits for a tool use again. */
   readonly judgements = new Map<string, Judgement>()
-  /** States of the replies, by tool use id. */
   readonly #replies: Map<string, ReplyState>
   /** Tool uses whose reply is or was unconfirmed, with the reason, by id. */
   readonly #unconfirmed = new Map<string, { use: KnownToolUse; reason: string }>()
-  /** The run no longer follows the session. */
   hasStoppedFollowing = false
 
   constructor(run: SessionRun, follower: Follower, denials: Denials, prompt: ConfirmationPrompt) {
@@ -68,7 +65,6 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  /** Returns what the run does next about a tool use that waits for a reply. */
   findNextStep(id: string): ReturnType<typeof getNextStep> {
     const reply = this.#getReply(id)
     // After an allow, the session may wait for the same tool use again, now for its result.
@@ -76,15 +72,14 @@ export class Replies {
     return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextStep(reply)
   }
 
-  /** Returns the result of a command that has ended, if parley has not posted the result yet. */
   getUnpostedResult(id: string): ToolResult | undefined {
     const reply = this.#getReply(id)
     return reply.is === 'has-result' ? reply.result : undefined
   }
 
   /**
-   * Returns a tool use if its whole event is known. Sets `isContradicted` if earlier runs decided about a
-   * different tool use with this id, because the reply of those runs is not for this tool use.
+   * Sets `isContradicted` if earlier runs decided about a different tool use with this id, because the reply
+   * of those runs is not for this tool use.
    */
   findToolUse(id: string): KnownToolUse | undefined {
     const toolUse = this.#follower.state.getToolUse(id)
@@ -103,9 +98,7 @@ export class Replies {
     return reply.is === 'unconfirmed' && Number.isNaN(reply.sent.at) && reply.sent.idleEvents.size === 0
   }
 
-  /**
-   * Leaves a tool use open for this run. Writes no line to the audit file, so the next run examines it again.
-   */
+  /** Writes no line to the audit file, so the next run examines the tool use again. */
   leaveOpen(id: string): void {
     this.#replies.set(id, { is: 'left-open' })
   }
@@ -118,7 +111,6 @@ export class Replies {
     this.#replies.set(id, applyLine(this.#getReply(id), line))
   }
 
-  /** Records a decision. `staysOpen`: nobody decided, or no command executes the tool. */
   recordDecision(judgement: Judgement, staysOpen: boolean): void {
     this.record(judgement.use, { event: 'decision', staysOpen }, toAuditFields(judgement))
     this.judgements.set(judgement.use.id, judgement)
@@ -198,8 +190,8 @@ export class Replies {
   }
 
   /**
-   * Posts the replies for which the session still waits, in one request. Repeats the request after a
-   * transient failure if the service certainly did not accept it. Throws the last failure.
+   * Repeats the request after a transient failure if the service certainly did not accept it. Throws the last
+   * failure.
    */
   async #postTogether(replies: readonly Reply[]): Promise<void> {
     if (replies.length === 0 || this.isStopped) return
@@ -302,7 +294,6 @@ export class Replies {
     })
   }
 
-  /** Returns whether the run can now decide about a waiting tool use or post its reply. */
   get #hasNextStep(): boolean {
     const isDue = (id: string) => ['decide', 'post'].includes(this.findNextStep(id) ?? '')
     return !this.isStopped && this.#follower.state.answerable.some(isDue)
@@ -322,7 +313,6 @@ export class Replies {
     return Math.min(Math.max(minPollMs, ...ends), maxDeliveryMs)
   }
 
-  /** Updates the state of an unconfirmed reply from the session's state after a new list. */
   #applyList(use: KnownToolUse, seen: SessionState): void {
     const { context } = this.#run
     const reply = this.#getReply(use.id)
@@ -347,7 +337,6 @@ export class Replies {
     this.#replies.set(use.id, applyList(reply, shown, context.host.timers.wallTime()))
   }
 
-  /** Returns the decision of this run about a tool use or, if there is none, of an earlier run. */
   #findDecision(id: string): Decision {
     return this.judgements.get(id)?.decision ?? (this.#run.audit.denied.has(id) ? 'deny' : 'allow')
   }

@@ -73,7 +73,6 @@ export interface UnconfirmedReply {
   waitingSince?: number
 }
 
-/** Facts about the moment when parley sent a reply. */
 interface SendContext {
   /** Wall-clock time of this machine in milliseconds since the epoch; NaN if unknown. */
   at: number
@@ -88,7 +87,6 @@ export type ReplyLine =
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: SendContext }
 
-/** Returns the state of a reply after a line of the audit file. */
 export function applyLine(reply: ReplyState, line: ReplyLine): ReplyState {
   switch (line.event) {
     case 'decision':
@@ -120,9 +118,7 @@ export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>):
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
-/** Facts in an event list about an unconfirmed reply. */
 export interface ListEvidence {
-  /** The list has an answer to the tool use. */
   isAnswered: boolean
   /** The last idle event lists the tool use; `undefined` if the session works, or the event has no list. */
   isListed: boolean | undefined
@@ -146,10 +142,9 @@ export const maxDeliveryMs = 30_000
  */
 const maxLagMs = 5_000
 
-/** Minimum time for which parley reads lists to confirm a reply. */
 export const minPollMs = maxLagMs + 1_000
 
-/** Returns the state of an unconfirmed reply after another list. `now` is the wall-clock time. */
+/** `now` is the wall-clock time. */
 export function applyList(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
   if (shown.isAnswered) return { ...reply, is: 'closed' }
   // Idle events in the first list may be older than the arrival of the request.
@@ -192,7 +187,6 @@ function isNewer(
   return !older.has(last) || (idleAt > latestArrival && now > latestArrival)
 }
 
-/** Returns what the run does next about a reply for which the session waits. */
 export function getNextStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
   if (is === 'deciding') return 'decide'
   if (is === 'has-result') return 'post'
@@ -202,9 +196,7 @@ export function getNextStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | un
 /** Result of a command that ran when its run was killed. */
 export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-/**
- * Returns the state of a reply that parley may send again. The command of the tool use does not run again.
- */
+/** The command of the tool use does not run again. */
 function allowRepeat(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'has-result', result } : { is: 'deciding' }

@@ -31,7 +31,6 @@ interface ReplyOptions {
   denials: Denials
 }
 
-/** Message about an id that only a person may answer. */
 const unsafeIdText = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
@@ -46,7 +45,6 @@ export class Responder {
   readonly #replies: Replies
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
-  /** Tool uses about which a person is being prompted. */
   #openQuestions: readonly KnownToolUse[] = []
   /** Number of commands that returned a result in this run. */
   #commandCount = 0
@@ -116,14 +114,12 @@ export class Responder {
     if (this.#replies.hasStoppedFollowing) this.#replies.end()
   }
 
-  /** Returns the ids of the pending tool uses for which the run can do something. */
   #listDueIds(): string[] {
     return this.#replies.isStopped
       ? []
       : this.#follower.state.answerable.filter((id) => this.#replies.findNextStep(id) !== undefined)
   }
 
-  /** Replies until the run can do nothing more about the pending tool uses. Throws a `CliError`. */
   async #replyToAll(): Promise<void> {
     for (let uses = await this.#listDue(); uses.length > 0; uses = await this.#listDue())
       await this.#reply(uses)
@@ -151,9 +147,7 @@ export class Responder {
     await this.#replies.confirmArrival(unconfirmed)
   }
 
-  /**
-   * Returns the pending tool uses for which the run can do something. Prints why it does not answer others.
-   */
+  /** Prints why the run does not answer other tool uses. */
   async #listDue(): Promise<KnownToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
@@ -206,7 +200,6 @@ export class Responder {
     }
   }
 
-  /** Writes a decision to the audit file and prints it. */
   #recordDecision(judgement: Judgement): void {
     const { use } = judgement
     const staysOpen = this.#createDecisionReply(judgement).length === 0 && !this.#needsCommand(judgement)
@@ -221,7 +214,7 @@ export class Responder {
       )
   }
 
-  /** Prints a decision on a terminal. The transcript has already printed the input of the tool use. */
+  /** The transcript has already printed the input of the tool use. */
   #printDecision(judgement: Judgement, staysOpen: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, messages } = this.#run.context
@@ -261,7 +254,7 @@ export class Responder {
     return result ? [{ use, event: createToolResult(use, result) }] : []
   }
 
-  /** Runs the command of a tool use. Throws a `CliError` if the deadline passes while the command runs. */
+  /** Throws a `CliError` if the deadline passes while the command runs. */
   async #execute(use: KnownToolUse): Promise<void> {
     const { tools, toolTimeout } = this.#rules
     const { deadline } = this.#run.parts
@@ -286,7 +279,7 @@ export class Responder {
       })
   }
 
-  /** Warns that an earlier run was killed while a command ran. The killed run could not warn. */
+  /** The killed run could not warn. */
   #warnOfInterrupted(use: KnownToolUse): void {
     if (this.#replies.getUnpostedResult(use.id) !== interruptedResult) return
     this.#commandCount++
@@ -300,24 +293,17 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
 
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
-/**
- * Returns whether to prompt a person. A tool use with two inputs or without an executor cannot be allowed, so
- * a prompt would have no effect.
- */
+/** A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect. */
 const needsPrompt = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
-/**
- * Returns a text that is equal for calls of the same tool with the same input. Returns `undefined` for an
- * ambiguous call, which `a` (always allow) must not cover.
- */
+/** Returns `undefined` for an ambiguous call, which `a` (always allow) must not cover. */
 const getFingerprint = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
-/** Maximum number of printed stderr lines. */
 const maxStderrLines = 20
 
-/** Runs a shell command for a tool use, with the input on stdin. stdout is the result. */
+/** The command reads the input from stdin. Its stdout is the result. */
 async function runTool(
   { context, parts }: SessionAccess,
   use: KnownToolUse,

@@ -17,10 +17,8 @@ type OtherTask = NonNullable<FollowedTask['otherTask']>
 export const resumeByAuditText =
   'the same command with the same --audit continues the session once the session shows the task'
 
-/** Text that parley prints if the run fails after the service accepted its task. */
 export const acceptedText = 'the task was accepted'
 
-/** Parts of a run that all its modules need. */
 export interface SessionRun extends SessionAccess {
   audit: Audit
   resumption: Resumption
@@ -63,14 +61,10 @@ export class Resumption implements WorkHooks {
     this.#audit = audit
   }
 
-  /**
-   * Records that the service accepted the task, or that the run continues the session without sending a task.
-   */
   setTask(task: 'accepted' | 'continued'): void {
     this.#task = task
   }
 
-  /** Called when the run begins to follow the session. */
   setFollowed(followed: FollowedSession): void {
     this.#followed = followed
   }
@@ -89,13 +83,11 @@ export class Resumption implements WorkHooks {
     return this.#followed?.limits.interrupt ?? 'unwanted'
   }
 
-  /** Returns the command that resumes the run in its current state. */
   getCommand(): string[] {
     const isInterrupted = this.#interrupt === 'posting' || this.#interrupt === 'sent'
     return isInterrupted ? this.getCommandWithMessage() : this.getCommandWithoutMessage()
   }
 
-  /** Returns the command that continues the session without a message. */
   getCommandWithoutMessage(): string[] {
     const after = this.#audit.hasFile ? undefined : (this.#findTaskId() ?? this.#plan.after)
     return createResumeCommand(this.#context, this.#session, { after })
@@ -135,7 +127,6 @@ export class Resumption implements WorkHooks {
     return this.#hasResume ? this.getCommand() : undefined
   }
 
-  /** Describes the state of the session and how to resume. */
   onInterrupt(): string | undefined {
     if (!this.#hasResume) {
       const isAudited = !this.isContinuing && this.#audit.hasFile
@@ -159,7 +150,6 @@ export class Resumption implements WorkHooks {
     return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.getCommandWithMessage() })
   }
 
-  /** Returns the failure of a run if another client sent a task before the answer to this run's task. */
   createOtherClientError(other: OtherTask): CliError {
     const why = describeOtherTask(other)
     if (!other.isInterrupted)
@@ -167,7 +157,6 @@ export class Resumption implements WorkHooks {
     return this.createInterruptedError(`${this.#session} was interrupted: ${why}`)
   }
 
-  /** Rethrows the failure of `work` with the resume command. */
   async addResume<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -177,7 +166,7 @@ export class Resumption implements WorkHooks {
     }
   }
 
-  /** Adds the resume command. The failure must not suggest to send the task again. */
+  /** The failure must not suggest to send the task again. */
   #addCommand(error: CliError): CliError {
     const isAudited = this.#audit.hasFile
     const resume = this.getCommand()

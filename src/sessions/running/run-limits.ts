@@ -20,12 +20,10 @@ import type { InterruptState, SessionRun } from './resumption.ts'
  */
 const queryIntervalMs = 10_000
 
-/** Maximum number of open workflow runs named in a warning. */
 const maxNamedRuns = 10
 
 const interruptEvent = { type: 'user.interrupt' }
 
-/** Message if the session is still working 30 s after the interrupt. */
 export const notIdleText = 'the session did not become idle within 30 s of the interrupt'
 
 /** Time for the session to become idle after it exceeded a limit, and after an interrupt. */
@@ -42,11 +40,9 @@ export class RunLimits {
   readonly #budget: Budget
   interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
-  /** Description of the exceeded limit, for messages. */
   #excessText = ''
   /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
-  /** Deadline of the current attempt to interrupt the session. */
   #attemptDeadline: Deadline | undefined
   #failure: unknown
   /** parley posted the interrupt, but the service may not have accepted it. */
@@ -111,7 +107,7 @@ export class RunLimits {
       this.#run.context.messages.warn(`${this.#updateExcess()}; the agent has already finished`)
   }
 
-  /** Formats the usage of the run. Returns an empty text if the usage is unknown. */
+  /** Returns an empty text if the usage is unknown. */
   describeUsage(): string {
     return describeUsage(this.#budget.run)
   }
@@ -157,7 +153,7 @@ export class RunLimits {
     this.#interruptAtLimit()
   }
 
-  /** Updates the figures for the report. A signal handler may write the report at any time. */
+  /** A signal handler may write the report at any time. */
   #updateReport(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#budget.run
@@ -184,10 +180,7 @@ export class RunLimits {
     return deadline
   }
 
-  /**
-   * Ends the attempt, because the session is idle or the run ends. If the session works again, parley tries
-   * again.
-   */
+  /** If the session works again, parley tries again. */
   #cancelInterrupt(): void {
     this.#attemptDeadline?.pass()
     this.#attemptDeadline = undefined

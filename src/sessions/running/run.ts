@@ -130,7 +130,6 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
   })
 }
 
-/** Parts of a run while it follows the session. */
 interface FollowingRun extends SessionRun {
   plan: Plan
   follower: Follower
@@ -138,7 +137,6 @@ interface FollowingRun extends SessionRun {
   denials: Denials
   limits: RunLimits
   incidents: Incidents
-  /** Events of the task, if this run sent one. */
   sent: readonly SessionEvent[] | undefined
 }
 
