@@ -46,14 +46,12 @@ export class WorkTracker {
   readonly #inProgress = new ShortLivedSet<Call>()
   /** Remains set after the work, because a signal may arrive while `main` prints the result. */
   #isChange = false
-  /** Value of `sent` for the ended calls. */
   #sentByEnded: Sent = 'no'
   /** An ended call may have been carried out. */
   #mayDuplicate = false
   /** Message about the last request that a service has accepted, such as `the task was accepted`. */
   #accepted: string | undefined
 
-  /** Runs `work`. Calls the hooks if the work fails, or if a signal arrives during the work. */
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
     this.#hooks.push(hooks)
     this.#isChange = hooks.isChange ?? this.#isChange
@@ -74,7 +72,7 @@ export class WorkTracker {
       : explained
   }
 
-  /** Starts to track a call. A batch prints the results of its calls itself, so `interrupt` skips them. */
+  /** A batch prints the results of its calls itself, so `interrupt` skips them. */
   beginCall(rules: DeliveryRules, isOfBatch = false): Call {
     const isReading = rules.repeat === 'always'
     const call: Call = createCall(rules, {
@@ -122,7 +120,6 @@ export class WorkTracker {
     return findInterruptMessage(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
   }
 
-  /** Returns the command that resumes the work in progress, without `parley`. */
   getResumeCommand(): string[] | undefined {
     return this.#hooks.findLast((hooks) => hooks.getResumeCommand)?.getResumeCommand?.()
   }
@@ -136,7 +133,6 @@ export class WorkTracker {
     return all.reduce(combineSent, this.#sentByEnded)
   }
 
-  /** Number of calls in progress that may have been carried out. */
   get unansweredCount(): number {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
@@ -165,16 +161,13 @@ export class WorkTracker {
 const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
   texts.filter((each) => each !== undefined).join('; ') || undefined
 
-/**
- * Returns the interrupt message of the call with the latest delivery state. Skips calls without a message.
- */
 const findInterruptMessage = (calls: readonly Call[]): string | undefined =>
   deliveryStates
     .flatMap((state) => calls.filter((call) => call.state() === state))
     .findLast((call) => call.getOutcome().interrupted !== undefined)
     ?.getOutcome().interrupted
 
-/** Returns the retry advice that follows from a call, or `undefined` if the call may be repeated. */
+/** Returns `undefined` if the call may be repeated. */
 function adviseAfter(call: Call): RetryAdvice | undefined {
   if (call.state() === 'done') return 'never'
   return call.getOutcome().isRepeatable ? undefined : 'look-first'
@@ -189,7 +182,6 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
   let state: DeliveryState = 'not-sent'
   let stateBefore: DeliveryState = state
   let isOver = false
-  /** Records a delivery state of the current attempt. */
   function reach(reached: DeliveryState): void {
     if (state !== 'done') state = getLaterState(stateBefore, reached)
   }
@@ -197,17 +189,16 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
     state: () => state,
     isOver: () => isOver,
     getOutcome: () => describeDelivery(state, rules),
-    /** Records the start of another attempt. */
     beginAttempt() {
       stateBefore = state
     },
     reach,
-    /** Records that the request was carried out. If a signal ends parley later, parley prints `message`. */
+    /** If a signal ends parley later, parley prints `message`. */
     confirm(message?: string) {
       reach('done')
       if (message !== undefined) onAccepted(message)
     },
-    /** Ends the tracking of the call. The caller prints the result or failure. */
+    /** The caller prints the result or failure. */
     end() {
       isOver = true
       onEnd()

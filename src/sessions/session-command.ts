@@ -5,10 +5,10 @@ import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** Flags that limit the time of a command. The printed commands for listing and sending do not need them. */
+/** The printed commands for listing and sending do not need these flags. */
 const timeFlags = ['--timeout', '--deadline', '--connect-timeout']
 
-/** Flags that select the service and its headers. parley copies them into every command that it prints. */
+/** parley copies these flags into every command that it prints. */
 const serviceFlags = new Set([
   '--profile',
   '--header',
@@ -21,7 +21,6 @@ const serviceFlags = new Set([
     .filter((flag) => !timeFlags.includes(flag)),
 ])
 
-/** Flags that parley copies into a printed `events follow` command. */
 const followFlags = new Set([
   ...serviceFlags,
   ...timeFlags,
@@ -45,7 +44,6 @@ const uncopiedFlags = new Set([
 
 type Flags = Pick<Context, 'flags'>
 
-/** Returns an `events` command for the session, quoted for a shell. */
 export function formatSessionCommand(
   { flags }: Flags,
   verb: 'confirm' | 'follow' | 'list' | 'send',
@@ -55,7 +53,6 @@ export function formatSessionCommand(
   return quoteWords(['parley', 'events', verb, ...copyFlags(flags, names), ...formatSessionFlag(session)])
 }
 
-/** Returns the command that lists the sessions of the same service. */
 export const formatListCommand = ({ flags }: Flags): string =>
   quoteWords(['parley', 'sessions', 'list', ...copyFlags(flags, serviceFlags)])
 
@@ -96,14 +93,10 @@ export function createResumeCommand(
   ]
 }
 
-/** Returns the note that parley prints when it stops following a session. */
 export const describeFollowCommand = (context: Flags, session: string, flags = ''): string =>
   `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}${flags}`
 
-/**
- * Returns the flag with the session's id. An id that begins with a hyphen is attached by `=`, because it
- * would otherwise be parsed as a flag.
- */
+/** An id that begins with a hyphen is attached by `=`, because it would otherwise be parsed as a flag. */
 const formatSessionFlag = (session: string) =>
   session.startsWith('-') ? [`--session=${session}`] : ['-s', session]
 

@@ -43,7 +43,6 @@ export interface ToolUse {
   id: string
   type: string
   name: string
-  /** Name of the MCP server if the tool belongs to one. */
   server?: unknown
   input: unknown
   /** Id of the child thread, if the tool use is not in the main thread. */
@@ -69,7 +68,7 @@ export interface ToolUse {
 /** Entry of `working` for a request to the model. */
 const modelRequest = 'model request'
 
-/** Returns whether a client must run the tool and send its result. Such a tool use needs no confirmation. */
+/** Such a tool use needs no confirmation. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
@@ -79,7 +78,6 @@ interface Answer {
   isReply: boolean
   /** The list or the stream contained the answer. */
   isShown: boolean
-  /** Decision of the last confirmation. */
   decision: unknown
   /** The last answer is a result. */
   isResult: boolean
@@ -120,7 +118,6 @@ class OrderedState {
   details: ReturnType<typeof readStopDetails> = {}
   /** The session's own cost limit in the last `session.usage`. */
   budget: Money | undefined
-  /** The session's cost in the last `session.usage`. */
   cost: Money | undefined
   /** `terminated` or `deleted`, if the session has ended. */
   end: string | undefined
@@ -130,9 +127,7 @@ class OrderedState {
   hasFinalError = false
   /** Set if the last `span.outcome_evaluation_end` shows that the agent did not reach the outcome. */
   missedOutcome: Stop | undefined
-  /** Time of the last stop event. */
   stoppedAt: string | undefined
-  /** Id of the last stop event. */
   lastStopId: string | undefined
 
   get isIdle(): boolean {
@@ -259,7 +254,6 @@ export class SessionState {
     if (isStalled) this.#ordered.status = 'stalled'
   }
 
-  /** No event was added. */
   get isEmpty(): boolean {
     return this.#ordered.isEmpty
   }
@@ -286,12 +280,10 @@ export class SessionState {
     return this.#ordered.hasFinalError
   }
 
-  /** Time of the last stop, if the service reported one. */
   get stoppedAt(): string | undefined {
     return this.#ordered.stoppedAt
   }
 
-  /** The id of the last stop event. */
   get lastStopId(): string | undefined {
     return this.#ordered.lastStopId
   }
@@ -329,7 +321,6 @@ export class SessionState {
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
 
-  /** The workflow runs that have not ended. */
   get openRuns(): WorkflowRun[] {
     return this.#ordered.background.openRuns
   }
@@ -386,10 +377,7 @@ export class SessionState {
     return 'the session does not wait for it any more'
   }
 
-  /**
-   * Sets whether parley is replying to the waiting tool uses. If so, the session does not count as stopped
-   * while it waits for the replies.
-   */
+  /** If parley is replying, the session does not count as stopped while it waits for the replies. */
   setReplying(isReplying: boolean): void {
     this.#isReplying = isReplying
   }
@@ -413,7 +401,6 @@ export class SessionState {
     return this.#toolUses.get(id)
   }
 
-  /** Returns the tool use to which an event replies, if the tool use is known. */
   findAnsweredToolUse(event: SessionEvent): ToolUse | undefined {
     const id = getAnsweredId(event)
     return id === undefined ? undefined : this.getToolUse(id)
@@ -423,7 +410,6 @@ export class SessionState {
     return this.#ordered.answers.get(id)
   }
 
-  /** Updates `working`, the work in progress of the main thread. */
   #updateWork(event: SessionEvent): void {
     const { type, id } = event
     const { working } = this.#ordered
@@ -487,8 +473,7 @@ export class SessionState {
   }
 
   /**
-   * Checks the tool uses of an idle event. If all of them are answered, the session waits for the results of
-   * the allowed tool uses.
+   * If all tool uses of an idle event are answered, the session waits for the results of the allowed ones.
    */
   #waitForResults(listed: readonly string[] = []): void {
     // Some services list answered tool uses together with waiting ones. The answered ones need no result.
@@ -634,7 +619,6 @@ const isSame = (one: ToolUse, other: ToolUse): boolean =>
   one.text === other.text ||
   getToolUseFingerprint(one, one.text) === getToolUseFingerprint(other, other.text)
 
-/** Maximum nesting depth of a tool use's input. */
 export const maxInputDepth = 100
 
 /**
@@ -658,7 +642,6 @@ export function getToolUseFingerprint(
   return createHash('sha256').update(whole).digest('base64')
 }
 
-/** Returns whether a session that stopped for this reason may be waiting for replies. */
 const isWaiting = (reason: string | undefined) => reason === undefined || reason === 'requires_action'
 
 /** Returns whether a session that stopped for this reason does not continue after a reply. */

@@ -9,11 +9,8 @@ import { formatProfileFlag, type ResolvedSettings, readSettings } from '../setti
 import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { formatSessionCommand } from './session-command.ts'
 
-/** Values of the flags that `betaFlags` returns. */
 export interface BetaOptions {
-  /** Values of `--beta`; false for `--no-beta`. */
   beta?: string[] | false
-  /** False for `--no-validate`. */
   validate?: boolean
 }
 
@@ -35,7 +32,6 @@ export const betaFlags = (noValidateHelp = 'accept undocumented betas'): Option[
   new Option('--no-validate', noValidateHelp),
 ]
 
-/** Parts that all requests to a session have in common. */
 export interface SessionRequestParts {
   params: { session: string }
   headers: Record<string, string>
@@ -47,21 +43,20 @@ export interface SessionRequestParts {
   requireLock?: () => void
 }
 
-/** The objects that a command needs to send requests to a session. */
 export interface SessionAccess {
   context: Context
   caller: Caller
   parts: SessionRequestParts
 }
 
-/** Reads the settings and the session id. Throws a usage error if no session is named. */
+/** Throws a usage error if no session is named. */
 export async function accessSession(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
   const parts = createSessionRequestParts(context, settings, options)
   return { context, settings, parts, caller: createCaller(context, settings) }
 }
 
-/** Creates the request parts of a session. Throws a usage error if no session is named. */
+/** Throws a usage error if no session is named. */
 export function createSessionRequestParts(
   context: Context,
   settings: ResolvedSettings,

@@ -31,14 +31,13 @@ type SessionRecord = Record<string, unknown> & { id: string }
 const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
-/** Returns a text, or an empty text for any other value, because no schema checks these fields. */
+/** No schema checks the fields that this function reads. */
 const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export interface ListOptions extends BetaOptions {
   ids?: boolean
 }
 
-/** Prints every session of the service, page by page. */
 export async function listSessions(context: Context, options: ListOptions): Promise<void> {
   const { flags, output, host, messages } = context
   const settings = await readSettings(context)
@@ -79,7 +78,6 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   if (count === 0) messages.note('no sessions')
 }
 
-/** Returns the columns of a session: id, status, title and time of the last change. */
 const toRow = ({ id, status, title, updated_at: updated, created_at: created }: SessionRecord): string[] => [
   id,
   asText(status),
@@ -87,7 +85,7 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
   asText(updated) || asText(created),
 ]
 
-/** Returns the columns for a terminal. The title is the last column, which a table cuts to fit. */
+/** The title is the last column, which a table cuts to fit. */
 function toTableRow(session: SessionRecord): string[] {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [id, status, formatZonedTime(changed), title]
@@ -100,7 +98,6 @@ export interface CreateOptions extends BetaOptions {
   input?: string
 }
 
-/** Creates a session and prints its id. */
 export async function createSession(context: Context, options: CreateOptions): Promise<void> {
   const { flags, output } = context
   const settings = await readSettings(context)
@@ -200,16 +197,14 @@ async function readCreateBody(
   return Buffer.from(text)
 }
 
-/** Returns whether the id of an agent or environment is missing. An agent may be an object with an `id`. */
+/** An agent may be an object with an `id`. */
 const isIdMissing = (value: unknown): boolean =>
   value === undefined || (isObject(value) ? isBlank(value.id) : isBlank(value))
 
 const isBlank = (value: unknown) => typeof value === 'string' && value.trim() === ''
 
-/** Width of the longest label in the output of `sessions show`. */
 const labelColumns = 'may wait for'.length
 
-/** Prints a session's status and usage, its waiting tool uses, and the commands that answer them. */
 export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
   const { flags, output, messages } = context
   const { caller, parts } = await accessSession(context, { ...options, session: id })

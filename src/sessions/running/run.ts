@@ -174,7 +174,6 @@ async function follow(run: FollowingRun): Promise<CliError | undefined> {
   }
 }
 
-/** Returns the failure for --fail-on-tool-error if a command failed. */
 function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError | undefined {
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
@@ -236,10 +235,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
   return checkEnd(run)
 }
 
-/**
- * Checks why the session is idle. Returns a failure if it was interrupted. Throws a `CliError` if the answer
- * may be incomplete.
- */
+/** Returns a failure if the session was interrupted. Throws a `CliError` if the answer may be incomplete. */
 function checkEnd({ audit, resumption, follower, limits, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
   if (follower.listFailure && hasOwnDestination(plan.wanted))

@@ -21,7 +21,6 @@ import { getMatchText } from '../following/seen-events.ts'
  * which replaces this one in the audit file.
  */
 export interface AuditedTask {
-  /** Hash of the request's body. */
   hash: string
   is: 'posting' | 'accepted'
   known: ListSnapshot
@@ -37,7 +36,7 @@ export const ListSnapshot = z.lazily(() =>
 )
 export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
 
-/** Returns the task after a line of the audit file. Earlier versions of parley did not write `known`. */
+/** Earlier versions of parley did not write `known`. */
 export function applyTaskLine(
   task: AuditedTask | undefined,
   {
@@ -55,7 +54,7 @@ export function applyTaskLine(
 export const hashTask = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
-/** Returns the fingerprints of a task's events. A fingerprint is the type and a digest of the content. */
+/** A fingerprint is the type and a digest of the content. */
 export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
   ...new Set(task.map(getFingerprint)),
 ]
@@ -63,7 +62,6 @@ export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
 const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${hashTask(Buffer.from(getMatchText(event)))}`
 
-/** Counts the events in a list that have the fingerprint of a task's event. */
 export class TaskCounter {
   readonly known: ListSnapshot
   readonly #fingerprints: ReadonlySet<string>
@@ -79,7 +77,7 @@ export class TaskCounter {
     this.#types = new Set(marks.map((mark) => mark.slice(0, mark.lastIndexOf(' '))))
   }
 
-  /** Adds an event of the list. Returns whether it has the fingerprint of an event of the task. */
+  /** Returns whether the event has the fingerprint of an event of the task. */
   add({ event }: EventItem): boolean {
     const { known } = this
     const isAlike = this.#types.has(event.type) && this.#fingerprints.has(getFingerprint(event))

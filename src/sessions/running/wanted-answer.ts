@@ -20,13 +20,9 @@ export interface AnswerOptions {
   ids?: boolean
 }
 
-/** Destination and required form of a run's answer. */
 export type WantedAnswer = Awaited<ReturnType<typeof readAnswerFlags>>
 
-/**
- * Reads the flags of the answer. Throws a `CliError` if flags exclude each other, or the file cannot be
- * written.
- */
+/** Throws a `CliError` if flags exclude each other, or the file cannot be written. */
 export async function readAnswerFlags(context: Context, settings: ResolvedSettings, options: AnswerOptions) {
   const { last = false, output, ids = false, schema: schemaName } = options
   const name = output === '-' ? undefined : output
@@ -43,7 +39,6 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
     file: name === undefined ? undefined : await openAnswerFile(context, name),
     /** Name of the file, as the user wrote it. */
     name,
-    /** Format the agent's messages as Markdown on a terminal. */
     markdown: settings.values.markdown,
   }
 }
@@ -110,7 +105,7 @@ export async function checkAnswer(
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 
-/** Prints an answer, or writes its file. Throws a `CliError` of kind `file`. */
+/** Throws a `CliError` of kind `file`. */
 export async function deliverAnswer(
   context: Context,
   { file, name, isStdoutReserved, schema, markdown }: WantedAnswer,

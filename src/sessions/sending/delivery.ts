@@ -24,7 +24,7 @@ export type EventsBody = Uint8Array | (() => Promise<Uint8Array | undefined>)
 
 const accepted = 'the event was accepted'
 
-/** Sends events once. Prints the accepted events or, with `follow`, follows the session. */
+/** Prints the accepted events or, with `follow`, follows the session. */
 export async function deliverEvents(
   access: SessionAccess,
   given: EventsBody,
@@ -167,5 +167,4 @@ export function explainUnfollowed(error: CliError, more: FailureDetails): CliErr
   return new CliError(kind, message, { ...details, sent: 'yes', ...more })
 }
 
-/** Returns whether the session no longer exists. */
 const isGone = ({ kind, details: { status } }: CliError) => kind === 'refused' && status === 404

@@ -6,7 +6,6 @@ import { oneLine } from '../../io/escape.ts'
 import type { FileKinds, Input } from '../../io/input.ts'
 import { parseGivenJson } from '../../wire/json/parse.ts'
 
-/** An event flag from the command line. */
 export interface EventFlag {
   name: string
   value: string
@@ -27,14 +26,12 @@ const flags: [name: string, value: string, about: string][] = [
   ['event', '<json>', 'any event, sent unchanged, or @FILE'],
 ]
 
-/** Names of all event flags. */
 export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 
-/** Returns whether the flag reads its value from stdin. */
 export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** Creates the event flags and `-f`. With `isListed: false`, the help of a command omits the event flags. */
+/** With `isListed: false`, the help of a command omits the event flags. */
 export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const usage = `--${name}${value ? ` ${value}` : ''}`
@@ -45,18 +42,15 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
   new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
 ]
 
-/** Returns the event flags of the command line in their order. */
 export const givenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
   given
     .map(({ flag, value = '' }) => ({ name: flag.slice(2), value }))
     .filter(({ name }) => eventFlagNames.includes(name))
 
-/** Content block of a message. */
 export type EventBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
-/** File types that a message may contain, besides text. */
 export const fileKinds: FileKinds = {
   mimeTypes: /^image\/|^application\/pdf$/,
   description: 'an image or PDF file',
@@ -117,7 +111,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** Returns the event of a flag as JSON. The value of `--event` is returned unchanged. */
+/** The value of `--event` is returned unchanged. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))

@@ -17,7 +17,7 @@ export type GivenEvents = {
   locate(index: number, field: string): string
 } & ({ lines: string[] } | EventsOfBody)
 
-/** A body `{"events": […]}`, which may have other fields. `isList`: its `events` is a list, as required. */
+/** A body `{"events": […]}`. `isList`: its `events` is a list, as required. */
 interface EventsOfBody {
   body: string
   isList: boolean
@@ -31,7 +31,6 @@ export type OnEvent = (event: unknown) => void
 
 interface ReadingOptions {
   onEvent?: OnEvent | undefined
-  /** Hint that is added to the error for a text that is not JSON. */
   hint?: string
 }
 
@@ -88,7 +87,6 @@ export async function parseGiven(
   return { name, lines, locate }
 }
 
-/** Returns the source texts of the events. */
 export const getEventTexts = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listElements(given.body, 'events')
 
@@ -124,14 +122,13 @@ function isLineDelimited(text: string): boolean {
 
 const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** Returns a body with the field `events`, and the value of that field. `value` is the parsed `text`. */
+/** `value` is the parsed `text`. */
 function wrapInBody(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }
   return { body: `{"events":[${text.trim()}]}`, events: [value] }
 }
 
-/** Maximum number of warnings about values that a service may refuse. */
 const maxWarnings = 10
 
 /** Creates a check of events by the specification (src/wire/README.md: session events, 2.2 and 4.1). */

@@ -63,7 +63,7 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-/** Returns the events of a request's body. Omits values that are not events. */
+/** Omits values that are not events. */
 export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
@@ -82,7 +82,7 @@ export function createSentEvents(
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
 
-/** Prints the accepted events or their ids. With `--raw`, the response is already printed. */
+/** With `--raw`, the response is already printed. */
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
@@ -95,16 +95,13 @@ const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
     consequence: 'do not send it again',
   })
 
-/**
- * Returns the failure for a response that is not a receipt. If the response contains no error, it is unknown
- * whether the service accepted the events.
- */
+/** If the response contains no error, it is unknown whether the service accepted the events. */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   unexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 
-/** Returns whether a response is JSON. A response without a content type counts as JSON. */
+/** A response without a content type counts as JSON. */
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** Returns whether a text begins like a receipt. The text may be cut or invalid JSON. */
+/** The text may be cut or invalid JSON. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)

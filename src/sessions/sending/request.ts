@@ -71,9 +71,7 @@ export async function requireEvents(
   return body
 }
 
-/**
- * Returns the events of `-i` or stdin. `piped` is the text of stdin that belongs to the message of the words.
- */
+/** `piped` is the text of stdin that belongs to the message of the words. */
 async function readInputEvents(
   context: Context,
   { input: path }: EventsOptions,
@@ -102,7 +100,6 @@ async function readInputEvents(
 /** Matches the start of a body, a list or a line with events that a client may send. */
 const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/
 
-/** Creates the body from the events of `-i` or stdin and from the added events. */
 function joinEvents(given: GivenEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
