@@ -3,14 +3,14 @@ import { usageError } from '../errors.ts'
 import type { Id } from './line-form.ts'
 
 /**
- * Entries of requests that an earlier run has finished or failed. An input line with the request replaces
- * such an entry by a positive entry: the number of input lines with this request.
+ * Values of a request that an earlier run finished or failed. When the input contains the request, its value
+ * becomes positive: the number of input lines with this request.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Entry of an id that an input line has. A positive entry belongs to an id in earlier results: a part of its
- * request's fingerprint.
+ * Value of an id that an input line has. An id that only earlier results have has a positive value instead: a
+ * part of the fingerprint of its request.
  */
 const inInput = -1
 
@@ -59,7 +59,7 @@ export class Ledger {
   }
 }
 
-/** Returns 30 bits of a request's fingerprint, as a positive number. */
+/** Returns 30 bits of a request's fingerprint, as a positive value. */
 const toEntry = (request: number) => (request % 2 ** 30) + 1
 
 /**

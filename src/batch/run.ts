@@ -45,8 +45,8 @@ export interface BatchOutcome {
 }
 
 /**
- * Minimum extension of a pause that causes another note. The waits that concurrent responses request differ
- * by some milliseconds.
+ * parley does not report a pause again if it grows by less, because the waits that concurrent responses
+ * request differ by some milliseconds.
  */
 const minReportedExtensionMs = 1000
 

@@ -3,8 +3,8 @@ import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
 
 /**
- * Throws a `CliError` if the body is not one JSON value. If the body is empty, a web page or cut JSON, a
- * gateway often caused it, so the failure advises to retry later.
+ * Throws a `CliError` if the body is not one JSON value. An empty body, a web page or incomplete JSON often
+ * comes from a proxy in between, so the failure advises to retry later.
  */
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })

@@ -20,8 +20,8 @@ import { topics } from '../topics.ts'
  * - `events list,--type`: a value of that flag.
  * - `sessions show,0`: the first argument of `sessions show`.
  *
- * A word `<key>` stands for all words of another key, or for words that the shell finds: `<files>`, `<texts>`
- * (`@FILE`), `<profiles>` and `<sessions>`.
+ * A word in angle brackets is a reference. The shell finds the words for `<files>`, `<texts>` (`@FILE`),
+ * `<profiles>` and `<sessions>`. Any other `<key>` stands for all words of that key.
  */
 type Row = [key: string, word: string, about?: string]
 

@@ -378,7 +378,7 @@ export class AgentSession extends Session {
     this.#laterSteps.push(() => this.#continueRun(id))
   }
 
-  /** Does nothing for `null`, a thread without a workflow run. */
+  /** Does nothing if `id` is `null`, because the thread then belongs to no workflow run. */
   #continueRun(id: string | null): void {
     const { agent } = this.#stored
     const run = agent.runs.find((each) => each.id === id)

@@ -65,8 +65,8 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
   /**
-   * Text that is not printed yet. The first part stays here until the next part arrives, so that stdout stays
-   * empty if the next request fails.
+   * Text that is not printed yet. Streamed text is printed at once. Other text for stdout stays here until more
+   * text is streamed or the answer ends, so that stdout stays empty if the request for the next part fails.
    */
   let unprinted: string[] = []
   let hasOutput = false

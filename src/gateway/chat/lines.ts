@@ -109,7 +109,7 @@ function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContin
   }
 }
 
-/** A retry of the line continues after these answers. */
+/** Answers that were received for one line of a batch. A retry of the line continues after them. */
 interface LineState {
   mismatches: Mismatch[]
   parts: ReceivedParts | undefined

@@ -82,15 +82,15 @@ export class SeenEvents {
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
   }
 
-  /** False if the last list had fewer than two events. `overlapsLastList` requires two. */
+  /** False if the previous reading had fewer than two events. `overlapsLastList` requires two. */
   get hasListEnd(): boolean {
     return this.#listEnd.length === 2
   }
 
   /**
-   * Returns whether a part of the list, read from the newest event backwards, includes the last two events of
-   * the last list. If the two are not adjacent, the service inserted an event or lists in another order, so
-   * the whole list must be read. The part must also contain each waiting tool use, because parley compares
+   * Returns whether `newest` overlaps the previous reading of the list: it contains the two newest events of
+   * that reading, next to each other. If they are apart, the service inserted an event or changed the order,
+   * so the whole list must be read. `newest` must also contain each waiting tool use, because parley compares
    * its input again.
    */
   overlapsLastList(newest: readonly EventItem[]): boolean {

@@ -151,9 +151,9 @@ export class SessionLog {
   }
 
   /**
-   * Sorts the log. Listed events get the list's order. Every other event stays before the next listed event,
-   * except events that this process sent: they stay after the previous listed event, because new events may
-   * be their consequence.
+   * Sorts the log. Listed events get the list's order. An event that is not in the list stays before the
+   * listed event that follows it. But an event that this process sent stays after the listed event that
+   * precedes it, because newly listed events may be a reaction to it.
    */
   #sortByList(listed: readonly Entry[]): void {
     const known = listed.filter(({ index }) => index >= 0)

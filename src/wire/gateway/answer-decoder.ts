@@ -52,7 +52,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     /** Thoughts alone are not content. */
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     isDamaged: () => decoder?.isDamaged() ?? false,
-    /** True if `--raw` prints the bytes of the body unchanged, also after the answer's end. */
+    /** True if `--raw` prints the body unchanged, including bytes that follow the end of the answer. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {

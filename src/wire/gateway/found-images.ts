@@ -74,8 +74,8 @@ export class ImageFinder {
   /** `value` is `undefined` if parsing failed. Only a value of a stream has an `event`. */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = asFailure(error)
-    // A parsed value of an unexpected shape does not matter if the answer has images. So `failure` is
-    // reported only without images. A bug in parley (`unexpected`) is always reported.
+    // A parsed value of an unexpected shape does not matter if the answer has images. So `this.failure` is
+    // reported only if the answer has no images. A bug in parley (`unexpected`) is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure
