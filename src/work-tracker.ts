@@ -41,7 +41,6 @@ export class WorkTracker {
   readonly #hooks: WorkHooks[] = []
   /** Calls that change data: the calls in progress, and those that ended since the newest of them began. */
   #latestChanges: Call[] = []
-  /** Retry advice that follows from earlier changes. */
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ShortLivedSet<Call>()
   /** Remains set after the work, because a signal may arrive while `main` prints the result. */
@@ -198,7 +197,6 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
       reach('done')
       if (message !== undefined) onAccepted(message)
     },
-    /** The caller prints the result or failure. */
     end() {
       isOver = true
       onEnd()

@@ -50,7 +50,7 @@ interface Route {
 }
 
 interface Call extends Route {
-  /** Its fields depend on the endpoint. */
+  /** The fields of the body depend on the endpoint. */
   body: GenerateRequest & SendEventsBody & CreateSessionBody
   headers: Record<string, string>
 }
@@ -85,7 +85,6 @@ function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: Emulato
   }
 }
 
-/** Names of the endpoints in `--fault`. */
 const faultNames: Record<EndpointName, string> = {
   chat: 'chat',
   streamChat: 'chat',

@@ -122,7 +122,6 @@ function createNativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean
   }
 }
 
-/** Splits a text into words, each with the blanks before it. */
 const splitWords = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
 
 const messageHead = ({ id, model }: EmulatedAnswer) => ({ id, type: 'message', role: 'assistant', model })
@@ -136,7 +135,6 @@ const usage = ({ inputTokens }: EmulatedAnswer, outputTokens: number) => ({
   cache_creation_input_tokens: 0,
 })
 
-/** A PNG of one color. */
 const picture =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 

@@ -47,7 +47,6 @@ export function createSample(schema: object): string {
   return JSON.stringify(createValue(schema))
 }
 
-/** Resolves a reference such as `#/$defs/name`. */
 const resolveReference = (schema: unknown, reference: string): unknown =>
   reference.split('/').slice(1).reduce(ownField, schema)
 

@@ -10,18 +10,15 @@ export interface WorkflowRun {
  * Threads and runs work, and wait for replies, independently of the main thread.
  */
 export class BackgroundWork {
-  /** Ids of the tool uses that the last idle event of a thread lists, by thread id. */
-  readonly #listed = new Map<string, readonly string[]>()
-  /** Thread ids of the tool uses that wait for a reply, by tool use id. */
-  readonly #waiting = new Map<string, string>()
+  readonly #listedByThread = new Map<string, readonly string[]>()
+  readonly #threadOfWaitingUse = new Map<string, string>()
   readonly #endedThreads = new Set<string>()
   /** Ids of the tool uses whose thread was terminated while they waited for a reply. */
   readonly #cancelled = new Set<string>()
   readonly #runs = new Map<string, WorkflowRun & { isIdle: boolean }>()
   readonly #endedRuns = new Set<string>()
   readonly #runOfThread = new Map<string, string>()
-  /** Ids of the threads that wait for replies, although their last idle event lists no tool use. */
-  readonly #waitingWithoutList = new Set<string>()
+  readonly #threadsWaitingWithoutList = new Set<string>()
   readonly #workingThreads = new Set<string>()
   /** A workflow run ended, and the session has not been idle since. The agent will still read the result. */
   hasUnreadResult = false
@@ -43,10 +40,10 @@ export class BackgroundWork {
    */
   interrupt(event: SessionEvent): string[] {
     const isAll = isOfMainThread(event)
-    const ids = [...this.#waiting].flatMap(([id, thread]) =>
+    const ids = [...this.#threadOfWaitingUse].flatMap(([id, thread]) =>
       isAll || thread === event.session_thread_id ? [id] : [],
     )
-    for (const id of ids) this.#waiting.delete(id)
+    for (const id of ids) this.#threadOfWaitingUse.delete(id)
     return ids
   }
 
@@ -55,9 +52,9 @@ export class BackgroundWork {
    * workflow run, if there is one. Returns `undefined` if no thread waited for the answer.
    */
   answer(id: string): { run: string | undefined } | undefined {
-    const thread = this.#waiting.get(id)
+    const thread = this.#threadOfWaitingUse.get(id)
     if (thread === undefined) return undefined
-    this.#waiting.delete(id)
+    this.#threadOfWaitingUse.delete(id)
     this.#workingThreads.add(thread)
     const run = this.#runs.get(this.#runOfThread.get(thread) ?? '')
     if (!run) return { run: undefined }
@@ -65,13 +62,12 @@ export class BackgroundWork {
     return { run: run.id }
   }
 
-  /** Ids of the tool uses that wait for a reply in a thread. */
   get waiting(): Iterable<string> {
-    return this.#waiting.keys()
+    return this.#threadOfWaitingUse.keys()
   }
 
   isWaitingFor(toolUse: string): boolean {
-    return this.#waiting.has(toolUse)
+    return this.#threadOfWaitingUse.has(toolUse)
   }
 
   /** A reply to the tool use then has no effect. */
@@ -80,7 +76,7 @@ export class BackgroundWork {
   }
 
   waitsWithoutList(thread: unknown): boolean {
-    return typeof thread === 'string' && this.#waitingWithoutList.has(thread)
+    return typeof thread === 'string' && this.#threadsWaitingWithoutList.has(thread)
   }
 
   get hasWorkingThread(): boolean {
@@ -103,7 +99,7 @@ export class BackgroundWork {
   get canContinue(): boolean {
     const findRuns = (threads: Iterable<string>) =>
       new Set([...threads].map((thread) => this.#runOfThread.get(thread)))
-    const waiting = findRuns(this.#waiting.values())
+    const waiting = findRuns(this.#threadOfWaitingUse.values())
     const working = findRuns(this.#workingThreads)
     return this.openRuns.some(
       ({ id }) => !this.#runs.get(id)?.isIdle && (working.has(id) || !waiting.has(id)),
@@ -116,19 +112,21 @@ export class BackgroundWork {
     if (typeof run === 'string' && run !== '') this.#runOfThread.set(id, run)
     const status = /^session\.thread_status_(.+)/.exec(type)?.[1]
     if (status === undefined) return
-    const waitingBefore = (this.#listed.get(id) ?? []).filter((each) => this.#waiting.get(each) === id)
-    for (const each of waitingBefore) this.#waiting.delete(each)
-    this.#listed.delete(id)
+    const waitingBefore = (this.#listedByThread.get(id) ?? []).filter(
+      (each) => this.#threadOfWaitingUse.get(each) === id,
+    )
+    for (const each of waitingBefore) this.#threadOfWaitingUse.delete(each)
+    this.#listedByThread.delete(id)
     this.#workingThreads.delete(id)
-    this.#waitingWithoutList.delete(id)
+    this.#threadsWaitingWithoutList.delete(id)
     if (status === 'terminated') {
       for (const each of waitingBefore) this.#cancelled.add(each)
       this.#endedThreads.add(id)
     } else if (status === 'idle') {
       const { type: reason, eventIds: listed = [] } = readStopReason(event)
-      if (reason === 'requires_action' && listed.length === 0) this.#waitingWithoutList.add(id)
-      if (listed.length > 0) this.#listed.set(id, listed)
-      for (const each of listed) this.#waiting.set(each, id)
+      if (reason === 'requires_action' && listed.length === 0) this.#threadsWaitingWithoutList.add(id)
+      if (listed.length > 0) this.#listedByThread.set(id, listed)
+      for (const each of listed) this.#threadOfWaitingUse.set(each, id)
     } else if (status !== 'created') this.#workingThreads.add(id)
   }
 

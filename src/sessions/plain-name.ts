@@ -22,7 +22,6 @@ export const formatName = (text: string): string =>
 
 const maxNameLength = 60
 
-/** Formats a name or id for a message. Cuts it to 60 characters and to `columns` columns. */
 export const formatBriefName = (text: string, columns = Infinity): string =>
   truncateToColumns(
     formatName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),

@@ -49,7 +49,6 @@ export interface ToolUse {
   thread?: unknown
   /** The service's own decision (`evaluated_permission`). */
   permission?: unknown
-  /** JSON source text of the event. */
   text?: string | undefined
   /**
    * A client allowed the tool use, but the service does not run the tool, so a client must send its result.
@@ -65,27 +64,23 @@ export interface ToolUse {
   isClosed?: boolean
 }
 
-/** Entry of `working` for a request to the model. */
 const modelRequest = 'model request'
 
 /** Such a tool use needs no confirmation. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
-/** The answer to a tool use: a confirmation or a result. */
 interface Answer {
   /** A client sent the answer. If false, the service ran the tool and sent the result. */
   isReply: boolean
   /** The list or the stream contained the answer. */
   isShown: boolean
   decision: unknown
-  /** The last answer is a result. */
   isResult: boolean
 }
 
 /** The state that depends on the order of the events. */
 class OrderedState {
-  /** Answers by tool use id. */
   readonly answers = new Map<string, Answer>()
   /** Ids of the tool uses that waited when a client interrupted them, after the last stop event. */
   readonly interrupted = new Set<string>()
@@ -142,9 +137,7 @@ class OrderedState {
 export class SessionState {
   readonly #toolUses = new Map<string, ToolUse>()
   #ordered = new OrderedState()
-  /** Ids of all stop events, in order. */
   readonly stopIds = new Set<string>()
-  /** parley is replying to the waiting tool uses, so the session does not count as stopped. */
   #isReplying = false
 
   /**
@@ -368,7 +361,6 @@ export class SessionState {
     return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
-  /** Returns why a tool use no longer needs a reply, or `undefined` while the session waits for the reply. */
   findClosedReason(id: string): string | undefined {
     const { end } = this.#ordered
     if (end !== undefined) return `the session is ${end}`

@@ -26,7 +26,6 @@ interface AgentState {
 interface Thread {
   id: string
   name: string
-  /** Id of the workflow run to which the thread belongs. */
   run: string | null
   waiting: string[]
   isEnded: boolean
@@ -72,7 +71,6 @@ export class AgentSession extends Session {
   #stored: Omit<StoredSession, 'id' | 'events'>
   readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
-  /** Steps to schedule after the current reaction. */
   readonly #laterSteps: (() => void)[] = []
 
   /** `schedule` calls the agent's reactions and later steps, possibly after a delay. */

@@ -82,7 +82,6 @@ export class ReplaySession extends Session {
   }
 }
 
-/** Matches events that change the session's status: client events, and service events with the new status. */
 const statusChange = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
 const getTime = (event: ListedEvent | undefined): string =>

@@ -4,7 +4,6 @@ import type { EmulatedResponse } from '../response.ts'
 
 export type ClientEvent = SendEventsBody['events'][number]
 
-/** An event with its source text. */
 export interface ListedEvent {
   id: string | undefined
   type: string

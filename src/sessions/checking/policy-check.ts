@@ -117,7 +117,6 @@ class RecordedToolUses {
   }
 }
 
-/** Returns whether two events with the same id have the same tool, server and input. */
 function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
   if (earlier === text) return true
   const state = new SessionState()
@@ -188,7 +187,6 @@ function createJudgementTable({ host, messages }: Context): (page: readonly Judg
   }
 }
 
-/** Returns the reason of the deciding rule, and the reason why no rule allowed the tool use. */
 const getReason = ({ reason, why }: Judgement): string | undefined =>
   [reason, why].filter((each) => each !== undefined).join('; ') || undefined
 

@@ -229,7 +229,6 @@ function refuseContradicted(uses: readonly PendingToolUse[]): void {
 /** A tool use to confirm. If the user gave only an id, its other fields are unknown. */
 type PendingToolUse = { id: string } & Partial<ToolUse>
 
-/** The events of a session in order, from the service's list or from a file. */
 class SessionRecord {
   readonly state = new SessionState()
   readonly #otherTypes = new Map<string, string>()

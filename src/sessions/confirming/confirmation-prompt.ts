@@ -21,7 +21,6 @@ export interface PromptedToolUse {
 }
 
 interface ShownToolUse extends PromptedToolUse {
-  /** The whole tool use, formatted as rows. */
   rows: string
 }
 
@@ -92,7 +91,6 @@ export class ConfirmationPrompt {
     return this.#withdrawn.get(id) === ''
   }
 
-  /** Releases the terminal. */
   close(): void {
     this.#prompter?.close()
   }

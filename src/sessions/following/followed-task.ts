@@ -37,7 +37,7 @@ export class FollowedTask {
     this.hasOwnTask ||= sent.some(isTask)
   }
 
-  /** Sets the event ids of the task that an earlier run sent. The set is empty if no run sent a task. */
+  /** The set is empty if no run sent a task. */
   setEarlierTaskIds(ids: ReadonlySet<string>): void {
     this.#earlierTaskIds = ids
     this.hasOwnTask = ids.size > 0

@@ -67,7 +67,6 @@ export class Follower {
   readonly #followsForever: boolean
   readonly #stopProgressLines: () => void
   readonly #seen = new SeenEvents()
-  /** State of the session after all received events. */
   readonly state = this.#seen.state
   readonly task = this.#seen.task
   /**
@@ -106,7 +105,6 @@ export class Follower {
         )
   }
 
-  /** No event shows that the service has worked on all sent events. */
   get isWorkPending(): boolean {
     return this.#seen.isWorkPending
   }

@@ -56,7 +56,7 @@ export class SeenEvents {
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     const hasEqual = events.some((event) => this.#earlierClientDigests.has(hashText(event)))
-    this.#sent = new SentEvents(events, { isBusy: !isIdle && !isEmpty, hasEqual })
+    this.#sent = new SentEvents(events, { wasBusy: !isIdle && !isEmpty, hasEqual })
     this.#listedBefore.clear()
     this.#streamedBefore = []
     this.task.addSent(events)
@@ -212,7 +212,7 @@ export class SeenEvents {
   endSearchPhase(): void {
     const sent = this.#sent
     if (sent && !sent.stopSeekingIds()) {
-      if (sent.isBusy && this.task.showsClientEvents) sent.mayAppearLater = true
+      if (sent.wasBusy && this.task.showsClientEvents) sent.mayAppearLater = true
       else this.#sent = undefined
     }
     this.#listedBefore.clear()
@@ -254,7 +254,7 @@ export class SeenEvents {
   get isQueued(): boolean {
     const sent = this.#sent
     if (!sent?.isWorkPending || this.state.stop?.kind !== 'done') return false
-    if (sent.isMissing) return sent.isBusy && this.task.showsClientEvents && !sent.hasSimilar
+    if (sent.isMissing) return sent.wasBusy && this.task.showsClientEvents && !sent.hasSimilar
     return this.task.isQueued
   }
 
@@ -356,22 +356,20 @@ class SentEvents {
   mayAppearLater = false
   /** A new event has the same type as a sent event. It may be the sent event, changed by the service. */
   hasSimilar = false
-  /** The session was working when this process sent the events. */
-  readonly isBusy: boolean
+  readonly wasBusy: boolean
   readonly hasEqual: boolean
   readonly #sent: readonly SessionEvent[]
   /** Number of sent events that the search has not found yet, by their id or content. */
   readonly #wanted = new Map<string, number>()
-  /** Identity of the first sent event that was found. */
-  #first: string | undefined
+  #firstFound: string | undefined
   /** Number of sent events that start work and were not found yet. */
   #missingCount: number
   /** Ids of the found events that the service has not processed yet. */
   readonly #queued = new Set<string | undefined>()
 
-  constructor(sent: readonly SessionEvent[], { isBusy, hasEqual }: { isBusy: boolean; hasEqual: boolean }) {
+  constructor(sent: readonly SessionEvent[], { wasBusy, hasEqual }: { wasBusy: boolean; hasEqual: boolean }) {
     this.#sent = sent
-    this.isBusy = isBusy
+    this.wasBusy = wasBusy
     this.hasEqual = hasEqual
     for (const event of sent) this.#add(event.id ?? getMatchText(event), 1)
     this.#missingCount = sent.filter(startsWork).length
@@ -385,7 +383,6 @@ class SentEvents {
     return this.#missingCount > 0
   }
 
-  /** The service has not processed a sent event that starts work, or the search has not found it. */
   get isWorkPending(): boolean {
     return this.#missingCount > 0 || this.#queued.size > 0
   }
@@ -398,7 +395,7 @@ class SentEvents {
       return false
     }
     this.#add(name, -1)
-    this.#first ??= identity
+    this.#firstFound ??= identity
     if (!startsWork(event)) return true
     this.#missingCount--
     if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
@@ -410,7 +407,7 @@ class SentEvents {
   }
 
   isFirstSent({ event, identity }: LogItem, isNew: boolean): boolean {
-    return identity === this.#first || (isNew && this.#findWanted(event) !== undefined)
+    return identity === this.#firstFound || (isNew && this.#findWanted(event) !== undefined)
   }
 
   get seeksIds(): boolean {

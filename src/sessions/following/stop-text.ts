@@ -81,7 +81,6 @@ export function createBudgetError(
 /** Printed on a separate line, because people copy the whole line with the command. */
 const orDeny = 'or with --deny'
 
-/** The tool uses all have the type `type`. */
 export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${shellQuote(id)}=TEXT` : 'ID=TEXT'

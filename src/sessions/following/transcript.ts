@@ -30,7 +30,6 @@ export interface TranscriptOptions {
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Failures of tool uses, MCP servers and workflow runs so far. If omitted, only new failures count. */
   incidents?: Incidents
-  /** Returns the words of the command that resumes the run. */
   resume?: () => readonly string[]
 }
 

@@ -72,7 +72,6 @@ const join = (parts: string[], gap: string) => parts.filter((part) => part !== '
 const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
-/** Limits of the stored tool names, which the rows of results show. */
 const [maxNames, maxNameLength] = [1000, 100]
 
 /**

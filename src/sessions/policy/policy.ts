@@ -32,7 +32,6 @@ export interface Rule extends RuleSource {
 
 export interface Policy {
   rules: readonly Rule[]
-  /** Decision if no rule matches. */
   fallback: { decision: Decision; reason?: string }
 }
 
@@ -42,7 +41,6 @@ export interface ToolCall {
   /** Source text of the input. */
   inputText: string
   isMcp: boolean
-  /** Name of the MCP server that provides the tool, if the name is known. */
   server?: string
   /** The tool may read another input than parley does, for a reason in `unclearText`. */
   isUnclear: boolean

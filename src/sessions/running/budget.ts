@@ -36,8 +36,7 @@ export class Budget {
   #base: SessionUsage | typeof unused | undefined = unused
   /** The service has reported a total since the run began. */
   hasTotal = false
-  /** Sum of the usages of the run's model requests. */
-  #requests: SessionUsage | undefined
+  #requestUsage: SessionUsage | undefined
   #lacksRequestUsage = false
   /** Sum of the run's token counts that parley could read. */
   #readableTokens: number | undefined
@@ -56,7 +55,7 @@ export class Budget {
     this.#base = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
     this.#hasWorked = false
     this.hasTotal = false
-    this.#requests = undefined
+    this.#requestUsage = undefined
     this.#lacksRequestUsage = false
     this.#readableTokens = undefined
   }
@@ -130,7 +129,7 @@ export class Budget {
   }
 
   get #reported(): UsageFigures {
-    if (!this.hasTotal) return this.#toFigures(this.#requests)
+    if (!this.hasTotal) return this.#toFigures(this.#requestUsage)
     if (!this.#newestTotal || this.#base === undefined) return {}
     return this.#toFigures(
       this.#base === unused ? this.#newestTotal : combine(this.#newestTotal, this.#base, -1),
@@ -143,7 +142,7 @@ export class Budget {
       return
     }
     this.#addCurrency(usage)
-    this.#requests = this.#requests ? combine(this.#requests, usage, 1) : usage
+    this.#requestUsage = this.#requestUsage ? combine(this.#requestUsage, usage, 1) : usage
     this.#readableTokens = (this.#readableTokens ?? 0) + sumReadable(usage.tokens)
   }
 

@@ -19,9 +19,8 @@ import {
  * does a later run that continues the same task.
  */
 export class Denials {
-  /** Descriptions of the tool uses that earlier runs denied, by id. */
-  readonly #earlier: ReadonlyMap<string, string>
-  readonly #byThisRun = new Map<string, string>()
+  readonly #deniedByEarlierRuns: ReadonlyMap<string, string>
+  readonly #deniedByThisRun = new Map<string, string>()
   /** Descriptions of the tool uses that the policy denies and that ran without a reply, by id. */
   readonly #unapproved = new Map<string, string>()
   readonly #notRun: DeniedToolUses = { allowed: new Map(), asked: new Map() }
@@ -35,7 +34,7 @@ export class Denials {
 
   constructor(rules: Rules, earlier: ReadonlyMap<string, string>) {
     this.#rules = rules
-    this.#earlier = earlier
+    this.#deniedByEarlierRuns = earlier
   }
 
   /** Examines new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
@@ -43,7 +42,7 @@ export class Denials {
     for (const item of items) {
       const { event } = item
       const { id = '' } = event
-      if (this.#earlier.has(id)) continue
+      if (this.#deniedByEarlierRuns.has(id)) continue
       if (stopsSession(event)) {
         // An older idle event may appear in a list late. It proves nothing about newer tool uses.
         if (event.id !== undefined && id !== state.lastStopId) continue
@@ -77,7 +76,7 @@ export class Denials {
   }
 
   addDenied(judgement: Judgement): void {
-    this.#byThisRun.set(judgement.use.id, describeJudgement(judgement))
+    this.#deniedByThisRun.set(judgement.use.id, describeJudgement(judgement))
   }
 
   get unapprovedCount(): number {
@@ -86,13 +85,13 @@ export class Denials {
 
   /** Removes a denial that the run decided but did not send. */
   removeDenied(id: string): void {
-    this.#byThisRun.delete(id)
+    this.#deniedByThisRun.delete(id)
   }
 
   /** Returns the failure of a run whose agent has finished, if there are denials. */
   createFailure(session: string, task: FollowedTask): CliError | undefined {
     const uses = readToolUseIds(task)
-    const byThisRun = [...this.#byThisRun].filter(([id]) => uses.has(id) || task.hasOwnTask)
+    const byThisRun = [...this.#deniedByThisRun].filter(([id]) => uses.has(id) || task.hasOwnTask)
     const denied = new Map([...this.#readDeniedByOthers(task), ...byThisRun])
     const unapproved = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
     if (denied.size + unapproved.size === 0) return undefined
@@ -111,7 +110,7 @@ export class Denials {
     const denied = new Map<string, string>()
     for (const event of task.readEvents()) {
       const { id, type, tool_use_id: use, result } = event
-      const earlier = isToolUse(event) && id !== undefined ? this.#earlier.get(id) : undefined
+      const earlier = isToolUse(event) && id !== undefined ? this.#deniedByEarlierRuns.get(id) : undefined
       if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
       if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
       if (result !== 'deny') denied.delete(use)

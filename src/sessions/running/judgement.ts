@@ -19,7 +19,6 @@ export interface KnownToolUse extends ToolCall {
   type: string
   /** Source text of the whole event. */
   text: string
-  /** The service sent two different inputs for this id. */
   isContradicted: boolean
   /** The service's own decision. */
   permission?: unknown
@@ -79,7 +78,6 @@ export interface Judgement {
   use: KnownToolUse
   decision: Decision
   by: 'rule' | 'default' | 'tool' | 'person'
-  /** Index of the rule, from 0. */
   rule?: number
   reason?: string
   /** Reason why the allow rules for this tool do not match; `undefined` if there is no such rule. */

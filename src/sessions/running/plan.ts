@@ -24,7 +24,6 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-/** Events that a run sends once, before it follows the session. */
 interface Task {
   body: Uint8Array
   events: readonly SessionEvent[]

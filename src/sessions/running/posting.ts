@@ -24,7 +24,6 @@ interface PostOptions {
   count?: number
   /** Make only one attempt, because the caller has its own retry rules. */
   isSingle?: boolean
-  /** Text that parley prints if a signal ends the run after the service accepted the events. */
   accepted?: string
   /** Called as soon as it is certain that the service accepted the events. */
   onAccepted?(): void

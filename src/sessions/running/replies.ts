@@ -103,9 +103,7 @@ export class Replies {
     this.#replies.set(id, { is: 'left-open' })
   }
 
-  /**
-   * Writes a line to the audit file and updates the state of the reply. Throws a `CliError` of kind `file`.
-   */
+  /** Throws a `CliError` of kind `file`. */
   record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, applyLine(this.#getReply(id), line))
@@ -117,7 +115,6 @@ export class Replies {
     if (judgement.decision === 'deny') this.#denials.addDenied(judgement)
   }
 
-  /** Returns why the session no longer waits for a tool use, or `undefined` if it may still wait. */
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
     // parley runs a command only for a tool use with one input. If there is a result, a second input came

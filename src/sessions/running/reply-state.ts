@@ -124,7 +124,6 @@ export interface ListEvidence {
   isListed: boolean | undefined
   /** The service lists the events of clients, so it would list the reply. */
   showsClients: boolean
-  /** Ids of all idle events, in order. */
   idleEvents: ReadonlySet<string>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
   idleAt: number
@@ -193,7 +192,6 @@ export function getNextStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | un
   return is === 'unconfirmed' ? 'poll' : undefined
 }
 
-/** Result of a command that ran when its run was killed. */
 export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
 /** The command of the tool use does not run again. */

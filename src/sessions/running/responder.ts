@@ -234,7 +234,6 @@ export class Responder {
     messages.printLine(messages.wrap(`${what}${reasonText}${who}`))
   }
 
-  /** Returns the reply to a tool use for which no command has to run. */
   #createDecisionReply({ use, decision, reason }: Judgement): Reply[] {
     if (decision === 'ask') return []
     if (findExecutor(use, this.#rules.tools) === 'service')

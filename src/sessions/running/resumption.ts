@@ -145,7 +145,6 @@ export class Resumption implements WorkHooks {
     return error.details.sent === 'yes' ? error.with({ sent: this.#context.tracker.sent }) : error
   }
 
-  /** Returns the failure of a run if the session was interrupted before the answer to the task. */
   createInterruptedError(why: string): CliError {
     return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.getCommandWithMessage() })
   }

@@ -68,7 +68,6 @@ export class TaskCounter {
   readonly #types: ReadonlySet<string>
   /** The last `user.message` in the list has the fingerprint of a message of the task. */
   endsWithTask = false
-  /** The list contains events of clients. */
   showsClients = false
 
   constructor(marks: string[] = []) {

@@ -37,7 +37,6 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
     ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openAnswerFile(context, name),
-    /** Name of the file, as the user wrote it. */
     name,
     markdown: settings.values.markdown,
   }
