@@ -33,7 +33,6 @@ export interface DeliveryRules {
   isProvedByReceipt?: boolean
   /** Message if the receipt is missing. Default: "the event may have been accepted". */
   missingReceiptText?: string
-  /** Command that shows whether the request was carried out. */
   inspectCommand?: string | undefined
 }
 

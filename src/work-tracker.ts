@@ -136,7 +136,6 @@ export class WorkTracker {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
 
-  /** Returns whether a second run of the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
     if (this.unansweredCount > 0) return true
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate

@@ -43,7 +43,6 @@ export class ReconnectPolicy implements RetryRules {
    * After a 401, parley dropped the secrets that a command had printed. The next request runs the command.
    */
   #hasDroppedSecrets = false
-  /** Wait that the last `Retry-After` header requested. */
   #requestedWaitMs = 0
 
   constructor(access: Access) {

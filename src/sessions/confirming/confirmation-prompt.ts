@@ -38,7 +38,6 @@ export class ConfirmationPrompt {
   readonly #inspectCommand: string
   #prompter: Prompter | undefined
   readonly #alwaysAllowed = new Set<string>()
-  /** Decisions of the current call of `ask`, by tool use id. */
   #verdicts = new Map<string, Verdict>()
   /**
    * Reasons of withdrawn questions, by tool use id. A reason that was printed is replaced by an empty text.

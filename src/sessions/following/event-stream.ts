@@ -119,7 +119,7 @@ export const createStreamRequest = (parts: RequestParts): RequestParts => ({
   headers: { ...parts.headers, Accept: 'text/event-stream' },
 })
 
-/** Opens the stream of a session's events. Throws a `CliError` if the response is not an event stream. */
+/** Throws a `CliError` if the response is not an event stream. */
 export async function openEventStream(
   caller: Caller,
   parts: RequestParts,

@@ -56,7 +56,6 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
 interface FollowProgress {
   events: number
   toolUses: number
-  /** The last emitted event and its monotonic time. */
   last: { type: string; at: number } | undefined
 }
 

@@ -34,7 +34,6 @@ export class Budget {
   readonly #currencies = new Set<string>()
   /** Total usage of the session at the start of the run; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
-  /** The service has reported a total since the run began. */
   hasTotal = false
   #requestUsage: SessionUsage | undefined
   #lacksRequestUsage = false
@@ -79,7 +78,6 @@ export class Budget {
     this.hasTotal = true
   }
 
-  /** Adds the total usage of the session at the start of the run. */
   addBase(usage: SessionUsage | undefined): void {
     this.addTotal(usage)
     if (usage) this.begin(false)

@@ -37,7 +37,7 @@ export class Denials {
     this.#deniedByEarlierRuns = earlier
   }
 
-  /** Examines new events of the session. Throws a `CliError` if the deadline passes meanwhile. */
+  /** Throws a `CliError` if the deadline passes meanwhile. */
   async add(items: readonly EventItem[], state: SessionState): Promise<void> {
     for (const item of items) {
       const { event } = item
@@ -88,7 +88,6 @@ export class Denials {
     this.#deniedByThisRun.delete(id)
   }
 
-  /** Returns the failure of a run whose agent has finished, if there are denials. */
   createFailure(session: string, task: FollowedTask): CliError | undefined {
     const uses = readToolUseIds(task)
     const byThisRun = [...this.#deniedByThisRun].filter(([id]) => uses.has(id) || task.hasOwnTask)

@@ -61,7 +61,7 @@ export interface Rules {
   pauser?: Pauser
 }
 
-/** Parses the values of `--tool`. Returns the commands by tool name. Throws a usage error. */
+/** Returns the commands by tool name. Throws a usage error. */
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
   for (const text of given) {

@@ -25,7 +25,6 @@ interface PostOptions {
   /** Make only one attempt, because the caller has its own retry rules. */
   isSingle?: boolean
   accepted?: string
-  /** Called as soon as it is certain that the service accepted the events. */
   onAccepted?(): void
 }
 

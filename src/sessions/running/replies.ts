@@ -207,7 +207,7 @@ export class Replies {
     }
   }
 
-  /** Posts replies in one attempt. Throws a `CliError` if the service certainly did not accept them. */
+  /** Throws a `CliError` if the service certainly did not accept the replies. */
   async #postOnce(replies: readonly Reply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stopIds)
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }

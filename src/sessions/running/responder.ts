@@ -46,7 +46,6 @@ export class Responder {
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
   #openQuestions: readonly KnownToolUse[] = []
-  /** Number of commands that returned a result in this run. */
   #commandCount = 0
 
   constructor(run: SessionRun, follower: Follower, { plan, prompt, denials }: ReplyOptions) {

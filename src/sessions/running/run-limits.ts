@@ -41,7 +41,6 @@ export class RunLimits {
   interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
   #excessText = ''
-  /** The last attempt to interrupt the session. */
   #attempt = Promise.resolve()
   #attemptDeadline: Deadline | undefined
   #failure: unknown
@@ -101,7 +100,6 @@ export class RunLimits {
     )
   }
 
-  /** Warns that the run exceeded a limit, if the agent finished before an interrupt. */
   warnOfExcess(): void {
     if (this.#isExceeded)
       this.#run.context.messages.warn(`${this.#updateExcess()}; the agent has already finished`)
@@ -125,7 +123,6 @@ export class RunLimits {
     return this.#follower.state.stop !== undefined
   }
 
-  /** parley prints the usage, writes it to the report or limits it. */
   get #needsUsage(): boolean {
     const { host, flags } = this.#run.context
     return host.stderr.isTerminal || flags.report !== undefined || this.#budget.hasLimits

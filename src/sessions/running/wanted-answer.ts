@@ -47,7 +47,6 @@ async function readSchema(context: Context, settings: ResolvedSettings, name: st
   return openSchema(context, settings, { name, text })
 }
 
-/** Adds the instructions of the schema to the task's last message. */
 export function addSchemaInstructions(
   { messages }: Context,
   body: Uint8Array,

@@ -162,7 +162,7 @@ export function createEventsReview() {
   }
 }
 
-/** Checks events. Throws a usage error for events that violate the specification. */
+/** Throws a usage error for events that violate the specification. */
 export function checkEvents(events: Iterable<unknown>, given?: GivenEvents): void {
   const review = createEventsReview()
   for (const event of events) review.add(event)
