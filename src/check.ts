@@ -1,5 +1,5 @@
 import type { Context } from './context.ts'
-import { asFailure, CliError } from './errors.ts'
+import { CliError, toFailure } from './errors.ts'
 import { chooseModel } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
@@ -92,7 +92,7 @@ async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise
       return status
     })
   } catch (error) {
-    const failure = asFailure(error)
+    const failure = toFailure(error)
     const { kind, message, details } = failure
     const { status = 0 } = details
     if ((kind === 'refused' && status >= 400) || kind === 'rate-limited') return status

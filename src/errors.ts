@@ -133,7 +133,7 @@ function describeBug(error: unknown): string {
  * may cause, become a failure of kind `file`. Every other error is a bug. `state` describes the run. It comes
  * last in the text, because it may end with a command to copy.
  */
-export function asFailure(error: unknown, state?: string): CliError {
+export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
   if (error instanceof Error && hasCode(error, 'EMFILE', 'ENFILE'))
     return new CliError('file', describeFileError(error), { sent: 'unknown', consequence: state })
@@ -170,7 +170,10 @@ export const deadlineBeforeSending = (message: string): CliError =>
  * For a follower or a batch: converts a failure to `stopped` if the deadline passed while parley wrote to
  * stdout, or while a request ran (`isCut`). Returns any other error unchanged.
  */
-export function asStoppedFailure(error: unknown, isCut: (error: CliError) => boolean = () => false): unknown {
+export function toStoppedAtDeadline(
+  error: unknown,
+  isCut: (error: CliError) => boolean = () => false,
+): unknown {
   if (!(error instanceof CliError)) return error
   const { kind, message, details } = error
   const isStop = (kind === 'file' && details.deadline) || isCut(error)
@@ -205,7 +208,7 @@ export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '')
 
 /** Converts an error of a file to a failure that names the file. Returns a `CliError` unchanged. */
-export const asFileError = (error: unknown, name: string): CliError =>
+export const toFileFailure = (error: unknown, name: string): CliError =>
   error instanceof CliError ? error : new CliError('file', `${name}: ${describeFileError(error)}`)
 
 const fileErrorTexts: Record<string, string> = {

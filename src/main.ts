@@ -3,7 +3,7 @@ import { findFlagValue } from './argv/bare-flags.ts'
 import type { ProgramEnd } from './cli/program.ts'
 import type { Host, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
+import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
@@ -48,7 +48,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (isJson) return describeSignal(exit, words, kept)
     return guard(`${isInLine ? '\n' : ''}${wrap(`parley: ${words}`)}\n`)
   })
-  host.onCrash?.((error) => saveAndFail((state) => asFailure(error, state)))
+  host.onCrash?.((error) => saveAndFail((state) => toFailure(error, state)))
   const hasEnded = host.detectEarlyExit?.(() => void saveAndFail(createEarlyExitFailure))
   try {
     const text = await findStaticText(argv)
@@ -71,7 +71,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosed) return 0
-    return await saveAndFail((state) => asFailure(error, state))
+    return await saveAndFail((state) => toFailure(error, state))
   } finally {
     cleanUp(cleanups)
     hasEnded?.()

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
-import { asFileError, CliError, exitCodes, type SavedFiles, usageError } from './errors.ts'
+import { CliError, exitCodes, type SavedFiles, toFileFailure, usageError } from './errors.ts'
 import { escapeJson, oneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { absolutePath } from './io/paths.ts'
@@ -38,14 +38,14 @@ export function prepareReport(
 ): (end: RunEnd) => void {
   if (name === '' || name === '-') throw usageError('--report needs the name of a file')
   const target = absolutePath(host, name)
-  const asFailure = (error: unknown) => asFileError(error, `--report ${name}`)
+  const toReportFailure = (error: unknown) => toFileFailure(error, `--report ${name}`)
   try {
     requireReplaceable(target, name)
     // Creates a temporary file to test whether the report can be written.
     new TemporaryFile(target).remove()
     rmSync(target, { force: true })
   } catch (error) {
-    throw asFailure(error).with({ consequence: 'nothing was sent' })
+    throw toReportFailure(error).with({ consequence: 'nothing was sent' })
   }
   return (end) => {
     try {
@@ -53,7 +53,7 @@ export function prepareReport(
       const report = describeRun(summary, tracker, end, (host.timers.now() - summary.startMs) / 1000)
       writeFileAtomically(target, `${escapeJson(JSON.stringify(secrets.redactValue(report)))}\n`)
     } catch (error) {
-      throw asFailure(error).with({ consequence: 'the report was not written', sent: tracker.sent })
+      throw toReportFailure(error).with({ consequence: 'the report was not written', sent: tracker.sent })
     }
   }
 }

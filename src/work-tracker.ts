@@ -7,7 +7,7 @@ import {
   type RetryAdvice,
   type Sent,
 } from './delivery-state.ts'
-import { asFailure, CliError, joinSavedFiles, OutputClosed, type SavedFiles } from './errors.ts'
+import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } from './errors.ts'
 import { ShortLivedSet } from './short-lived-set.ts'
 
 /**
@@ -65,7 +65,7 @@ export class WorkTracker {
 
   #explain(error: unknown, hooks: WorkHooks): unknown {
     if (error instanceof OutputClosed) return error
-    const explained = hooks.explain?.(asFailure(error, this.#describeCalls())) ?? error
+    const explained = hooks.explain?.(toFailure(error, this.#describeCalls())) ?? error
     return explained instanceof CliError && hooks.describeRerun
       ? explained.with({ mayDuplicate: this.mayDuplicate })
       : explained
@@ -102,7 +102,7 @@ export class WorkTracker {
    * and the names of the saved files.
    */
   interrupt(): { consequence: string | undefined; savedFiles: SavedFiles } {
-    const running = findInterruptMessage(this.#latestChanges.filter((call) => !call.isOver()))
+    const running = describeInterrupt(this.#latestChanges.filter((call) => !call.isOver()))
     let savedFiles: SavedFiles
     const texts: (string | undefined)[] = []
     for (const hooks of this.#hooks.toReversed()) {
@@ -116,7 +116,7 @@ export class WorkTracker {
 
   #describeCalls(): string | undefined {
     const isUnsent = this.#isChange && this.sent === 'no'
-    return findInterruptMessage(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
+    return describeInterrupt(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
   }
 
   getResumeCommand(): string[] | undefined {
@@ -159,7 +159,7 @@ export class WorkTracker {
 const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
   texts.filter((each) => each !== undefined).join('; ') || undefined
 
-const findInterruptMessage = (calls: readonly Call[]): string | undefined =>
+const describeInterrupt = (calls: readonly Call[]): string | undefined =>
   deliveryStates
     .flatMap((state) => calls.filter((call) => call.state() === state))
     .findLast((call) => call.getOutcome().interrupted !== undefined)

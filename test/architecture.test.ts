@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
-import { entries } from '../src/cli/command-tree.ts'
+import { commandEntries } from '../src/cli/command-tree.ts'
 import type { CommandEntry } from '../src/commands/command.ts'
 
 const source = join(import.meta.dirname, '../src')
@@ -94,7 +94,7 @@ test('commands/ and the command tree name the same commands', () => {
   const commands = files
     .filter((file) => getTopPart(file) === 'commands' || own.includes(file))
     .filter((file) => file !== 'commands/command.ts')
-  const named = pathsIn(entries, '').map(
+  const named = pathsIn(commandEntries, '').map(
     (path) => (own.includes(`cli/${path}`) ? 'cli/' : 'commands/') + path,
   )
   expect(named.toSorted()).toEqual(commands.toSorted())

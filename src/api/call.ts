@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { UnprintedBody } from '../content/saved-file.ts'
+import { UnprintedBody } from '../content/fallback-file.ts'
 import type { Context } from '../context.ts'
-import { asFailure, CliError, joinFailures, usageError } from '../errors.ts'
+import { CliError, joinFailures, toFailure, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../io/file-output.ts'
@@ -12,7 +12,7 @@ import { addressSettings, type ResolvedSettings, readSettings } from '../setting
 import { addFile } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
-import { createBodyText } from '../wire/json/body-text.ts'
+import { requireTextFits } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { type Cursor, createPageHistory, type Page, readPage } from '../wire/page.ts'
@@ -102,7 +102,7 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
   if (isOther && assignments.length === 0) return given
   const text = decodeUtf8(given, name)
   parseGivenJson(text, name, "a body that is not JSON needs -H 'Content-Type: TYPE'")
-  return Buffer.from(createBodyText(() => editJson(text, assignments)))
+  return Buffer.from(requireTextFits(() => editJson(text, assignments)))
 }
 
 /**
@@ -232,7 +232,7 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
     },
     async end() {
       await writer.run(() => printer.end())
-      if (writer.failure) throw asFailure(writer.failure)
+      if (writer.failure) throw toFailure(writer.failure)
     },
     savePart: () => unprinted.part,
   }

@@ -1,7 +1,7 @@
-import { SavedFile } from '../content/saved-file.ts'
+import { FallbackFile } from '../content/fallback-file.ts'
 import type { Context } from '../context.ts'
 import type { Sent } from '../delivery-state.ts'
-import { asFailure, CliError, usageError } from '../errors.ts'
+import { CliError, toFailure, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { addSavedPart, type SavedPart, saveParts } from '../io/file-output.ts'
 import { type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -70,7 +70,7 @@ async function requestLines(context: BatchContext, { options, handlers, source }
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   const ledger = new Ledger()
-  const saved = new SavedFile(context, 'ndjson')
+  const saved = new FallbackFile(context, 'ndjson')
   // Opens the results first, because reading the input requires the finished lines in the ledger. If the
   // input is invalid, a new results file is removed.
   const results =
@@ -157,7 +157,7 @@ function addSavedResults(stop: unknown, { part, unsaved, options, tally }: Saved
       : areAllSaved
         ? `the same command with --results ${part.name} --resume`
         : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
-  return addSavedPart(asFailure(stop), part).with({
+  return addSavedPart(toFailure(stop), part).with({
     ...(part.name === undefined ? {} : { consequence: `to resume: ${resumeText}` }),
     ...(unsaved === '' ? {} : { answer: unsaved }),
   })

@@ -4,10 +4,10 @@ import { promises as fs } from 'node:fs'
 import { type BatchUsage, LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import {
-  asFileError,
   CliError,
   createUsageErrorFromProblems,
   maxCountedProblems,
+  toFileFailure,
   usageError,
 } from '../errors.ts'
 import { openReadable, readStream } from '../io/input.ts'
@@ -122,7 +122,7 @@ export async function openSource({ input, host }: Context, name: string): Promis
     const read = () => readStream((stop) => openReadable(path, stop), name, closing.signal)
     return { name, isRepeatable: stat.isFile(), read, close: () => closing.abort() }
   } catch (error) {
-    throw asFileError(error, name)
+    throw toFileFailure(error, name)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { SavedFile } from '../content/saved-file.ts'
+import type { FallbackFile } from '../content/fallback-file.ts'
 import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -60,7 +60,7 @@ export class BatchReport {
   constructor(
     context: BatchContext,
     tally: Tally,
-    { isResumable, saved }: { isResumable: boolean; saved: Pick<SavedFile, 'part'> },
+    { isResumable, saved }: { isResumable: boolean; saved: Pick<FallbackFile, 'part'> },
   ) {
     const { host, flags } = context
     this.#context = context

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { Context } from '../context.ts'
-import { asFileError, CliError } from '../errors.ts'
+import { CliError, toFileFailure } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
 import { type Lock, lockForRun } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
@@ -73,7 +73,7 @@ export async function openResults(
     if (held && !isResumed) rmSync(path, { force: true })
     held?.release()
     file.close()
-    throw asFileError(error, name)
+    throw toFileFailure(error, name)
   }
 }
 

@@ -1,4 +1,4 @@
-import { asStoppedFailure, CliError, OutputClosed } from '../errors.ts'
+import { CliError, OutputClosed, toStoppedAtDeadline } from '../errors.ts'
 import { canRetry, decideRetry } from '../http/retry.ts'
 import { ShortLivedSet } from '../short-lived-set.ts'
 import { schedule, type Timers } from '../timers.ts'
@@ -345,7 +345,7 @@ export class BatchRun implements BatchState {
       if (this.#unprintedResults.has(text)) save(text)
       const isClosed = error instanceof OutputClosed
       this.#stop(
-        isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : asStoppedFailure(error),
+        isClosed ? new CliError('file', 'stdout: its reader closed the pipe') : toStoppedAtDeadline(error),
       )
       return false
     } finally {

@@ -8,7 +8,7 @@ const createConfigEntry = (name: keyof typeof configCommands, summary: string): 
 })
 
 /** All commands by name. parley loads the module of a command when the command is called. */
-export const entries: Record<string, CommandEntry> = {
+export const commandEntries: Record<string, CommandEntry> = {
   chat: {
     summary: 'ask a model and print the answer',
     requests: 'changes',
@@ -120,7 +120,7 @@ export const entries: Record<string, CommandEntry> = {
 /** Entry of the command `parley` itself. */
 export const rootEntry: CommandEntry = {
   summary: 'one command for a model gateway and an agent session service',
-  group: entries,
+  group: commandEntries,
   notes: [
     "'parley config init' sets up your own addresses and credentials.",
     `Each command has --help. Topics: settings (shared flags), ${topics.filter((name) => name !== 'settings').join(', ')}.`,

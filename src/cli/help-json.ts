@@ -5,7 +5,7 @@ import { getFlag, getSetting, getVariable, settingNames } from '../settings/tabl
 import { isSharedFlag } from './flags.ts'
 import { loadCommands } from './loaded-commands.ts'
 import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
-import { readExitReasons } from './topic-texts.ts'
+import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
 /** Returns the JSON of `help --json` for a command. Includes only names and summaries of its subcommands. */
@@ -16,7 +16,7 @@ export async function describeCommand(words: readonly string[]): Promise<object>
     if (!named) throw new UnknownWordError(group, [word])
     return named as ParleyCommand
   }, root)
-  const exits = readExitReasons()
+  const exits = readExitCodeDescriptions()
   const { entry, module, registeredArguments, ownFlags, sharedFlags } = command
   return {
     format: 1,

@@ -23,7 +23,7 @@ interface NamedFile {
  * of `-f` if `-o` may replace files. The profile file and regular files on stdin and stdout count as if a
  * flag named them. `commands` has the commands from the root to the called command.
  */
-export function findFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
+export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
   const given = commands.flatMap((command) => command.given)
   const has = (wanted: string) => given.some(({ flag }) => flag === wanted)

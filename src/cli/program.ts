@@ -173,8 +173,8 @@ class Program implements CommandTree {
    * not replace that file.
    */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
-    const { findFileConflict } = await import('./named-files.ts')
-    const conflict = findFileConflict(path, this.#host)
+    const { describeFileConflict } = await import('./named-files.ts')
+    const conflict = describeFileConflict(path, this.#host)
     if (conflict === undefined) return
     this.#options.report.disable()
     throw usageError(conflict)

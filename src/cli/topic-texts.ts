@@ -43,7 +43,7 @@ function describeSetting(name: SettingName): string {
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
 /** Returns the descriptions of the exit codes in the topic `exit-codes`, by kind. */
-export function readExitReasons(): Map<string | undefined, string | undefined> {
+export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)
   return new Map([...found].map(([, kind, when]) => [kind, when]))

@@ -1,6 +1,6 @@
 import { didYouMean } from '../argv/spelling.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
-import { entries } from './command-tree.ts'
+import { commandEntries } from './command-tree.ts'
 import type { UnknownWordError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
@@ -110,7 +110,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   const group = command.words
   const typed = [...group, word].join(' ')
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
-  const hint = findHint(typed) ?? findInOtherGroups(typed, isHelp)
+  const hint = findHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
   const isTopicMissing = isHelp && group.length === 0
   const near = suggestNames(word, [
@@ -125,8 +125,10 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
 }
 
 /** Returns a hint if a word is the name of a command in another group, or of a topic. */
-function findInOtherGroups(typed: string, isHelp: boolean): string | undefined {
-  const groups = Object.keys(entries).filter((name) => Object.hasOwn(entries[name]?.group ?? {}, typed))
+function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefined {
+  const groups = Object.keys(commandEntries).filter((name) =>
+    Object.hasOwn(commandEntries[name]?.group ?? {}, typed),
+  )
   if (groups.length > 0)
     return groups.map((group) => `'parley ${isHelp ? 'help ' : ''}${group} ${typed}'`).join(' or ')
   return !isHelp && isTopic(typed) ? `'parley help ${typed}' prints this topic as text` : undefined

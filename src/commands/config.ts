@@ -34,7 +34,7 @@ import {
   settingNames,
 } from '../settings/table.ts'
 import { parseTypedValue } from '../settings/typed-value.ts'
-import { findUndocumentedBeta } from '../wire/sessions/betas.ts'
+import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
 /** The config commands. Prompts and the check of a profile are loaded only if needed. */
@@ -117,7 +117,7 @@ export const configCommands = {
           `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
         )
       }
-      const unknown = name === 'betas' && validate ? findUndocumentedBeta(value as string[]) : undefined
+      const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
       await changeProfile(context, (values) => {

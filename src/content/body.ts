@@ -1,5 +1,5 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
-import { createBodyText } from '../wire/json/body-text.ts'
+import { requireTextFits } from '../wire/json/body-text.ts'
 import { type Assignment, createAppending, createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
@@ -46,7 +46,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     const hint = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
     throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${hint}`)
   }
-  const text = createBodyText(() => {
+  const text = requireTextFits(() => {
     const added = { role: 'user', parts: turn }
     // Adding a long prompt to a parsed body would copy the prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])

@@ -33,7 +33,7 @@ export function listWarnings(end: AnswerEnd): string[] {
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
 /** Returns `undefined` if the answer meets the requirement. */
-export function findMissingPart(
+export function describeMissingPart(
   end: AnswerEnd,
   isBlank: boolean,
   requirement: AnswerRequirement,

@@ -1,8 +1,8 @@
 import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
-import type { AnswerCounts, AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
-export interface TokenUsage extends AnswerCounts {
+export interface TokenUsage extends AnswerTokenCounts {
   totalTokens: TokenCount
 }
 
@@ -11,7 +11,7 @@ export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
 
 /** `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more than both. */
-export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerCounts): string[] {
+export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerTokenCounts): string[] {
   const fields: string[] = []
   if (inputTokens !== undefined)
     fields.push(`${inputTokens === null ? 'unknown tokens' : formatTokenCount(inputTokens)} in`)

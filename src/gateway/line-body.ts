@@ -4,7 +4,7 @@ import type { NamedInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
-import { asFailure, type CliError } from '../errors.ts'
+import { type CliError, toFailure } from '../errors.ts'
 import { createCaller, type ReadableResponse } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
 import { encodePathSegment } from '../http/request.ts'
@@ -105,7 +105,7 @@ export async function createLineSender(
         const { model, stopReason } = end.summary
         return { value, model, stopReason, warning: listWarnings(end).join('; ') || undefined }
       } catch (error) {
-        throw answer.isWhole ? error : (reader.addReceived(asFailure(error)) ?? error)
+        throw answer.isWhole ? error : (reader.addReceived(toFailure(error)) ?? error)
       }
     },
   }

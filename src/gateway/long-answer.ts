@@ -6,7 +6,7 @@ import type { ReadableResponse } from '../http/call.ts'
 import { oneLine } from '../io/escape.ts'
 import { addToSums } from '../summary.ts'
 import { type AnswerSummary, hasContinuation } from '../wire/gateway/answer-forms.ts'
-import { createBodyText } from '../wire/json/body-text.ts'
+import { requireTextFits } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
@@ -139,7 +139,7 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
   const assignment = createAssignment(['continuationToken'], JSON.stringify(token))
   try {
-    return Buffer.from(createBodyText(() => editJson(text, [assignment])))
+    return Buffer.from(requireTextFits(() => editJson(text, [assignment])))
   } catch (error) {
     throw error instanceof CliError ? incomplete(`for its continuation, ${error.message}`) : error
   }

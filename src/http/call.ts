@@ -11,7 +11,7 @@ import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
 import {
   buildRequest,
-  findSettingFix,
+  describeSettingFix,
   type Request,
   type RequestParts,
   type RunHeaders,
@@ -107,7 +107,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
         retry: retry ?? getRetryAdvice(failure, outcome),
         // A consequence that the failure already has is more exact than the consequence of the delivery state.
         consequence:
-          consequence ?? findSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
+          consequence ?? describeSettingFix(failure, request, parts.params, settings) ?? outcome.failed,
       })
     }
     const { deadline = context.deadline, isSingle, requireLock } = parts
@@ -199,8 +199,8 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
         const { session } = parts.params
         if (isOnNetwork && session !== undefined && session !== recorded) {
           recorded = session
-          const { recordSession } = await import('./recent-sessions.ts')
-          recordSession(host, session)
+          const { addRecentSession } = await import('./recent-sessions.ts')
+          addRecentSession(host, session)
         }
         return value as T
       } catch (error) {

@@ -10,7 +10,7 @@ const maxSessions = 20
  * Adds a session to the start of the list that TAB completion offers. The completion scripts read this file.
  * If two processes write at once, one session may be missing.
  */
-export function recordSession(host: ProcessInfo, session: string): void {
+export function addRecentSession(host: ProcessInfo, session: string): void {
   // Ids with other characters would need quoting in a shell, so they are not recorded.
   const isPlain = (id: string) => /^[\w-]{1,128}$/.test(id)
   if (!isPlain(session)) return

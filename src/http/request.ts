@@ -168,7 +168,7 @@ export const createAgentHeaders = (
  * Names the setting that caused the failure and how to change it. Returns `undefined` if no setting caused
  * the failure.
  */
-export function findSettingFix(
+export function describeSettingFix(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,
   params: RequestParts['params'],

@@ -182,11 +182,14 @@ export function isTransient(error: CliError): boolean {
 export const retryWaits = { first: 500, longest: 8000 }
 
 /**
- * Returns the wait after `before` earlier waits, in milliseconds. Waits double from the first to the longest.
+ * Returns the wait after `earlierWaits` waits, in milliseconds. Waits double from the first to the longest.
  * `random` is from 0 to 1: 0 halves the wait.
  */
-export const computeBackoffMs = ({ first, longest }: typeof retryWaits, before: number, random = 1): number =>
-  Math.min(first * 2 ** before, longest) * (0.5 + random / 2)
+export const computeBackoffMs = (
+  { first, longest }: typeof retryWaits,
+  earlierWaits: number,
+  random = 1,
+): number => Math.min(first * 2 ** earlierWaits, longest) * (0.5 + random / 2)
 
 const maxWaitMs = 60_000
 

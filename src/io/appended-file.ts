@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { promisify } from 'node:util'
-import { asFileError, CliError, hasCode } from '../errors.ts'
+import { CliError, hasCode, toFileFailure } from '../errors.ts'
 
 const newline = 0x0a
 
@@ -57,7 +57,7 @@ export class AppendedFile {
       this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
       if (hasCode(error, 'ELOOP')) throw failure('it is a link')
-      if (refusal === undefined || !hasCode(error, 'EEXIST')) throw asFileError(error, name)
+      if (refusal === undefined || !hasCode(error, 'EEXIST')) throw toFileFailure(error, name)
       throw failure(findKindProblem(lstatSync(path, { throwIfNoEntry: false })) ?? refusal)
     }
     // Windows opens a folder without an error, so the kind is checked here.
@@ -158,7 +158,7 @@ export class AppendedFile {
     try {
       return act()
     } catch (error) {
-      throw asFileError(error, this.#name)
+      throw toFileFailure(error, this.#name)
     }
   }
 }

@@ -1,7 +1,7 @@
 import { constants, createWriteStream, existsSync, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
-import { asFileError, CliError, describeFileError, hasCode, joinSavedFiles } from '../errors.ts'
+import { CliError, describeFileError, hasCode, joinSavedFiles, toFileFailure } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
@@ -65,7 +65,7 @@ export async function openFileOutput(
   const earlierPart = hasEarlierPart ? [`${name}.part was there before this run`] : []
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
-      throw asFileError(error, name)
+      throw toFileFailure(error, name)
     })
   return {
     ...sink,

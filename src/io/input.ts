@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, promises as fs, open, openSync,
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { asFileError, CliError, deadlineBeforeSending, usageError } from '../errors.ts'
+import { CliError, deadlineBeforeSending, toFileFailure, usageError } from '../errors.ts'
 import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
@@ -116,7 +116,7 @@ export class Input {
         () => note(`waiting for ${shown}`),
       )
     } catch (error) {
-      throw asFileError(error, shown)
+      throw toFileFailure(error, shown)
     }
   }
 
@@ -324,7 +324,7 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
     stop.addEventListener('abort', close)
     yield* stream
   } catch (error) {
-    throw asFileError(error, name)
+    throw toFileFailure(error, name)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
-import { asFileError, CliError, hasCode, OutputClosed } from '../errors.ts'
+import { CliError, hasCode, OutputClosed, toFileFailure } from '../errors.ts'
 
 /** A command's output: stdout or a file. */
 export interface Output {
@@ -49,14 +49,14 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   }
 
   function throwIfFailed(): void {
-    if (failure) throw asFailure(failure)
+    if (failure) throw toWriteFailure(failure)
   }
 
   async function waitUntilWritten(): Promise<void> {
     if (!deadline) return last
     return deadline.race(last, () => {
       failure ??= createWriteTimeoutError('stdout')
-      return asFailure(failure)
+      return toWriteFailure(failure)
     })
   }
 
@@ -147,7 +147,7 @@ export async function writeText(stdout: StdStream, text: string, deadline?: Dead
   try {
     written = stdout.writeSync(bytes)
   } catch (error) {
-    throw asFailure(error)
+    throw toWriteFailure(error)
   }
   if (written === bytes.length) return
   const output = createOutput(stdout, deadline)
@@ -162,5 +162,5 @@ const closedReaderCodes = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 export const createWriteTimeoutError = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all output was written`, { deadline: true })
 
-const asFailure = (error: unknown): Error =>
-  hasCode(error, ...closedReaderCodes) ? new OutputClosed() : asFileError(error, 'stdout')
+const toWriteFailure = (error: unknown): Error =>
+  hasCode(error, ...closedReaderCodes) ? new OutputClosed() : toFileFailure(error, 'stdout')

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
-import { asFileError, CliError, usageError } from '../errors.ts'
+import { CliError, toFileFailure, usageError } from '../errors.ts'
 
 /**
  * Resolves a name to an absolute path. Reads `host.cwd` only for relative names, because the current folder
@@ -87,7 +87,7 @@ export function findTarget(
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {
-    throw asFileError(error, name)
+    throw toFileFailure(error, name)
   }
 }
 

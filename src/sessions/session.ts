@@ -6,7 +6,7 @@ import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders } from '../http/request.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
-import { betaForm, findUndocumentedBeta } from '../wire/sessions/betas.ts'
+import { betaForm, describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { formatSessionCommand } from './session-command.ts'
 
 export interface BetaOptions {
@@ -94,7 +94,7 @@ export function createServiceHeaders(
   if (!given.every((id) => betaForm.test(id)))
     throw usageError('--beta takes one id without blanks or commas; repeat the flag for more')
   if (!isBetaHeaderGiven && validate) {
-    const problem = findUndocumentedBeta(given)
+    const problem = describeUndocumentedBeta(given)
     if (problem !== undefined) throw usageError(`--beta: ${problem}`)
     requireDocumented(fromSettings, origins.betas)
   }
@@ -122,7 +122,7 @@ export function refuseSessionIdAsWord(
  */
 function requireDocumented(betas: readonly string[], origin: ResolvedSettings['origins']['betas']): void {
   if (origin?.source !== 'flag' && origin?.source !== 'environment') return
-  const problem = findUndocumentedBeta(betas)
+  const problem = describeUndocumentedBeta(betas)
   if (problem !== undefined)
     throw new CliError(origin.source === 'flag' ? 'usage' : 'credentials', `${origin.name}: ${problem}`)
 }

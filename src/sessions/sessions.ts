@@ -9,7 +9,7 @@ import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
-import { createBodyText } from '../wire/json/body-text.ts'
+import { requireTextFits } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createSequenceSplitter } from '../wire/json/splitter.ts'
@@ -32,7 +32,7 @@ const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
 /** No schema checks the fields that this function reads. */
-const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
+const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export interface ListOptions extends BetaOptions {
   ids?: boolean
@@ -80,9 +80,9 @@ export async function listSessions(context: Context, options: ListOptions): Prom
 
 const toRow = ({ id, status, title, updated_at: updated, created_at: created }: SessionRecord): string[] => [
   id,
-  asText(status),
-  asText(title),
-  asText(updated) || asText(created),
+  toCell(status),
+  toCell(title),
+  toCell(updated) || toCell(created),
 ]
 
 /** The title is the last column, which a table cuts to fit. */
@@ -184,7 +184,7 @@ async function readCreateBody(
   const assignments = fields.flatMap(([field, value]) =>
     value === undefined ? [] : [createAssignment([field], JSON.stringify(value))],
   )
-  const text = createBodyText(() => editJson(given, assignments))
+  const text = requireTextFits(() => editJson(given, assignments))
   const body = JSON.parse(text) as Record<string, unknown>
   const missing = [
     ...(isIdMissing(body.agent) ? ['--agent ID'] : []),

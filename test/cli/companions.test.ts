@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { expect, test } from 'vitest'
-import { entries } from '../../src/cli/command-tree.ts'
+import { commandEntries } from '../../src/cli/command-tree.ts'
 import { declareRequestFlags } from '../../src/cli/flags.ts'
 import type { CommandEntry } from '../../src/commands/command.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
@@ -57,5 +57,5 @@ test('each flag that needs or excludes another flag belongs to the same command 
         expect(flags).toEqual(expect.arrayContaining([flag, ...needs, ...bars]))
     }
   }
-  await check(entries)
+  await check(commandEntries)
 })

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { entries } from '../../src/cli/command-tree.ts'
+import { commandEntries } from '../../src/cli/command-tree.ts'
 import type { CommandEntry } from '../../src/commands/command.ts'
 import { run } from '../harness/run.ts'
 
@@ -11,9 +11,9 @@ const commandsIn = (
     entry.group ? commandsIn(entry.group, [...before, name]) : [{ path: [...before, name], entry }],
   )
 
-export const commands = commandsIn(entries)
+export const commands = commandsIn(commandEntries)
 export const names = commands.map(({ path }) => path.join(' '))
-export const groups = Object.keys(entries).filter((name) => entries[name]?.group)
+export const groups = Object.keys(commandEntries).filter((name) => commandEntries[name]?.group)
 
 /** Returns the help of a topic or a command. A topic comes before a group of the same name. */
 export const helpOn = (name: string, columns?: number): Promise<string> =>

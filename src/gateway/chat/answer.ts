@@ -1,18 +1,18 @@
+import { UnprintedBody } from '../../content/fallback-file.ts'
 import {
   type AnswerEnd,
   type AnswerRequirement,
   describeCut,
-  findMissingPart,
+  describeMissingPart,
   printEnd,
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
 import { saveAnswerAfterFailure, saveInTemporaryFolder, saveText } from '../../content/saved-answer.ts'
-import { UnprintedBody } from '../../content/saved-file.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, joinFailures, OutputClosed } from '../../errors.ts'
+import { joinFailures, OutputClosed, toFailure } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { FileOutput, SavedPart } from '../../io/file-output.ts'
 import { GuardedWriter } from '../../io/output.ts'
@@ -41,14 +41,14 @@ export interface PrintOptions {
   showsUsage?: boolean | undefined
 }
 
-export type AnswerPrinting = Awaited<ReturnType<typeof openAnswerPrinting>>
+export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
 
 /**
  * Prints an answer of one or more parts, or writes it to a file: its text, or with `--raw` the received
  * bytes. With a schema, parley prints the text after the check. If the text does not match, `finish` returns
  * the mismatch.
  */
-export async function openAnswerPrinting(context: Context, printing: PrintOptions) {
+export async function openAnswerOutput(context: Context, printing: PrintOptions) {
   const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
   const {
     flags,
@@ -130,7 +130,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     if (error instanceof OutputClosed) return error
     if (writer.failure && !file) return joinFailures(writer.failure, error)
     breakLine()
-    const failure = asFailure(error)
+    const failure = toFailure(error)
     const { errorIn, body } = failure.details
     const isError = isErrorEnvelope(body) || errorIn === 'stream'
     const answer = isUnread && !isError ? findUnreadAnswer() : undefined
@@ -196,7 +196,7 @@ export async function openAnswerPrinting(context: Context, printing: PrintOption
     /** Throws a `CliError` if the answer lacks required content. */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<PrintedAnswer | Mismatch> {
       const isLenient = isRaw && requirement === 'text'
-      const missing = findMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
+      const missing = describeMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()

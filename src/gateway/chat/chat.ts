@@ -22,7 +22,7 @@ import {
   type PartReader,
   type SendPart,
 } from '../long-answer.ts'
-import type { AnswerPrinting, PrintedAnswer, PrintOptions } from './answer.ts'
+import type { AnswerOutput, PrintedAnswer, PrintOptions } from './answer.ts'
 
 export interface ChatOptions extends BodyFlags {
   schemaRetries?: number
@@ -80,7 +80,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const output = isRead ? ignoreClosedReader(context.output) : context.output
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
-  let printing: AnswerPrinting | undefined
+  let answerOutput: AnswerOutput | undefined
   let mismatch: Mismatch | undefined
   let isAnswered = false
   async function query(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
@@ -88,21 +88,21 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     const send: SendPart = (body, read) =>
       caller.call(
         endpoint,
-        { ...parts, requireLock, body, meanwhile, hasOutput: printing?.hasOutput() },
+        { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
         read,
       )
     const reader: PartReader<PrintedAnswer | Mismatch> = {
       async read(response) {
-        const { openAnswerPrinting } = await loadAnswer()
-        printing ??= await openAnswerPrinting({ ...context, output }, printOptions)
-        return printing.read(response)
+        const { openAnswerOutput } = await loadAnswer()
+        answerOutput ??= await openAnswerOutput({ ...context, output }, printOptions)
+        return answerOutput.read(response)
       },
       async finish(response) {
-        const printed = await (printing as AnswerPrinting).finish(response, answer.end)
+        const printed = await (answerOutput as AnswerOutput).finish(response, answer.end)
         if ('failure' in printed) {
           mismatch = printed
-          printing?.close()
-          printing = undefined
+          answerOutput?.close()
+          answerOutput = undefined
           return printed
         }
         isAnswered = true
@@ -116,7 +116,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     return answer.receive(send, reader, { requireNext: createDeadlineCheck(context) })
   }
   const saving = saveParts(
-    { savePart: () => printing?.savePart() },
+    { savePart: () => answerOutput?.savePart() },
     {
       savePart() {
         if (!mismatch || isAnswered) return undefined
@@ -142,7 +142,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       const answer = await (schema ? schema.retryUntilMatching(parts.body, query) : query(parts.body))
       if ('failure' in answer) throw answer.failure
     })
-    .finally(() => printing?.close())
+    .finally(() => answerOutput?.close())
   if (fileName !== undefined) addFile(context.summary, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { buildBody, type Part } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { asFileError, CliError } from '../../errors.ts'
+import { CliError, toFileFailure } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
 import { findTarget, resolveRealPath } from '../../io/paths.ts'
@@ -51,7 +51,7 @@ export async function openConversation(context: Context, name: string): Promise<
   let lock: Lock | undefined
   if (!flags.dryRun && !flags.curl) {
     lock = await lockForRun(target, { name, deadline, messages }).catch((error: unknown) => {
-      throw asFileError(error, name)
+      throw toFileFailure(error, name)
     })
     cleanups.add(lock.release)
   }
@@ -85,7 +85,7 @@ export async function openConversation(context: Context, name: string): Promise<
       try {
         await context.tracker.during(hooks, add)
       } catch (error) {
-        const failure = new CliError('file', asFileError(error, name).message, {
+        const failure = new CliError('file', toFileFailure(error, name).message, {
           sent: 'yes',
           consequence: 'the answer is not in the thread',
         })

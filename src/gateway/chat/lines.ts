@@ -1,9 +1,9 @@
-import { type AnswerRequirement, describeCut, findMissingPart } from '../../content/footer.ts'
+import { type AnswerRequirement, describeCut, describeMissingPart } from '../../content/footer.ts'
 import { readNamedInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, type CliError } from '../../errors.ts'
+import { type CliError, toFailure } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
@@ -182,7 +182,7 @@ class ReceivedParts {
       }
     } catch (error) {
       if (readTokenUsage(summary)) countAnswer(summary)
-      throw asFailure(error)
+      throw toFailure(error)
     }
   }
 
@@ -191,7 +191,7 @@ class ReceivedParts {
     const text = this.#text
     const { end } = this.answer
     const isBlank = text.trim() === ''
-    const missing = findMissingPart(end, isBlank, requirement)
+    const missing = describeMissingPart(end, isBlank, requirement)
     // An answer without text may have other content, which the user paid for.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
@@ -226,7 +226,7 @@ function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: stri
   try {
     parseReceivedBody(text, contentType)
   } catch (error) {
-    throw asFailure(error).with({ answer: text })
+    throw toFailure(error).with({ answer: text })
   }
   return text
 }

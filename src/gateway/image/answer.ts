@@ -1,7 +1,7 @@
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, type CliError, joinFailures, OutputClosed } from '../../errors.ts'
+import { type CliError, joinFailures, OutputClosed, toFailure } from '../../errors.ts'
 import type { FileOutput } from '../../io/file-output.ts'
 import { GuardedWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -90,7 +90,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
         // is saved before the other images.
         return failure && finder.unreadable ? withSavedBody(failure) : failure
       } catch (error) {
-        const failure = asFailure(error)
+        const failure = toFailure(error)
         throw isErrorAnswer(failure) ? error : withSavedBody(broken ?? failure)
       }
     },
@@ -176,9 +176,9 @@ export async function readPart(
   } catch (error) {
     if (error instanceof OutputClosed) throw error
     printer?.breakLine()
-    broken = asFailure(error)
+    broken = toFailure(error)
   }
-  if (writer.failure) broken = asFailure(joinFailures(writer.failure, broken))
+  if (writer.failure) broken = toFailure(joinFailures(writer.failure, broken))
   finder.tryRead(decoder.end)
   const hasContent = decoder.contentCount() > 0 || images.length + links.length > before
   return {

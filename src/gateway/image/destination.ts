@@ -1,7 +1,7 @@
 import { constants, promises as fs } from 'node:fs'
 import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
-import { asFileError, CliError, hasCode, usageError } from '../../errors.ts'
+import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
 import { type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import { createFileAtomically } from '../../io/temporary-file.ts'
@@ -58,12 +58,12 @@ async function createFolderDestination(
   replaces: boolean,
 ): Promise<Destination> {
   const path = absolutePath(host, folder)
-  await asFileErrors(folder || path, () => requireFolder(path, folder !== ''))
+  await convertFileErrors(folder || path, () => requireFolder(path, folder !== ''))
   let count = 0
   return {
     capacity: Infinity,
     save: (bytes, extension) =>
-      asFileErrors(folder || path, async () => {
+      convertFileErrors(folder || path, async () => {
         await fs.mkdir(path, { recursive: true })
         for (;;) {
           const file = `${addNumber(name, ++count)}.${extension}`
@@ -98,7 +98,7 @@ async function createFileDestination(
       const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
       if (hasOtherExtension(file, kind))
         messages.note(`${file}: its extension does not match: the image is ${kind}`)
-      return asFileErrors(file, async () => {
+      return convertFileErrors(file, async () => {
         if (
           !(await createFileAtomically(findRegularFile(file), { bytes, replaces, uid: host.uid, cleanups }))
         )
@@ -139,10 +139,10 @@ async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise
   }
 }
 
-async function asFileErrors<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function convertFileErrors<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw asFileError(error, name)
+    throw toFileFailure(error, name)
   }
 }

@@ -1,6 +1,6 @@
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { asFailure, CliError, joinSavedFiles, OutputClosed } from '../../errors.ts'
+import { CliError, joinSavedFiles, OutputClosed, toFailure } from '../../errors.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { addFile } from '../../summary.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
@@ -32,7 +32,7 @@ export async function saveImages(
       await saveImage(context, found, { ...options, count: images.length + (options.earlier ?? 0) })
     } catch (error) {
       if (error instanceof OutputClosed) closed = error
-      else failures.push(asFailure(error))
+      else failures.push(toFailure(error))
     }
   }
   if (failures.length > 0) throw summarize(failures, images.length)
@@ -63,7 +63,7 @@ async function saveImage(
   const { mimeType } = found
   const bytes = await decode(context, found)
   const extension = await findFormat(bytes, mimeType).catch((error: unknown) => {
-    throw saveAnswerAfterFailure(context, asFailure(error), bytes)
+    throw saveAnswerAfterFailure(context, toFailure(error), bytes)
   })
   if (count > destination.capacity)
     throw saveAnswerAfterFailure(context, tooManyError(count), bytes, extension)
@@ -78,7 +78,7 @@ async function saveImage(
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof OutputClosed
       ? error
-      : saveAnswerAfterFailure(context, asFailure(error), bytes, extension)
+      : saveAnswerAfterFailure(context, toFailure(error), bytes, extension)
   })
   if (path === undefined) return
   addFile(context.summary, path)
@@ -88,7 +88,7 @@ async function saveImage(
 export const printPath = (context: Context, path: string): Promise<void> =>
   printLine(context, path).catch((error: unknown) => {
     if (error instanceof OutputClosed) throw error
-    const { kind, message } = asFailure(error)
+    const { kind, message } = toFailure(error)
     throw new CliError(kind, `${path} is saved, but its path was not printed: ${message}`)
   })
 

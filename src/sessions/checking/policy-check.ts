@@ -22,7 +22,7 @@ import {
   readToolFlags,
   readToolUse,
 } from '../running/judgement.ts'
-import { listRecordedEvents, readGiven } from '../sending/given-events.ts'
+import { listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 
@@ -58,7 +58,7 @@ export async function checkPolicy(
   host.limitYoungGeneration?.(context.cleanups)
   const uses = new RecordedToolUses()
   if (events !== undefined) {
-    const given = await readGiven(input, events, { hint: 'EVENTS must be events as JSON' })
+    const given = await readGivenEvents(input, events, { hint: 'EVENTS must be events as JSON' })
     for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
   // `--fail-on-deny` would always pass without events.

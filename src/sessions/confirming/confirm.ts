@@ -7,7 +7,7 @@ import { listOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
 import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
-import { checkEvents, getEventTexts, listRecordedEvents, readGiven } from '../sending/given-events.ts'
+import { checkEvents, getEventSources, listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt } from './confirmation-prompt.ts'
@@ -68,7 +68,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     throw usageError(
       'no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE',
     )
-  const given = await readGiven(context.input, path ?? '-')
+  const given = await readGivenEvents(context.input, path ?? '-')
   const items = [...listRecordedEvents(given)]
   if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
     const record = new SessionRecord()
@@ -88,7 +88,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     given,
   )
   // A list has another form than the body of a request, so parley creates a new body with its events.
-  const isBody = 'body' in given && getEventTexts(given).every((text, index) => text === items[index]?.text)
+  const isBody = 'body' in given && getEventSources(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
 }
@@ -119,7 +119,7 @@ async function askAndSend(
   refuseContradicted(uses)
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
-  const verdicts = await prompt.ask(questions).finally(() => prompt.close())
+  const decisions = await prompt.ask(questions).finally(() => prompt.close())
   // Tool uses for which `--pending` cannot prompt stay open, too.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.state.pending : [])])
   const answers: SessionEvent[] = []
@@ -128,25 +128,25 @@ async function askAndSend(
   async function createLatestBody(): Promise<Uint8Array | undefined> {
     latest = await readRecord(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
-      const ids = [...verdicts.keys()].map((id) => formatBriefName(id)).join(', ')
+      const ids = [...decisions.keys()].map((id) => formatBriefName(id)).join(', ')
       throw new CliError(error.kind, `${error.message}; your answer to ${ids} was not sent`, error.details)
     })
     for (const id of open) if (latest.findNewClosedReason(id, prompted) !== undefined) open.delete(id)
     for (const use of uses) {
-      const verdict = verdicts.get(use.id)
+      const decided = decisions.get(use.id)
       const why = latest.findNewClosedReason(use.id, prompted)
-      if (!verdict) continue
+      if (!decided) continue
       if (why !== undefined) context.messages.warn(`${use.id} is not answered: ${why}`)
       else if (!latest.isUnchanged(use)) context.messages.warn(`${use.id} stays open: its input has changed`)
       else {
-        answers.push(createConfirmation(use.id, verdict.decision, verdict.reason))
+        answers.push(createConfirmation(use.id, decided.decision, decided.reason))
         open.delete(use.id)
       }
     }
     return answers.length > 0 ? toBody(answers) : undefined
   }
 
-  if (verdicts.size > 0) await send(createLatestBody)
+  if (decisions.size > 0) await send(createLatestBody)
   // With --follow, `send` has already reported whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {

@@ -25,7 +25,7 @@ interface ShownToolUse extends PromptedToolUse {
 }
 
 /** The agent gets the reason. */
-export interface Verdict {
+export interface PersonDecision {
   decision: 'allow' | 'deny'
   reason?: string
 }
@@ -38,7 +38,7 @@ export class ConfirmationPrompt {
   readonly #inspectCommand: string
   #prompter: Prompter | undefined
   readonly #alwaysAllowed = new Set<string>()
-  #verdicts = new Map<string, Verdict>()
+  #decisions = new Map<string, PersonDecision>()
   /**
    * Reasons of withdrawn questions, by tool use id. A reason that was printed is replaced by an empty text.
    */
@@ -56,14 +56,14 @@ export class ConfirmationPrompt {
    * Ctrl-D, the remaining tool uses get no decision either. If a signal ends parley, it prints that the
    * decisions are lost.
    */
-  async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, Verdict>> {
-    const verdicts = new Map<string, Verdict>()
-    this.#verdicts = verdicts
+  async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
+    const decisions = new Map<string, PersonDecision>()
+    this.#decisions = decisions
     this.#withdrawn.clear()
     const shown = uses.flatMap((use) => this.#format(use) ?? [])
     const describeLost = () =>
-      verdicts.size > 0
-        ? `your answer to ${verdicts.size} of ${shown.length} tool uses was not sent`
+      decisions.size > 0
+        ? `your answer to ${decisions.size} of ${shown.length} tool uses was not sent`
         : undefined
     const onInterrupt = () => {
       const lost = describeLost()
@@ -76,13 +76,13 @@ export class ConfirmationPrompt {
       return lost === undefined ? failure : failure.with({}, `${failure.message}; ${lost}`)
     }
     await this.#context.tracker.during({ onInterrupt, explain }, () => this.#askEach(shown))
-    return verdicts
+    return decisions
   }
 
   /** Withdraws the question about a tool use and, if `ask` has not returned, its decision. Prints `why`. */
   withdraw(id: string, why: string): void {
     this.#withdrawn.set(id, why)
-    this.#verdicts.delete(id)
+    this.#decisions.delete(id)
     if (this.#open?.id === id) this.#open.end.abort()
   }
 
@@ -111,7 +111,7 @@ export class ConfirmationPrompt {
       if (this.#withdrawn.has(use.id)) continue
       if (use.fingerprint !== undefined && this.#alwaysAllowed.has(use.fingerprint)) {
         this.#context.messages.note(`${use.id} is allowed, because you always allow this call`)
-        this.#verdicts.set(use.id, { decision: 'allow' })
+        this.#decisions.set(use.id, { decision: 'allow' })
         continue
       }
       this.#print(`parley: tool use ${index + 1} of ${uses.length}:\n${use.rows}`)
@@ -122,7 +122,7 @@ export class ConfirmationPrompt {
       if (answer === 'quit') return
       if (answer === 'open' || this.#withdrawn.has(use.id)) continue
       if (answer === 'always' && use.fingerprint !== undefined) this.#alwaysAllowed.add(use.fingerprint)
-      this.#verdicts.set(use.id, answer === 'always' ? { decision: 'allow' } : answer)
+      this.#decisions.set(use.id, answer === 'always' ? { decision: 'allow' } : answer)
     }
   }
 
@@ -180,7 +180,7 @@ export class ConfirmationPrompt {
  * Answer that a person typed. `open`: leave the tool use open. `quit`: leave this and all later tool uses
  * open. `always`: allow this and all later calls with the same fingerprint.
  */
-type Answer = Verdict | 'always' | 'open' | 'quit'
+type Answer = PersonDecision | 'always' | 'open' | 'quit'
 
 const formatKeys = ({ fingerprint }: PromptedToolUse) => (fingerprint ? '[y/n/a/s/q]' : '[y/n/s/q]')
 

@@ -1,5 +1,5 @@
 import type { Deadline } from '../../deadline.ts'
-import { asStoppedFailure, CliError } from '../../errors.ts'
+import { CliError, toStoppedAtDeadline } from '../../errors.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { formatAgo, printProgressLines } from '../../io/progress-lines.ts'
 import { quoteWords } from '../../io/shell-quote.ts'
@@ -12,7 +12,7 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import { type Effect, type FollowInput, startFollowing, stepFollowState } from './following.ts'
+import { type Effect, type EffectResult, startFollowing, stepFollowState } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 
 export interface FollowOptions {
@@ -49,7 +49,7 @@ export async function openFollower(access: SessionAccess, options: FollowOptions
     return follower
   } catch (error) {
     follower.close()
-    throw asStoppedFailure(error, ({ details }) => access.parts.deadline.hasPassed || !!details.deadline)
+    throw toStoppedAtDeadline(error, ({ details }) => access.parts.deadline.hasPassed || !!details.deadline)
   }
 }
 
@@ -142,11 +142,11 @@ export class Follower {
         this.#hasCallerChange = false
         effect = { do: 'show', items: this.#notEmitted.splice(0) }
       }
-      let input: FollowInput
+      let result: EffectResult
       if (effect.do === 'end') {
         if (this.#seen.isStopListed || polls === laggingListWaitsMs.length) return
         await this.#readFinalList(polls++)
-        input = { is: 'shown' }
+        result = { is: 'shown' }
       } else if (effect.do === 'show') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
@@ -154,18 +154,18 @@ export class Follower {
         yield effect.items
         // The time that the caller takes for the batch does not count as silence of the service.
         this.#reconnectPolicy.addResponse()
-        input = { is: 'shown' }
+        result = { is: 'shown' }
       } else {
         try {
-          input = await this.#execute(effect)
+          result = await this.#execute(effect)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
           const end = this.#reconnectPolicy.findFinalFailure(error)
           if (end) throw end
-          input = { is: 'failed', isConnecting: effect.do === 'connect' }
+          result = { is: 'failed', isConnecting: effect.do === 'connect' }
         }
       }
-      ;({ state, effect } = stepFollowState(state, input, timers.now()))
+      ;({ state, effect } = stepFollowState(state, result, timers.now()))
     }
   }
 
@@ -306,7 +306,7 @@ export class Follower {
     }
   }
 
-  async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<FollowInput> {
+  async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<EffectResult> {
     const { context, parts } = this.#access
     const { deadline } = parts
     if (effect.do === 'list') {

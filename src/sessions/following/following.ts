@@ -56,7 +56,7 @@ interface CommonFields {
 }
 
 /** Result of the last effect. `stepFollowState` takes it and returns the next effect. */
-export type FollowInput =
+export type EffectResult =
   /**
    * `list` contains all events, or only those since the last reading. `isQuiet`: the stream was silent for
    * `maxSilenceMs` before. `status`: status of the session resource, if the follower read it before the list.
@@ -136,19 +136,19 @@ export function startFollowing(
   return { state: { ...tracking, is: 'current' }, effect: show([]) }
 }
 
-export function stepFollowState(before: FollowState, input: FollowInput, now: number): FollowStep {
+export function stepFollowState(before: FollowState, result: EffectResult, now: number): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
-  switch (input.is) {
+  switch (result.is) {
     case 'list':
-      return addList(state, input)
+      return addList(state, result)
     case 'event':
-      return addStreamEvent(state, input.item, now)
+      return addStreamEvent(state, result.item, now)
     case 'shown':
       return continueFollowing(state, now)
     case 'silence': {
       if (hasEnded(state, now)) return { state, effect: { do: 'end' } }
-      const isQuiet = !followsForever && input.durationMs >= maxSilenceMs
+      const isQuiet = !followsForever && result.durationMs >= maxSilenceMs
       const effect = { ...readList, isQuiet, readsSession: isQuiet && seen.mayBeIdle }
       const next = state.is === 'joining' ? { ...state, listenMs: state.listenMs.slice(1) } : state
       return { state: next, effect }
@@ -164,7 +164,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
       }
     case 'failed':
       // Without a stream, only the list shows whether the session has stopped.
-      if (input.isConnecting) return { state, effect: readList }
+      if (result.isConnecting) return { state, effect: readList }
       // Only the request for the list failed. The stream is still open.
       if (state.is === 'comparing') return continueFollowing({ ...state, listDelaysMs: [] }, now)
       return { state, effect: { do: 'connect', because: 'failed' } }
@@ -173,7 +173,7 @@ export function stepFollowState(before: FollowState, input: FollowInput, now: nu
 
 function addList(
   before: FollowState,
-  { list, isQuiet, status }: Extract<FollowInput, { is: 'list' }>,
+  { list, isQuiet, status }: Extract<EffectResult, { is: 'list' }>,
 ): FollowStep {
   const { seen } = before
   const fresh = seen.addList(list)

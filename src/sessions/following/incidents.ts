@@ -81,7 +81,7 @@ export class Incidents {
         this.#addIncident(
           'failedWorkflowRuns',
           id,
-          `a workflow run was not created${asSuffix(readError(event.error).message)}`,
+          `a workflow run was not created${toSuffix(readError(event.error).message)}`,
         )
       return
     }
@@ -91,12 +91,12 @@ export class Incidents {
 
   #addError({ error }: SessionEvent): void {
     const { server, message, isFinal } = readError(error)
-    this.#finalError = isFinal && server === undefined ? asSuffix(message) : undefined
+    this.#finalError = isFinal && server === undefined ? toSuffix(message) : undefined
     if (server === undefined || !isFinal) return
     this.#addIncident(
       'failedServers',
       server,
-      `the MCP server ${formatBriefName(server)} failed permanently${asSuffix(message)}`,
+      `the MCP server ${formatBriefName(server)} failed permanently${toSuffix(message)}`,
     )
   }
 
@@ -107,7 +107,7 @@ export class Incidents {
     this.#addIncident(
       'failedWorkflowRuns',
       id,
-      `the workflow run ${which} did not complete: ${formatBriefName(type)}${asSuffix(message)}`,
+      `the workflow run ${which} did not complete: ${formatBriefName(type)}${toSuffix(message)}`,
     )
   }
 
@@ -117,7 +117,7 @@ export class Incidents {
   }
 }
 
-const asSuffix = (message: string | undefined) =>
+const toSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
 export const describeRun = ({ id, name }: WorkflowRun): string =>

@@ -1,6 +1,6 @@
 import { createPrinter } from '../../content/layout.ts'
 import type { Context } from '../../context.ts'
-import { asStoppedFailure, CliError } from '../../errors.ts'
+import { CliError, toStoppedAtDeadline } from '../../errors.ts'
 import { formatLocalTime } from '../../io/local-time.ts'
 import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
@@ -89,7 +89,7 @@ export async function followAndPrint(
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
   } catch (error) {
-    throw asStoppedFailure(error)
+    throw toStoppedAtDeadline(error)
   } finally {
     context.summary.id = follower.task.answer?.id
     context.summary.stopReason = state.stopReason

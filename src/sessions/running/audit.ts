@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
-import { asFileError, CliError, describeFileError } from '../../errors.ts'
+import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
 import { type Lock, lockForRun } from '../../io/lock.ts'
@@ -12,7 +12,7 @@ import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
 import { applyLine, interruptedResult, type ReplyLine, type ReplyState } from './reply-state.ts'
-import { type AuditedTask, applyTaskLine, hashTask, ListSnapshot } from './task.ts'
+import { type AuditedTask, applyTaskLine, computeHash, ListSnapshot } from './task.ts'
 
 interface AuditTarget {
   address: string | undefined
@@ -100,7 +100,7 @@ export class Audit {
       return audit
     } catch (error) {
       audit.close()
-      throw asFileError(error, name)
+      throw toFileFailure(error, name)
     }
   }
 
@@ -126,7 +126,7 @@ export class Audit {
     try {
       await this.#lock(path, `${audit} for ${session}`, deadline)
     } catch (error) {
-      throw asFileError(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
+      throw toFileFailure(error, `the lock of the audit file, ${audit}${end}.parley-lock`)
     }
   }
 
@@ -236,7 +236,7 @@ export class Audit {
 const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
-const digest = (text: string) => hashTask(Buffer.from(text)).slice(0, 16)
+const digest = (text: string) => computeHash(Buffer.from(text)).slice(0, 16)
 
 /** The input of the tool use is its unchanged source text. */
 function toLine(entry: AuditEntry, session: string, time: string): string {

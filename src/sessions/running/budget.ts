@@ -95,7 +95,7 @@ export class Budget {
     return this.#toFigures(this.#newestTotal)
   }
 
-  findExceededLimit(): string | undefined {
+  describeExceededLimit(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#flags
     const tokens = this.#minTokens ?? -1
     const { cost } = this.#reported

@@ -12,7 +12,7 @@ import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { createSessionRequestParts, type SessionOptions } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
 import { readToolFlags } from './judgement.ts'
-import { hashTask } from './task.ts'
+import { computeHash } from './task.ts'
 import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, LimitFlags {
@@ -54,7 +54,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const task: Task | undefined = body && {
     body,
     events: readEventsOfBody(body),
-    hash: hashTask(body),
+    hash: computeHash(body),
   }
   return {
     settings,

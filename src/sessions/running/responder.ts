@@ -3,7 +3,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type ConfirmationPrompt, canPrompt, type Verdict } from '../confirming/confirmation-prompt.ts'
+import { type ConfirmationPrompt, canPrompt, type PersonDecision } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
@@ -178,17 +178,17 @@ export class Responder {
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judge(use, this.#rules))
-    const verdicts = await this.#ask(judged.filter((judgement) => needsPrompt(judgement, this.#rules)))
+    const decisions = await this.#ask(judged.filter((judgement) => needsPrompt(judgement, this.#rules)))
     const judgements = judged.map((judgement): Judgement => {
-      const verdict = verdicts.get(judgement.use.id)
-      return verdict ? { use: judgement.use, ...verdict, by: 'person' } : judgement
+      const decided = decisions.get(judgement.use.id)
+      return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
     const open = await this.#replies.filterWaiting(judgements)
     for (const judgement of open) this.#recordDecision(judgement)
     return open
   }
 
-  async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, Verdict>> {
+  async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, PersonDecision>> {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
     const prompted = questions.map(({ use, why }) => ({ ...use, why, fingerprint: getFingerprint(use) }))
     this.#openQuestions = prompted

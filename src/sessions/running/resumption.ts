@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { asStoppedFailure, CliError } from '../../errors.ts'
+import { CliError, toStoppedAtDeadline } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
@@ -10,7 +10,7 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type Plan } from './plan.ts'
-import { hashTask } from './task.ts'
+import { computeHash } from './task.ts'
 
 type OtherTask = NonNullable<FollowedTask['otherTask']>
 
@@ -104,7 +104,7 @@ export class Resumption implements WorkHooks {
    */
   getCommandWithMessage(): string[] {
     const isLast = (text: string) =>
-      this.#audit.task?.hash === hashTask(createMessageBody(this.#context, this.#plan, text))
+      this.#audit.task?.hash === computeHash(createMessageBody(this.#context, this.#plan, text))
     const message = isLast('Go on') ? 'Go on, please' : 'Go on'
     return createResumeCommand(this.#context, this.#session, { message })
   }
@@ -160,7 +160,7 @@ export class Resumption implements WorkHooks {
     try {
       return await work
     } catch (failure) {
-      const error = asStoppedFailure(failure)
+      const error = toStoppedAtDeadline(failure)
       throw error instanceof CliError ? this.#addCommand(error) : error
     }
   }

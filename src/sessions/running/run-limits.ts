@@ -159,7 +159,7 @@ export class RunLimits {
 
   /** Returns the description of the exceeded limit with the newest usage, or an empty text. */
   #updateExcess(): string {
-    this.#excessText = this.#budget.findExceededLimit() ?? this.#excessText
+    this.#excessText = this.#budget.describeExceededLimit() ?? this.#excessText
     return this.#excessText
   }
 

@@ -35,7 +35,7 @@ interface ReadingOptions {
 }
 
 /** Reads the events of a file, or of stdin for `-`. Throws a usage error for an empty input. */
-export async function readGiven(
+export async function readGivenEvents(
   input: Context['input'],
   path: string,
   reading?: ReadingOptions,
@@ -43,14 +43,14 @@ export async function readGiven(
   const name = path === '-' ? 'stdin' : path
   const text = await input.readText(path, 'the input of events')
   if (text.trim() === '') throw usageError(`no events: ${name} is empty`)
-  return parseGiven(text, name, reading)
+  return parseGivenEvents(text, name, reading)
 }
 
 /**
  * Parses events in any accepted form: `{"events":[…]}`, a list, one event, or one event per line. Throws a
  * usage error that names the line of a text that is not JSON.
  */
-export async function parseGiven(
+export async function parseGivenEvents(
   text: string,
   name: string,
   { onEvent, hint }: ReadingOptions = {},
@@ -87,7 +87,7 @@ export async function parseGiven(
   return { name, lines, locate }
 }
 
-export const getEventTexts = (given: GivenEvents): string[] =>
+export const getEventSources = (given: GivenEvents): string[] =>
   'lines' in given ? given.lines : listElements(given.body, 'events')
 
 /**
@@ -95,7 +95,7 @@ export const getEventTexts = (given: GivenEvents): string[] =>
  * service's list, so its events are yielded. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: GivenEvents): Generator<EventItem> {
-  for (const [index, text] of getEventTexts(given).entries()) {
+  for (const [index, text] of getEventSources(given).entries()) {
     const value: unknown = JSON.parse(text)
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
     const isPage = type === undefined && Array.isArray(data)

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { createBodyText } from '../../wire/json/body-text.ts'
+import { requireTextFits } from '../../wire/json/body-text.ts'
 import { createAppending, editJson } from '../../wire/json/edit.ts'
 import {
   fileKinds,
@@ -10,7 +10,13 @@ import {
   readsStdin,
   textBlock,
 } from './event-flags.ts'
-import { createEventsReview, type GivenEvents, type OnEvent, parseGiven, readGiven } from './given-events.ts'
+import {
+  createEventsReview,
+  type GivenEvents,
+  type OnEvent,
+  parseGivenEvents,
+  readGivenEvents,
+} from './given-events.ts'
 
 export interface EventsOptions {
   input?: string
@@ -51,7 +57,7 @@ export async function readEvents(
     }
     for (const warning of review.end(given)) context.messages.warn(warning)
   }
-  return Buffer.from(createBodyText(() => joinEvents(given, added)))
+  return Buffer.from(requireTextFits(() => joinEvents(given, added)))
 }
 
 /**
@@ -82,7 +88,7 @@ async function readInputEvents(
   const { input } = context
   const flags = givenEventFlags(context)
   const reading = { onEvent, hint: "to send text, give it as words, or '-' for stdin" }
-  const given = path === undefined ? undefined : await readGiven(input, path, reading)
+  const given = path === undefined ? undefined : await readGivenEvents(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {
     const piped = await input.readPipedAddition('the message', fileKinds)
@@ -95,7 +101,7 @@ async function readInputEvents(
     return { given, piped: '' }
   }
   const text = (await input.readPiped('the input of events')) ?? ''
-  return { given: text.trim() === '' ? undefined : await parseGiven(text, 'stdin', reading), piped: '' }
+  return { given: text.trim() === '' ? undefined : await parseGivenEvents(text, 'stdin', reading), piped: '' }
 }
 
 /** Matches the start of a body, a list or a line with events that a client may send. */

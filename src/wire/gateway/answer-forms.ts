@@ -9,7 +9,7 @@ import {
 } from '../token-count.ts'
 import * as z from '../zod.ts'
 
-export interface AnswerCounts extends TokenCounts {
+export interface AnswerTokenCounts extends TokenCounts {
   /** `outputTokens` includes these tokens. */
   reasoningTokens?: TokenCount
   /** If absent: the sum of input, output and both cache counts. */
@@ -17,7 +17,7 @@ export interface AnswerCounts extends TokenCounts {
 }
 
 /** In a stream, each value may add facts. */
-export interface AnswerSummary extends AnswerCounts {
+export interface AnswerSummary extends AnswerTokenCounts {
   id?: string
   model?: string
   stopReason?: string
@@ -172,7 +172,7 @@ export interface NativePiece extends AnswerPiece {
    */
   isOpen: { first?: boolean; others?: boolean }
   /** Token counts of all chunks up to this chunk. They replace the counts of earlier chunks. */
-  counts: AnswerCounts | undefined
+  counts: AnswerTokenCounts | undefined
 }
 
 export const isNative = (value: unknown): boolean =>
@@ -250,7 +250,7 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
   return total < part ? undefined : total - part
 }
 
-function readCounts(usage: Record<string, unknown>): AnswerCounts {
+function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
   // The prompt's token count excludes the results of the service's own tools, although these results are
   // input.
   const inputTokens = sumTokens(

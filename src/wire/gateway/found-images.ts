@@ -1,4 +1,4 @@
-import { asFailure, type CliError } from '../../errors.ts'
+import { type CliError, toFailure } from '../../errors.ts'
 import { isObject } from '../json/parse.ts'
 import { isErrorEnvelope } from '../problem/problem.ts'
 import { LongStrings } from './long-strings.ts'
@@ -73,7 +73,7 @@ export class ImageFinder {
 
   /** `value` is `undefined` if parsing failed. Only a value of a stream has an `event`. */
   recordFailure(error: unknown, value: unknown, event?: string): void {
-    const failure = asFailure(error)
+    const failure = toFailure(error)
     // A parsed value of an unexpected shape does not matter if the answer has images. So `this.failure` is
     // reported only if the answer has no images. A bug in parley (`unexpected`) is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure

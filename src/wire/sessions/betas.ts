@@ -53,7 +53,7 @@ export const betas = [
 /** A comma would split a beta in the header. */
 export const betaForm = /^[!-+\--~]+$/
 
-export function findUndocumentedBeta(ids: readonly string[]): string | undefined {
+export function describeUndocumentedBeta(ids: readonly string[]): string | undefined {
   const id = ids.find((each) => !betas.includes(each))
   if (id === undefined) return undefined
   // Users often remember a beta's name without its date.

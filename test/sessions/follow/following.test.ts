@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
   type Effect,
-  type FollowInput,
+  type EffectResult,
   type FollowState,
   type FollowStep,
   startFollowing,
@@ -80,7 +80,7 @@ function follow({
   let queries = 0
   let now = 0
 
-  function execute(effect: Effect): FollowInput {
+  function execute(effect: Effect): EffectResult {
     if (effect.do === 'show') {
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)
@@ -278,7 +278,7 @@ describe('events that a follower prints', () => {
 
 /** In the state `searching`, the sent event was not shown yet. */
 type State = FollowState['is'] | 'searching'
-type Kind = FollowInput['is']
+type Kind = EffectResult['is']
 
 /**
  * A follower in each state. Its session works and has the event `run1`. The follower received `say1` last and
@@ -302,7 +302,7 @@ function started(past: string, sent?: string): FollowState {
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
-const toList = (words: string): FollowInput => ({
+const toList = (words: string): EffectResult => ({
   is: 'list',
   list: toItems(words),
 })
@@ -319,7 +319,7 @@ function describeTurn({ state, effect }: FollowStep): string {
   return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }
 
-const news: Record<Kind, FollowInput> = {
+const news: Record<Kind, EffectResult> = {
   list: toList('run1 say1 say2'),
   event: { is: 'event', item: toItem('say3') },
   silence: { is: 'silence', durationMs: 250 },
@@ -496,7 +496,7 @@ describe('follower of a running session', () => {
 })
 
 describe('follower on special inputs', () => {
-  const event = (word: string): FollowInput => ({ is: 'event', item: toItem(word) })
+  const event = (word: string): EffectResult => ({ is: 'event', item: toItem(word) })
   test('a follower that searches for its sent event reads the list in time although the stream never pauses', () => {
     const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
     expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')

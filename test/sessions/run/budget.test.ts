@@ -214,7 +214,7 @@ describe('minimum usage of events run', () => {
     const isOver = (maxTotalTokens: number) => {
       const budget = new Budget({ maxTotalTokens })
       for (const event of now) budget.add(event as never)
-      return budget.findExceededLimit() !== undefined
+      return budget.describeExceededLimit() !== undefined
     }
     expect([isOver(tokens ?? 1), isOver((tokens ?? 1) + 1)]).toEqual([tokens !== undefined, false])
   })
@@ -244,7 +244,7 @@ describe('limits of events run', () => {
     [{ maxCost: '1.5' }, [createUsageEvent(9, 9, '149')], undefined],
     [{ maxCost: '1.509' }, [createUsageEvent(9, 9, '150')], 'the run cost $1.50, and --max-cost is 1.509'],
   ])('events run with the limits %j, after %j, exceeds: %s', (flags, now, why) => {
-    expect(createBudget(flags, now).findExceededLimit()).toBe(why)
+    expect(createBudget(flags, now).describeExceededLimit()).toBe(why)
   })
 
   test.each<[flags: LimitFlags, now: object[], lack: string | undefined]>([

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import {
   type AuditedTask,
   applyTaskLine,
+  computeHash,
   findTask,
   getFingerprints,
-  hashTask,
   ListSnapshot,
   TaskCounter,
 } from '../../../src/sessions/running/task.ts'
@@ -64,8 +64,8 @@ describe('search for a task in a list', () => {
 })
 
 test("the hash of a task depends on its bytes, and an event's fingerprint on its content", () => {
-  expect(hashTask(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
-  expect(hashTask(Buffer.from('go'))).not.toBe(hashTask(Buffer.from('go ')))
+  expect(computeHash(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
+  expect(computeHash(Buffer.from('go'))).not.toBe(computeHash(Buffer.from('go ')))
   const [first, ...others] = getFingerprints([
     createMessage('a'),
     { ...createMessage('a'), id: 'e1' },

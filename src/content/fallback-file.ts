@@ -8,7 +8,7 @@ import { createSavedPath } from './saved-answer.ts'
  * Saves paid data that could not be written to its destination. The first write creates the file with mode
  * 0600. Methods do not throw. They are synchronous, because signal handlers call them.
  */
-export class SavedFile {
+export class FallbackFile {
   readonly #context
   readonly #extension
   #file: AppendedFile | undefined
@@ -56,13 +56,13 @@ export class SavedFile {
 
 /** Saves the part of a body that an output did not accept. */
 export class UnprintedBody {
-  readonly #saved: SavedFile
+  readonly #saved: FallbackFile
   #acceptedBytes = 0
   #pending: (Uint8Array | string)[] = []
   #isRejected = false
 
   constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
-    this.#saved = new SavedFile(context, extension)
+    this.#saved = new FallbackFile(context, extension)
   }
 
   /** Call this before the chunk is written to the output. */
