@@ -66,7 +66,6 @@ function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResp
 const maxBodyBytes = 64 * 1024 * 1024
 const maxTotalBytes = 256 * 1024 * 1024
 
-/** Size of the received parts of all incomplete bodies. */
 let incomingBytes = 0
 
 /** Returns `undefined` if a size limit is exceeded. */

@@ -36,7 +36,6 @@ type Stop =
       budget?: Money | undefined
       cost?: Money | undefined
     }
-  /** The session was terminated or deleted. */
   | { kind: 'ended'; reason: string; why?: string }
 
 export interface ToolUse {

@@ -19,7 +19,6 @@ interface AgentState {
   isRunning: boolean
   /** Text of the agent's message after the last step of the task. */
   finalMessage?: string | undefined
-  /** Tokens of the whole session. */
   usage: { input: number; output: number }
 }
 

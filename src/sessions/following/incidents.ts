@@ -25,7 +25,6 @@ const maxReasonLength = 500
  */
 export class Incidents {
   readonly #context: Context
-  /** Failures, by kind and id of the tool use, MCP server or workflow run. */
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
   /** Message of a `session.error` that the service does not retry, until the agent works again. */
   #finalError: string | undefined

@@ -20,7 +20,6 @@ export interface KnownToolUse extends ToolCall {
   /** Source text of the whole event. */
   text: string
   isContradicted: boolean
-  /** The service's own decision. */
   permission?: unknown
 }
 

@@ -8,7 +8,6 @@ import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
 /** Source text of the user's events: one event per line, or one body with all events. */
 export type GivenEvents = {
-  /** Name of the file or `stdin`, for messages. */
   name: string
   /**
    * Describes the position of a field of `events[index]` for messages. Uses the line number if there is one
