@@ -170,9 +170,6 @@ interface SavedResults {
   tally: Tally
 }
 
-/**
- * Throws the reason for the stop, or the failure of a line if more lines failed than `--max-failed` allows.
- */
 function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,

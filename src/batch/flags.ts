@@ -14,7 +14,6 @@ export interface BatchOptions {
 
 interface MaxFailed {
   text: string
-  /** Returns Infinity for a percentage of an unknown number of lines. */
   getMaxFailed(lines: number | undefined): number
 }
 

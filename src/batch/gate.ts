@@ -116,13 +116,10 @@ export interface FailedRequest {
   now: number
   /** Monotonic, or Infinity. */
   deadline: number
-  /** Between 0 and 1. */
   random: number
 }
 
-/** Maximum wait that a service may request with Retry-After. */
 const maxPauseMs = 3_600_000
-/** Maximum total duration of pauses without a success. */
 const maxFailedPausesMs = 300_000
 /** Maximum time after a pause in which a rate limiter may allow a burst of requests. */
 const maxBurstMs = 60_000

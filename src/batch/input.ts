@@ -97,7 +97,6 @@ export class Tally implements BatchUsage {
   isAnswered = false
 }
 
-/** The lines of this share that no earlier run has finished. */
 export interface BatchInput {
   tally: Tally
   /** Throws a `CliError` for an invalid line or a failed read. */
@@ -132,7 +131,6 @@ export type TextLine = { index: number; text: string } | BadLine
 const mebibyte = 1024 * 1024
 const maxLineMebibytes = 64
 
-/** Line numbers start at 1. */
 export async function* readLines(
   chunks: AsyncIterable<Uint8Array>,
   maxLineBytes = maxLineMebibytes * mebibyte,
@@ -202,7 +200,6 @@ export async function readInput(
 interface CheckedLines {
   numbers: number[]
   fingerprints: number[]
-  /** By line number. */
   duplicates: Map<number, string>
 }
 

@@ -2,7 +2,6 @@ import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
 
-/** A prompt, or the source text of a request body. */
 export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
 
 export type Id = string | number

@@ -10,7 +10,6 @@ import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
 import type { Tally } from './input.ts'
 
-/** A context that prints messages above the status line. */
 export interface BatchContext extends Context {
   status: StatusLine
 }

@@ -161,7 +161,6 @@ export async function readEarlierResults(
   return earlier
 }
 
-/** `tokens` is `null` if the answer has no token count. */
 function readResult(bytes: Uint8Array, { hasFiles }: ResultHandlers) {
   const line = tryParseJson(decodeText(bytes))
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined

@@ -20,7 +20,6 @@ export class FallbackFile {
     this.#extension = extension
   }
 
-  /** Returns false if the content could not be written. */
   write(content: Uint8Array | string): boolean {
     if (this.#problem !== undefined) return false
     try {
@@ -81,7 +80,6 @@ export class UnprintedBody {
     for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
   }
 
-  /** `undefined` if nothing was saved. */
   get part(): SavedPart | undefined {
     const { part } = this.#saved
     if (!part || this.#acceptedBytes === 0) return part

@@ -8,7 +8,6 @@ export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
 interface Layout {
   isMarkdown: boolean
-  /** Shown while a block is incomplete. */
   waiting?: PendingSpinner
 }
 

@@ -5,7 +5,6 @@ import type { GivenBody, Part } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
 export interface InputOptions {
-  /** A whole request body. */
   input?: string
   /** `-f`: names of files that are added to the prompt. */
   file?: string[]

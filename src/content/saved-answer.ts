@@ -27,7 +27,6 @@ export function saveAnswerAfterFailure(
 /** `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024
 
-/** Returns `undefined` for a blank text. */
 export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
   text.trim() === '' ? undefined : saveInTemporaryFolder({ host }, text, 'txt')
 

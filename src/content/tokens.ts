@@ -69,7 +69,6 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
 export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
 
-/** An incomplete answer was paid for, too. */
 export function addPartUsage(run: Summary, summary: AnswerSummary): void {
   if (readTokenUsage(summary)) recordAnswer(run, summary)
 }

@@ -26,7 +26,6 @@ export const bodyFields = {
 
 type BodyFieldName = keyof typeof bodyFields
 
-/** JSON source texts. */
 export type BodyFieldValues = { [Name in BodyFieldName]?: string }
 
 const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>

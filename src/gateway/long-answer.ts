@@ -145,7 +145,6 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   }
 }
 
-/** Several responses become a JSON list. */
 export const joinResponses = (bodies: readonly string[]): string =>
   bodies.length > 1 ? `[${bodies.join(',')}]` : (bodies[0] ?? '')
 

@@ -23,7 +23,6 @@ const generation = {
 const get = { service: 'agents', method: 'GET', repeat: 'always', isRepeatedIfCut: true } as const
 const post = { service: 'agents', method: 'POST', repeat: 'unaccepted' } as const
 
-/** The emulator implements the same endpoints. */
 export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },

@@ -6,7 +6,6 @@ export interface HttpRequest {
   /** No two names differ only in case. */
   headers: Record<string, string>
   body?: Uint8Array
-  /** parley closes the connection when this deadline passes. */
   deadline?: Deadline | undefined
 }
 
@@ -44,7 +43,6 @@ export function collectBody(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
-    /** Returns the number of collected bytes. */
     add(chunk: Uint8Array): number {
       if (size === 0 && chunk.length < limit) {
         // A short body is usually one chunk and needs no copy.

@@ -103,7 +103,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
 
 export type SseDecoder = ReturnType<typeof createSseDecoder>
 
-/** The last event needs no blank line. */
 export const readSseEvents = (text: string): SseEvent[] => createSseDecoder().push(Buffer.from(`${text}\n\n`))
 
 export function encodeSseEvent({ event, data }: SseEvent): string {

@@ -10,7 +10,6 @@ export interface SchemaValidator {
   validate(value: unknown): Problems
 }
 
-/** Neither a person nor a model needs more. */
 const maxProblems = 20
 
 const drafts = [

@@ -147,7 +147,6 @@ class ReceivedParts {
     this.answer = new LongAnswer(body)
   }
 
-  /** Throws a `CliError` if the part is incomplete. */
   async read(response: HttpResponse, { isRaw, countAnswer, timers }: PartReading): Promise<AnswerPart> {
     const contentType = response.headers['content-type'] ?? ''
     this.#pieces = []

@@ -50,7 +50,6 @@ function createStdoutDestination({ output }: Context): Destination {
   }
 }
 
-/** Each image is saved under `name` and the next free number. */
 async function createFolderDestination(
   { host, cleanups }: Context,
   folder: string,
@@ -76,7 +75,6 @@ async function createFolderDestination(
   }
 }
 
-/** The names of further images get a number. */
 async function createFileDestination(
   context: Context,
   name: string,

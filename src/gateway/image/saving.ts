@@ -11,7 +11,6 @@ import { findFormat } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
-  /** Images that were saved from earlier parts of the answer. */
   earlier?: number
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }

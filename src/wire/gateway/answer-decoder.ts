@@ -49,7 +49,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
     contentCount: () => reader.contentCount,
-    /** Thoughts alone are not content. */
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     isDamaged: () => decoder?.isDamaged() ?? false,
     /** True if `--raw` prints the body unchanged, including bytes that follow the end of the answer. */
@@ -218,7 +217,6 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   const { reader, contentType, text, sink, whole } = reading
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
-  /** The whole body, or the first of several values. */
   let first: string | undefined
   let isDamaged = false
 

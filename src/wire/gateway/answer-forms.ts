@@ -16,7 +16,6 @@ export interface AnswerTokenCounts extends TokenCounts {
   totalTokens?: TokenCount
 }
 
-/** In a stream, each value may add facts. */
 export interface AnswerSummary extends AnswerTokenCounts {
   id?: string
   model?: string
@@ -237,7 +236,6 @@ const finishReasons =
     ' ',
   )
 
-/** Returns `undefined` for an empty or unspecified reason. */
 function readReason(reason: string | number = ''): string | undefined {
   const name = typeof reason === 'number' ? (finishReasons[reason - 1] ?? String(reason || '')) : reason
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name

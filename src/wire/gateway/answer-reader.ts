@@ -60,7 +60,6 @@ export class AnswerReader {
     return isNative(answer) ? this.#addNative(answer) : this.#addPiece(readMessage(answer))
   }
 
-  /** Returns the text that the event or native chunk adds. */
   addEvent(whole: unknown, event = ''): string {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)

@@ -9,7 +9,6 @@ export interface Assignment {
   /** Ends with `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
   json: string
-  /** For messages. */
   source: string
 }
 
@@ -86,7 +85,6 @@ class Container {
   /** If a key occurs twice, the last child. */
   readonly #byKey = new Map<Step, Child>()
 
-  /** `text` is one object or list, with optional blanks around it. */
   constructor(text: string) {
     const start = skipBlanks(text, 0)
     let end = start + 1

@@ -53,7 +53,6 @@ export function describeJsonError(text: string): string {
   return fault ? `${place}: ${fault.reason}` : place
 }
 
-/** Returns false for a list. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -20,7 +20,6 @@ const closingBrackets = new Map([
   ['[', ']'],
 ])
 
-/** Returns the offset after the value. Throws a syntax error. */
 function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
   const closing = closingBrackets.get(text.charAt(start))
   if (closing === undefined) return readScalar(text, start)

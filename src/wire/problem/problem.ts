@@ -17,7 +17,6 @@ export interface Problem {
   requestId?: string
 }
 
-/** `body` is parsed JSON, or text. */
 export function readProblem(body: unknown): Problem {
   if (typeof body === 'string') return readText(body)
   const value = Array.isArray(body) ? body[0] : body
@@ -88,7 +87,6 @@ const isSuccess = (value: Record<string, unknown>) =>
   [readField(value, 'success'), readField(value, 'ok')].includes(true) ||
   isSuccessCode(readField(value, 'status'))
 
-/** Returns false for `{}` and `{"code":0}`. */
 const hasError = (error: unknown): boolean =>
   isObject(error)
     ? isFilled(error) && !isSuccessCode(readField(error, 'code'))
@@ -185,7 +183,6 @@ function listNames(value: unknown): string[] {
 const isSuccessCode = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
-/** Reads an error in XML, the title of an HTML page, or plain text. */
 function readMarkup(text: string): Problem {
   const start = text.slice(0, maxReadLength)
   if (!/^\s*</.test(start)) return { message: start.trim() || undefined }

@@ -27,7 +27,6 @@ const toFields = (value: unknown): Record<string, unknown> => (isObject(value) ?
 
 interface StopReason {
   type?: string
-  /** The tool uses that wait for a reply. */
   eventIds?: string[]
 }
 
