@@ -65,7 +65,7 @@ const proofs: TestProjectConfiguration[] = [
       name: 'proof-answers',
       include: [
         'test/wire/error-bodies.test.ts',
-        'test/gateway/image/{shapes,kinds,finding,hostile,links}.test.ts',
+        'test/gateway/image/{shapes,kinds,finding,links}.test.ts',
         'test/gateway/chat/stream.test.ts',
         'test/faults/carriage-return.test.ts',
         'test/sessions/follow/follow.test.ts',

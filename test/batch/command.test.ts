@@ -260,28 +260,6 @@ describe('results of a batch', () => {
     expect(ended.err).toMatch(/^parley: line 2: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
   })
 
-  test('the progress line of a batch does not collide with results on the same terminal', async () => {
-    let screen = ''
-    const open = () =>
-      new Writable({
-        write(chunk, _, done) {
-          screen += chunk
-          done()
-        },
-      })
-    const writeSync = (bytes: Uint8Array) => {
-      screen += Buffer.from(bytes)
-      return bytes.length
-    }
-    const [stdout, stderr] = [false, true].map((isTerminal) => ({ isTerminal, open, writeSync, columns: 80 }))
-    const ended = await run(batch, { cwd: folderWith(3), stdout, stderr, exchange: answering(message('a')) })
-    expect(ended.code).toBe(0)
-    expect(screen).toContain('0 of 3 done')
-    const lines = shownAtLast(screen).trimEnd().split('\n')
-    expect(lines).toHaveLength(4)
-    for (const line of lines) expect(line).toMatch(/^(\{"index":|parley: 3 ok)/)
-  })
-
   test('--batch --raw writes the exact JSON of each answer into its result', async () => {
     const exchange = answering(
       '{"content":[{"type":"text","text":"a\\nb"}],\n "n": 1.0,"type":"message",\r\n"role":"assistant"}',
@@ -295,9 +273,6 @@ describe('results of a batch', () => {
     expect([failed.code, indexes(parse(failed.out))]).toEqual([4, [1]])
   })
 })
-
-/** Removes the terminal lines that were overwritten. */
-const shownAtLast = (text: string) => text.replace(/\r\u001b\[2K/g, '\u0000').replace(/[^\n]*\u0000/g, '')
 
 describe('batch that the service refuses', () => {
   test.each([
@@ -357,13 +332,6 @@ describe('secret command of a batch', () => {
     const { runs, ...rest } = world((token, count) => token.includes('token-1') === count <= 20)
     const ended = await run([...batch, '--concurrency', '8'], rest)
     expect([ended.code, parse(ended.out).filter(({ ok }) => ok).length, runs()]).toEqual([0, 40, 2])
-  })
-
-  test('a batch does not renew a secret that never worked (needs sh)', async () => {
-    const { runs, ...rest } = world(() => false)
-    const ended = await run([...batch, '--concurrency', '4'], rest)
-    expect([ended.code, runs()]).toEqual([3, 1])
-    expect(ended.requests.length).toBeLessThanOrEqual(4)
   })
 })
 

@@ -1,9 +1,7 @@
 import { writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { makeCertificate } from '../faults/certificates.ts'
 import { createFastClock, message, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, type ServeOptions, serve } from '../harness/server.ts'
 
@@ -136,36 +134,4 @@ test('a batch ignores a response that no line requested', async () => {
   })
   expect([code, lines.length, timesAsked(server)]).toEqual([0, 40, [1]])
   expect(out).not.toContain('nobody asked')
-})
-
-test('a batch reuses connections through a proxy (needs openssl)', async () => {
-  let tunnels = 0
-  const proxy = createServer((socket) => {
-    socket
-      .on('error', () => {})
-      .once('data', (head) => {
-        tunnels++
-        const target = connect(Number(/^CONNECT \S+:(\d+) /.exec(String(head))?.[1]), '127.0.0.1', () => {
-          socket.write('HTTP/1.1 200 OK\r\n\r\n')
-          socket.pipe(target).pipe(socket)
-        })
-        target.on('error', () => socket.destroy())
-      })
-  })
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void proxy.close())
-  const tls = makeCertificate('DNS:gateway.test')
-  const env = {
-    PARLEY_CACERT: tls.path,
-    HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
-  }
-  const { code, err, server } = await ask(
-    12,
-    4,
-    (socket, request) => socket.write(answerTo(request)),
-    { tls },
-    { env },
-    (url) => url.replace('127.0.0.1', 'gateway.test'),
-  )
-  expect([code, server.requests.length, tunnels], err).toEqual([0, 12, 4])
 })

@@ -20,20 +20,6 @@ test.each(['', ...groups, ...names, ...topics])(
   },
 )
 
-test.each([
-  ['user.message', 'content'],
-  ['user.interrupt', 'session_thread_id'],
-  ['user.tool_confirmation', 'result', 'tool_use_id', 'deny_message'],
-  ['user.custom_tool_result', 'custom_tool_use_id', 'content', 'is_error'],
-  ['user.define_outcome', 'description', 'rubric', 'max_iterations'],
-  ['user.tool_result', 'tool_use_id', 'content', 'is_error'],
-  ['system.message', 'content'],
-])('help event-types lists %s with its fields', async (type, ...fields) => {
-  const [, about = ''] = (await helpOn('event-types')).split(`\n${type}:\n\n`)
-  const [own = ''] = about.split('\n\n')
-  for (const field of fields) expect(own).toMatch(new RegExp(`\\b${field}\\b`))
-})
-
 test('help event-types says that system.message works only on some models and does not replace a system prompt', async () => {
   const text = (await helpOn('event-types')).replace(/\s+/g, ' ')
   expect(text).toContain('It works only on models that accept system messages in a conversation')

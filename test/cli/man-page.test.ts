@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { man, version } from '../../package.json'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
-import { renderManPage, renderSection } from '../../src/cli/man-page.ts'
+import { renderManPage } from '../../src/cli/man-page.ts'
 import { exitCodes } from '../../src/errors.ts'
 import { getFlag, getVariable, settingNames } from '../../src/settings/table.ts'
 import { childEnvironment } from '../harness/environment.ts'
@@ -60,19 +60,4 @@ test('the man page has every command, flag, example, setting, variable and exit 
   const exits = Object.entries(exitCodes).map(([kind, exit]) => `${exit}`.padEnd(4) + kind)
   expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
   expect(settingNames.filter((name) => !has(name) || !has(getVariable(name)))).toEqual([])
-})
-
-test('the man page shows roff requests and escapes of its texts verbatim (needs man)', () => {
-  const texts = [
-    '.SH no heading',
-    "'br no request",
-    String.raw`\fBno\fR \(bu \n[.s] \\ \"comment`,
-    `"quoted" 'text' \`command\` ^ ~ -- -x …`,
-    '--flag="a b" %d {x}',
-  ]
-  const lines = show(`.TH T 1\n${renderSection('x', texts.join('\n'))}\n`)
-    .split('\n')
-    .map((line) => line.trim())
-  for (const text of texts) expect(lines.filter((line) => line === text)).toHaveLength(1)
-  expect(show(`.TH T 1\n${renderSection('A "B" \\C .D', 'text')}\n`)).toContain('A "B" \\C .D')
 })

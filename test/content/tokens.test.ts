@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { answering, message, run, temporaryFolder } from '../harness/run.ts'
@@ -87,29 +87,5 @@ describe('total tokens of an answer', () => {
     expect(code).toBe(0)
     expect(err).toContain(footer)
     expect(JSON.parse(readFileSync(join(cwd, 'r'), 'utf8')).usage.totalTokens).toBe(total)
-  })
-
-  test.each<[what: string, body: string, maxTotalTokens: string, count: number, ...flags: string[]]>([
-    ['only a total', native({ totalTokenCount: 1000 }), '1500', 2],
-    ['cached tokens', message('Hi', { usage: cached }), '100', 1],
-    ['only a total with --raw', native({ totalTokenCount: 1000 }), '1500', 2, '--raw'],
-  ])('--max-total-tokens counts %s', async (_, body, maxTotalTokens, count, ...flags) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n"d"\n"e"\n')
-    const argv = [
-      'chat',
-      '--batch',
-      'in',
-      '--concurrency',
-      '1',
-      '--max-total-tokens',
-      maxTotalTokens,
-      ...flags,
-    ]
-    const results = ['--results', 'r.ndjson', '--resume']
-    const ended = await run([...argv, ...results], { cwd, exchange: answering(body) })
-    expect([ended.code, ended.requests.length]).toEqual([15, count])
-    expect(ended.err).not.toContain('has no token count')
-    expect(await run([...argv, ...results], { cwd })).toMatchObject({ code: 15, requests: [] })
   })
 })

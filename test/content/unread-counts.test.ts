@@ -61,29 +61,4 @@ describe('token counts that parley cannot read', () => {
     const { usage } = JSON.parse(readFileSync(join(cwd, 'r'), 'utf8'))
     expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
   })
-
-  test.each<[string, string[], string, number]>([
-    ['cannot be read', [], withOutput('"5"'), 0],
-    [
-      'of a failed line cannot be read',
-      ['--fail-on-cut'],
-      withOutput('"5"').replace('end_turn', 'max_tokens'),
-      8,
-    ],
-  ])(
-    'a resumed batch prints "at least" before its tokens if an earlier count %s',
-    async (_, flags, body, code) => {
-      const cwd = temporaryFolder()
-      const argv = ['chat', '--batch', 'in', '--results', 'out', ...flags]
-      writeFileSync(join(cwd, 'in'), '"a"\n')
-      expect((await run(argv, { cwd, exchange: answering(body) })).code).toBe(code)
-      writeFileSync(join(cwd, 'in'), '"a"\n"b"\n')
-      const exchange = answering(message('Hi'))
-      const resumed = await run([...argv, '--resume'], { cwd, exchange })
-      expect(resumed.err).toMatch(/ · at least \d+ tokens( in this run, \d+ in all)? · /)
-      const done = await run([...argv, '--resume'], { cwd, exchange })
-      expect(done.requests).toHaveLength(0)
-      expect(done.err).toMatch(/ · at least 0 tokens in this run, \d+ in all · /)
-    },
-  )
 })

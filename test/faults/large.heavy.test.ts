@@ -118,26 +118,6 @@ faultsOnce('R: large responses', [
     memory: 170,
   },
   {
-    name: 'R38: parley streams 200 MB to a slow reader with limited memory',
-    shell: 'set -o pipefail; parley chat hi --stream --raw | (sleep 1; wc -c)',
-    script: (socket) => {
-      const line = `data: {"type":"ping","x":"${'x'.repeat(2 ** 20)}"}\n\n`
-      let left = 200
-      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n')
-      const pump = () => {
-        while (left-- > 0) if (!socket.write(line)) return
-        socket.end('data: [DONE]\n\n')
-        socket.off('drain', pump)
-      }
-      socket.on('drain', pump)
-      pump()
-    },
-    code: 0,
-    out: `${200 * (2 ** 20 + 23)}\n`,
-    reqs: 1,
-    memory: 220,
-  },
-  {
     ...endsEarly,
     name: 'E09: parley exits with 8 on an event line of 100 MB',
     script: (socket) => {

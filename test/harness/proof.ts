@@ -3,11 +3,8 @@ import { isInShare, notInShare } from './share.ts'
 
 /** Titles of tests that pass with any answer of a service, and the reason. */
 const passWithAnyAnswer: [titles: RegExp, why: string][] = [
-  [/^R8[56]: |^R91: |^I40: /, 'they test the decoder itself'],
-  [
-    /^--no-stream overrides|^--stream-via |^image --download is no flag|sends a header from stdin/,
-    'they test the request',
-  ],
+  [/^R8[56]: /, 'they test the decoder itself'],
+  [/^--no-stream overrides|^--stream-via |sends a header from stdin/, 'they test the request'],
   [/^Y215: .* exits with 15 while the stream/, 'both sessions have no events'],
 ]
 

@@ -206,6 +206,18 @@ describe('lock file that another run takes (needs files replaced while open)', (
       'notes: another parley process has taken it over; before that, the connection was reset; notes was not created',
     )
   })
+
+  test('chat --thread exits with 11 if its lock file is not empty, and keeps the content', async () => {
+    const cwd = temporaryFolder()
+    const path = join(cwd, 'notes.parley-lock')
+    const exchange: Exchange = async (request) => {
+      writeFileSync(path, 'mine')
+      return answering(message('Hi'))(request)
+    }
+    expect((await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })).code).toBe(11)
+    expect(readFileSync(path, 'utf8')).toBe('mine')
+    expect(existsSync(join(cwd, 'notes'))).toBe(false)
+  })
 })
 
 describe('profile file that others can write (needs POSIX files and sh)', () => {

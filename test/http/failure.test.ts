@@ -152,18 +152,6 @@ test('--raw -o prints the body of a failure on stdout and writes no file', async
   expect(readdirSync(cwd)).toEqual([])
 })
 
-test.each([
-  ['policy check', ['policy', 'check', 'p.json', '-s', 's']],
-  ['events run', ['events', 'run', 'x', '-s', 's']],
-])('%s --raw does not print the body of a failure between its lines', async (_, argv) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
-  const exchange = answering('{"error":"no"}', { status: 400 })
-  const ended = await run([...argv, '--raw'], { cwd, exchange })
-  expect(ended).toMatchObject({ code: 4, out: '' })
-  expect(ended.err).toContain('the service says: no')
-})
-
 describe('--errors json', () => {
   const failure = async (argv: string[], world: RunOptions = {}) => {
     const ended = await run([...argv, '--errors', 'json'], world)

@@ -70,13 +70,6 @@ test.each(hostile)(
   },
 )
 
-test('--errors github prints no annotation if a run does not fail', async () => {
-  const { code, err } = await github(['chat', 'hi', '-v'])
-  expect(code).toBe(0)
-  expect(err).toMatch(/^\| > POST /)
-  expect(err).not.toContain('::error')
-})
-
 test('--errors github prevents runner commands in all lines of a process that a signal ends (needs signals)', async () => {
   const cwd = temporaryFolder()
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })

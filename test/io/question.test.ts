@@ -52,17 +52,6 @@ test('a question that parley withdraws gets no answer, and the typed text answer
   expect(await next).toBe('no')
 })
 
-test('a question that was withdrawn before it is shown is never shown', async () => {
-  const { screen, questioner } = createTerminal()
-  const reason = new Error('answered elsewhere')
-  await expect(questioner.prompt('one? ', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
-  const withdrawal = new AbortController()
-  const answer = questioner.prompt('one? ', { signal: withdrawal.signal })
-  setImmediate(() => withdrawal.abort(reason))
-  await expect(answer).rejects.toBe(reason)
-  expect(screen).toEqual({ text: '', isRaw: false })
-})
-
 test('closing the terminal input withdraws the open question at once', async () => {
   const { screen, questioner, shows } = createTerminal()
   const answer = questioner.prompt('secret: ', { isHidden: true })
@@ -96,15 +85,6 @@ test('pasted lines are one answer, which Enter ends; a typed line is one answer'
   await shows('two? ')
   keys.write('f\rg\r')
   expect(await next).toBe('f')
-})
-
-test('only the first of several pasted lines answers a question that accepts one line', async () => {
-  const { keys, screen, questioner, shows } = createTerminal()
-  const answer = questioner.prompt('one? ')
-  await shows('one? ')
-  keys.write('\x1b[200~a\rb\x1b[201~')
-  expect(await answer).toBe('a')
-  expect(screen.text).not.toContain('\x1b[?2004')
 })
 
 test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text and repeats the question', async () => {

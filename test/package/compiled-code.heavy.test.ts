@@ -11,7 +11,6 @@ import {
   rmdirSync,
   rmSync,
   symlinkSync,
-  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -109,23 +108,6 @@ test.each<[string, (bytes: Buffer) => Uint8Array]>([
   expect(text).toBe(original)
   expect(lstatSync(join(folder, name)).size).toBeGreaterThan(1000)
   expect(helpIn(home)).toBe(original)
-})
-
-test('K35: parley replaces a file larger than any compiled code without reading it (needs POSIX files)', () => {
-  const [name = ''] = [...forgery.keys()].filter((each) => each.endsWith('-program.cjs'))
-  const { home, folder } = help((planted) => {
-    mkdirSync(planted, 0o700)
-    writeFileSync(join(planted, name), '', { mode: 0o600 })
-    truncateSync(join(planted, name), 2 ** 30)
-  })
-  expect(lstatSync(join(folder, name)).size).toBeLessThan(2 ** 24)
-  truncateSync(join(folder, name), 2 ** 30)
-  const peak = join(home, 'peak')
-  const preload = join(import.meta.dirname, '../faults/preload.cjs')
-  expect(helpIn(home, { NODE_OPTIONS: `--require ${JSON.stringify(preload)}`, TEST_PEAK: peak })).toBe(
-    original,
-  )
-  expect(Number(readFileSync(peak, 'utf8')) / 1024).toBeLessThan(500)
 })
 
 test('K35: parley saves compiled code in a folder with mode 0700 and in files with 0600 (needs POSIX files)', () => {

@@ -58,15 +58,6 @@ test('a release starts by hand, and is published with provenance after a person 
   expect(steps.at(-1)?.run).toMatch(/^npm publish .* --provenance$/)
 })
 
-test("npm scripts of .ci/run set no variables, because npm's shell on Windows cannot", () => {
-  const source = readFileSync(join(root, '.ci/run'), 'utf8')
-  const names = [...source.matchAll(/(?:npm run|run_tests) ([\w:]+)/g)].map(([, name = '']) => name)
-  expect([...new Set(names)]).toEqual(['check', 'test', 'test:heavy', 'proof:faults'])
-  const scripts: Record<string, string> = manifest.scripts
-  for (const name of names.flatMap((each) => [`pre${each}`, each]))
-    expect(scripts[name] ?? '', name).not.toMatch(/(^|&& )\w+=/)
-})
-
 test("the action's inputs and outputs have only fields that GitHub supports", () => {
   const { inputs, outputs } = parse(
     readFileSync(join(root, '.github/actions/ask/action.yml'), 'utf8'),

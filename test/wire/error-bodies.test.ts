@@ -121,13 +121,6 @@ test.each(endpoints.slice(0, 2))(
   },
 )
 
-test('R87: --errors json has JSON in an unknown form as its body', async () => {
-  const { err } = await run(['chat', 'x', '--errors', 'json'], {
-    exchange: answering('{"choices":[{"a":1}]}'),
-  })
-  expect(JSON.parse(err).error).toMatchObject({ exit: 8, body: { choices: [{ a: 1 }] } })
-})
-
 test.each([
   ['a header', '{}', { 'request-id': 'req_1' }],
   ['x-request-id', '{}', { 'x-request-id': 'req_1' }],

@@ -82,34 +82,4 @@ describe('a failure after an answer that does not match the schema', () => {
       for (const name of [error.kept].flat()) expect(error.message).toContain(`is saved as ${name}`)
     },
   )
-
-  test('a signal during a retry for the schema saves the earlier answer', async () => {
-    const cwd = openSchema()
-    let clean: (exit: number) => string = () => ''
-    let line = ''
-    const exchange = answeringOnce((...call) => {
-      line = clean(130)
-      return answering(message('{}'))(...call)
-    })
-    const onSignal = (act: typeof clean) => {
-      clean = act
-    }
-    await run(argv, { cwd, exchange, timers: realTimers, env: { TMPDIR: cwd }, onSignal })
-    const { error } = JSON.parse(line)
-    expect(error).toMatchObject({ kind: 'signal', sent: 'yes', safeToRetry: false })
-    expect(readFileSync(error.kept, 'utf8')).toBe('no JSON')
-  })
-})
-
-test('chat --batch does not repeat a request for its schema after it has reached --max-total-tokens', async () => {
-  const cwd = openSchema()
-  let count = 0
-  const exchange: Exchange = async () => {
-    count++
-    return createResponse(200, paid)
-  }
-  const schema = ['--schema', 's.json', '--schema-retries', '9']
-  const argv = ['chat', '--batch', '-', '--concurrency', '1', '--max-total-tokens', '100', ...schema]
-  const { out } = await run(argv, { cwd, exchange, timers: realTimers, stdin: '"a"\n"b"\n' })
-  expect([count, JSON.parse(out.split('\n')[0] ?? '').error.kind]).toEqual([1, 'response'])
 })

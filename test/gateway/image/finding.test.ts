@@ -53,26 +53,3 @@ describe('search for images in an answer', () => {
     expect(ended).toMatchObject({ code: 8, out: 'x.png\nx-2.png\n', files: ['x-2.png', 'x.png'] })
   })
 })
-
-describe('answers without an image', () => {
-  test.each([
-    ['a text', imageAnswer({ text: 'I would\nrather not \u001b[31m' }), 'STOP', 'I would rather not ^[[31m'],
-    [
-      'a finish reason',
-      '{"candidates":[{"finishReason":"IMAGE_SAFETY","content":{"parts":[{"text":"No"}]}}]}',
-      'no image: IMAGE_SAFETY',
-      'the service says: No',
-    ],
-    ['an unknown form', '{"data":[]}', 'another shape', ''],
-  ])(
-    'image exits with 8 and saves the body if an answer has no image: %s',
-    async (_, body, expectedText, more) => {
-      const ended = await image(['x'], { exchange: answering(body) })
-      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-      expect(ended.err).toContain(expectedText)
-      expect(ended.err).toContain(more)
-      expect(ended.saved).toHaveLength(body === '' ? 0 : 1)
-      for (const name of ended.saved) expect(ended.err).toContain(name)
-    },
-  )
-})

@@ -34,37 +34,6 @@ test('a package without code in the bundle is not declared, whatever its licence
   expect(licences).not.toMatch(/gone|passed/)
 })
 
-test('a module with a query, Windows separators or a generated id is declared with its package', async () => {
-  const ids = ['asked', 'windows', 'made'].map((name) => [name, `/node_modules/${name}/index.js`])
-  const { titles } = await build({
-    prints: ['asked', 'windows', 'made'],
-    packages: { 'node_modules/asked': {}, 'node_modules/windows': {}, 'node_modules/made': {} },
-    plugin: {
-      name: 'ids',
-      buildStart({ cwd }) {
-        for (const id of ids) id[1] = cwd + id[1]
-      },
-      resolveId(name) {
-        const path = new Map(ids as [string, string][]).get(name) ?? ''
-        if (name === 'asked') return `${path}?from=/node_modules/other/index.js`
-        if (name === 'windows') return path.replaceAll('/', '\\')
-        return name === 'made' ? `\0${path}?made` : null
-      },
-      load: (id) => (id.endsWith('main.js') ? null : random),
-    },
-  })
-  expect(titles).toEqual(['asked 1.0.0', 'made 1.0.0', 'windows 1.0.0'])
-})
-
-test('the declaration names the work of others inside of a package', async () => {
-  const { licences } = await build({
-    prints: ['bare'],
-    packages: { 'node_modules/bare': {} },
-    facts: { inside: new Map([['bare/index.js', ['core', 'Copyright Core']]]) },
-  })
-  expect(licences).toMatch(/\ncore \(MIT\), in bare 1.0.0\n\nMIT License\n\nCopyright Core\n\nPermission is/)
-})
-
 const text = 'comes without the text of its licence'
 
 test.each<[string, Omit<Project, 'prints'>]>([
