@@ -95,7 +95,8 @@ async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise
     const failure = toFailure(error)
     const { kind, message, details } = failure
     const { status = 0 } = details
-    if ((kind === 'refused' && status >= 400) || kind === 'rate-limited') return status
+    const isRefusal = (kind === 'refused' && status >= 400) || kind === 'rate-limited'
+    if (isRefusal && !isWebPage(details.body)) return status
     if (status === 0 || kind === 'credentials' || kind === 'payment') throw error
     throw failure.with({}, `${message}, which does not show whether the token is accepted`)
   }
@@ -130,9 +131,12 @@ function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
   // The session service answers an unknown session with JSON. A web server at a wrong address sends a page.
   if (session && status === 404 && isObject(body)) return 'ok: the key was accepted, no such session'
-  if (session || (status !== 404 && status !== 405)) throw error
+  if (session || (status !== 404 && status !== 405) || isWebPage(body)) throw error
   return `not tried: the service does not list sessions (${status}): name a session with -s or PARLEY_SESSION`
 }
+
+/** Error pages in HTML come from a server in front of the service, or from another server. */
+const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 /** Formats a failure and its fix as one line. */
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {

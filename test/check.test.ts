@@ -109,6 +109,15 @@ test.each([
   },
 )
 
+test('config check exits with 4 if both services answer 404 with a web page, as another server would', async () => {
+  const page = response('<!DOCTYPE html><title>404</title>', '404 Not Found', ['content-type: text/html'])
+  const server = await serve(answer({ model: page, list: page }))
+  const ended = await run(check, { env: envFor(server), exchange: 'network', stdin: '' })
+  expect(ended.code, ended.out).toBe(4)
+  for (const result of Object.values(resultsOf(ended.out))) expect(result).toMatch(/^failed: .*404/)
+  await server.close()
+})
+
 test('C29: config check exits with 8 for a web page instead of the session list', async () => {
   const server = await serve(answer({ list: response('<html><title>Log in</title>') }))
   const ended = await run(check, { env: envFor(server), exchange: 'network', stdin: '' })
