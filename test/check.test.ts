@@ -29,7 +29,7 @@ const answer =
   }
 
 const reachable = (status = 404) =>
-  `reachable: the token was not refused (${status}); to ask the model: parley chat 'Say hello'`
+  `reachable: the answer (status ${status}) does not refuse the token; to ask the model: parley chat 'Say hello'`
 
 test('config check sends no paid request and prints a line for each service', async () => {
   const server = await serve(answer())
@@ -358,7 +358,7 @@ test('config check wraps its lines on a terminal', async () => {
   const world = { env, tty: ['stdout' as const], columns: 60, exchange: answering(message('Hi')) }
   const { code, out } = await run(check, world)
   expect(code).toBe(0)
-  expect(out).toMatch(/^gateway: reachable: the token was not refused/)
+  expect(out).toMatch(/^gateway: reachable: the answer \(status 200\)/)
   for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(60)
 })
 

@@ -72,7 +72,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--access-token, --token', `${noFlag} ${token}`],
   ['--api-key', `${noFlag} ${key}`],
   ['--key', `${noFlag} for the gateway ${token}; for sessions ${key}`],
-  ['--ask', "it was removed: config check costs nothing, and parley chat 'Say hello' asks the model"],
+  ['--ask', "it was removed: 'parley config check' does not ask the model; 'parley chat Hello' does"],
   ['--unordered', 'it was removed: a batch prints each result when it is ready'],
   ['--live, --no-live', 'it was removed: messages are printed when they are complete'],
   [

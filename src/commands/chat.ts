@@ -7,7 +7,7 @@ import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
 
-const notSpecified = '(not in the specification)'
+const notSpecified = "(not in the gateway's spec)"
 
 export default {
   parameters: () => [

@@ -32,7 +32,7 @@ function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
     throw usageError(
-      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES], with ${faultKinds.join(', ')} or a status for KIND, one of ${endpoints.join(', ')} for ENDPOINT, and TIMES from 1; or rate:N`,
+      `--fault ${spec}: must be [ENDPOINT:]KIND[xTIMES] or rate:N; KIND: ${faultKinds.join(', ')}, or a status from 400 to 599; ENDPOINT: ${endpoints.join(', ')}; TIMES: 1 or more`,
     )
   }
   return {

@@ -40,7 +40,7 @@ function parseProxy(given: string, variable: string): HttpProxy {
   // use the start of the password as the host, and print it.
   const isCut = address.includes('@')
   const problem = isCut
-    ? "must have '/', '?' and '#' percent-encoded in its user name and password"
+    ? "has '/', '?' or '#' in its user name or password: percent-encode these characters"
     : findAddressProblem(address)
   if (problem) {
     const advice = isCut ? '' : ': give HOST:PORT or http://HOST:PORT'

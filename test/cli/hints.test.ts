@@ -24,7 +24,10 @@ test.each([
     'config list --data {}',
     'in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
   ],
-  ['config check --ask', "it was removed: config check costs nothing, and parley chat 'Say hello' asks"],
+  [
+    'config check --ask',
+    "it was removed: 'parley config check' does not ask the model; 'parley chat Hello' does",
+  ],
   ['chat hi --image a.png', "-f FILE adds an image to a request, and 'parley image' makes one"],
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['events follow --since 1h', '--limit N prints the newest N events'],

@@ -321,6 +321,6 @@ faultsInside('X: proxies (needs openssl)', [
   refusedUrl('proxy.test', `${beginning}: give HOST:PORT or http://HOST:PORT`, 'all_proxy'),
   refusedUrl('socks5://user:secretword@127.0.0.1:8080', beginning),
   ...['http://secretword:80/9@127.0.0.1:1', 'http://user:secret/secretword@127.0.0.1:1'].map((value) =>
-    refusedUrl(value, "must have '/', '?' and '#' percent-encoded in its user name and password"),
+    refusedUrl(value, "has '/', '?' or '#' in its user name or password: percent-encode these characters"),
   ),
 ])

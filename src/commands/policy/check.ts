@@ -19,7 +19,7 @@ export default {
   ],
 
   notes: [
-    "Checks the file and its examples. For each tool use in EVENTS, prints the decision and its rule; if an allow rule names the tool and does not match, also the reason. EVENTS is the output of 'parley events list --raw' or 'follow --raw', or a page of the service's list.",
+    "Checks the file and its examples. For each tool use in EVENTS, prints the decision and its rule. If an allow rule names the tool but does not match, also prints why it does not match. EVENTS is the output of 'parley events list --raw' or 'follow --raw', or a page of the service's event list.",
     "--raw prints one JSON line per tool use. 'parley help policy' describes the rules.",
   ],
 

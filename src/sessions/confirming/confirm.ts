@@ -223,7 +223,9 @@ function requireNamed(
 function refuseContradicted(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
   if (ids.length > 0)
-    throw usageError(`${ids.join(', ')}: sent twice with different inputs, so it can only be denied`)
+    throw usageError(
+      `${ids.join(', ')}: the service sent two different tool uses with this id, so you can only deny it`,
+    )
 }
 
 /** A tool use to confirm. If the user gave only an id, its other fields are unknown. */

@@ -227,7 +227,7 @@ export class RunLimits {
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),
       whenWaiting: () =>
         context.messages.note(
-          `${this.#excessText}: an earlier run began to interrupt the session; waiting up to 30 s for it`,
+          `${this.#excessText}: an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt`,
         ),
     })
     return isListed === true

@@ -30,7 +30,7 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
   const other = context.flags.raw ? '--raw' : ids ? '--ids' : undefined
   if (isLast && other) throw usageError(`${other} and ${last ? '--last' : '-o -'} exclude each other`)
   if (schemaName !== undefined && name === undefined && other)
-    throw usageError(`--schema prints the answer: with ${other} it needs -o FILE`)
+    throw usageError(`--schema and ${other} both print to stdout: add -o FILE for the answer`)
   return {
     /** stdout gets only the answer or, with --last and -o FILE, nothing. */
     isStdoutReserved: isLast || (schemaName !== undefined && name === undefined),

@@ -53,7 +53,9 @@ export async function readReceipt(
   if (flags.raw && isPrinted) await printRaw(output, bytes)
 
   if (!isReceipt && (!isEmpty || cut)) {
-    const shape = parsed.error ? `has another shape: ${describeIssues(parsed.error).join('; ')}` : ''
+    const shape = parsed.error
+      ? `has another shape than documented: ${describeIssues(parsed.error).join('; ')}`
+      : ''
     const why = cut ? `is incomplete: ${cut.message}` : receipt === undefined ? 'is not JSON' : shape
     const failure = isAccepted
       ? createUnreadableReceiptError(response, why)

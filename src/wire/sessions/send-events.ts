@@ -70,7 +70,8 @@ const EventParameters = z.lazily(() =>
         if (typeof input !== 'object' || input === null) return 'must be an object'
         const { type } = input as { type?: unknown }
         if (typeof type !== 'string') return type === undefined ? 'is missing' : 'must be text'
-        const hint = didYouMean(type, sentTypes) || ": 'parley help event-types' lists those of clients"
+        const hint =
+          didYouMean(type, sentTypes) || ": 'parley help event-types' lists the types that you can send"
         return `unknown event type '${type}'${hint}`
       },
     },

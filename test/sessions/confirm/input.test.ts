@@ -144,7 +144,9 @@ describe('id with two different tool uses', () => {
       ] as const) {
         const { code, err, posts } = await confirm([...argv], world as RunOptions)
         expect({ code, posts }).toEqual({ code: 2, posts: [] })
-        expect(err).toContain('t1: sent twice with different inputs')
+        expect(err).toContain(
+          't1: the service sent two different tool uses with this id, so you can only deny it',
+        )
       }
       const { answered } = await confirm(['--deny'], { stdin: JSON.stringify(shown) })
       expect(answered).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])

@@ -418,7 +418,7 @@ test.each([
   [['--last', '--raw'], '--raw and --last exclude each other'],
   [['--last', '--ids'], '--ids and --last exclude each other'],
   [['--raw', '--ids'], '--raw and --ids exclude each other'],
-  [['--schema', 's.json', '--raw'], '--schema prints the answer: with --raw it needs -o FILE'],
+  [['--schema', 's.json', '--raw'], '--schema and --raw both print to stdout: add -o FILE for the answer'],
 ])('Y157: events run exits with 2 and sends nothing for %j', async (words, why) => {
   const { code, err, requests } = await runAll(['do it', ...words], { rounds: [] })
   expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })

@@ -61,12 +61,12 @@ test.each<[response: Response, message: string, body?: unknown]>([
   // A text that starts like an acknowledgment counts as one.
   [{ body: '{"data":[{' }, `${accepted} is not JSON`],
   [{ body: '\n { "data" : [ ' }, `${accepted} is not JSON`],
-  [{ body: '{"data":[{}]}' }, `${accepted} has another shape: data[0].type: is missing`],
+  [{ body: '{"data":[{}]}' }, `${accepted} has another shape than documented: data[0].type: is missing`],
   [
     { body: '{"data":[1,{"type":5}]}' },
-    `${accepted} has another shape: data[0]: must be an object; data[1].type: must be text`,
+    `${accepted} has another shape than documented: data[0]: must be an object; data[1].type: must be text`,
   ],
-  [{ body: '{"data":5}' }, `${other} has another shape: data: must be a list`, { data: 5 }],
+  [{ body: '{"data":5}' }, `${other} has another shape than documented: data: must be a list`, { data: 5 }],
   [{ body: 'x{"data":[' }, `${other} is not JSON: x{"data":[`, 'x{"data":['],
   [{ body: '<title>Sign in</title>' }, `${other} is not JSON: Sign in`, '<title>Sign in</title>'],
   [

@@ -274,7 +274,7 @@ describe('checks of events against the specification', () => {
     const { code, err } = await send(['--event', '{"type":"user.future"}'])
     expect(code).toBe(2)
     expect(err).toBe(
-      "parley: the events: events[0].type: unknown event type 'user.future': 'parley help event-types' lists those of clients; --no-validate sends it\n",
+      "parley: the events: events[0].type: unknown event type 'user.future': 'parley help event-types' lists the types that you can send; --no-validate sends it\n",
     )
     expect((await send(['--event', '{"type":5}'])).err).not.toContain('--no-validate')
   })
