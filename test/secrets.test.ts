@@ -8,7 +8,7 @@ function createSecrets(...all: string[]) {
   return secrets
 }
 
-describe('secrets in a text', () => {
+describe('parley redacts secrets in a text', () => {
   test.each<[what: string, secrets: string[], text: string, shown: string]>([
     ['nothing without secrets', [], 'a text', 'a text'],
     ['a secret anywhere', ['abcd'], 'abcd x abcd y', '[redacted] x [redacted] y'],
@@ -72,7 +72,7 @@ describe('secrets in a text', () => {
   )
 })
 
-describe('secrets in base64', () => {
+describe('parley redacts secrets in base64', () => {
   test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
     'parley redacts %s in base64 at any offset',
     (secret) => {
@@ -114,7 +114,7 @@ test.each([
   expect(createSecrets('canary-secret').redact(text)).toBe(shown)
 })
 
-describe('secrets in a long text', () => {
+describe('parley redacts secrets in a long text', () => {
   const secret = 'canary-se/cret"1'
   const json = JSON.stringify(secret).slice(1, -1)
   const url = encodeURIComponent(secret)
@@ -170,7 +170,7 @@ describe('secrets in a long text', () => {
   })
 })
 
-describe('secrets in an address', () => {
+describe('parley redacts secrets in an address', () => {
   test.each([
     ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
     ['git+ssh-1.x://u:p@h', 'git+ssh-1.x://[redacted]@h'],
@@ -197,7 +197,7 @@ test('parley redacts the JSON of a value, and the JSON stays valid', () => {
   )
 })
 
-describe('secrets in headers', () => {
+describe('parley redacts secrets in headers', () => {
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
   const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln'
 
@@ -264,7 +264,7 @@ describe('secrets in headers', () => {
   })
 })
 
-describe('secrets in a failure', () => {
+describe('parley redacts secrets in a failure', () => {
   const redactFailure = (failure: CliError) => createSecrets('known-secret', '123456').redactFailure(failure)
 
   test('parley redacts every text of a failure', () => {

@@ -40,7 +40,7 @@ async function serving(script: Script) {
 
 const answer = response(message('Hi'))
 
-describe('profile file on Windows', () => {
+describe('the profile file on Windows is in APPDATA', () => {
   const pathWith = (env: Record<string, string>) => run(['config', 'path'], { platform: 'win32', env })
 
   test.each([
@@ -61,7 +61,7 @@ describe('profile file on Windows', () => {
   })
 })
 
-describe('name that ends with a backslash', () => {
+describe('an output name with a backslash at its end is a folder only on Windows', () => {
   const exchange = answering(message('Hi'))
 
   test('on Windows an output that ends with a backslash is a folder', async () => {
@@ -78,7 +78,7 @@ describe('name that ends with a backslash', () => {
   })
 })
 
-describe('file that another process has open for a moment, on Windows', () => {
+describe('parley waits for a file that another process has open on Windows', () => {
   test('on Windows parley retries to replace a file that another process has open', async () => {
     const { cwd, env } = createWindows(failing('renameSync', { code: 'EBUSY', times: 3 }))
     const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
@@ -125,7 +125,7 @@ test('on Windows an EOF error of stdout counts as a reader that closed the pipe'
   expect(await execute(['--version'], { env })).toMatchObject({ code: 0, out: '', err: '' })
 })
 
-describe('signals on Windows', () => {
+describe('a signal ends parley on Windows with its exit code', () => {
   /** Returns code that sends a signal when the first request is sent. */
   const sendSignal = (signal: NodeJS.Signals) =>
     `let has = false
@@ -166,7 +166,7 @@ describe('signals on Windows', () => {
   })
 })
 
-describe('secret command on Windows', () => {
+describe('a secret command runs in cmd.exe on Windows', () => {
   const withSecretCommand = async (command: string, more: Record<string, string> = {}) => {
     const pointed = await serving((socket) => socket.end(answer))
     return { ...pointed, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command, ...more }

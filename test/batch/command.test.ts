@@ -823,7 +823,7 @@ describe('answers of a batch that were paid for', () => {
   })
 })
 
-test('B09: the attempts in a result count each request of the line', async () => {
+test('B09: "attempts" of a batch result is the number of requests for its line', async () => {
   const answers: Exchange[] = [status(500), status(429), status(500), status(429), answering(message('late'))]
   const exchange = byPrompt({ 2: (...args) => (answers.shift() as Exchange)(...args) })
   const ended = await run(batch, { cwd: folderWith(3), exchange })

@@ -185,7 +185,7 @@ describe('pauses that end a batch', () => {
     expect(end(10, { deadline: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
 
-  test('the failure that ends a batch has the Retry-After, and the deadline if that is the cause', () => {
+  test('the failure that ends a batch has the Retry-After, and names the deadline if the deadline ended it', () => {
     const detailsOf = (retryAfter: number, deadline: number) => {
       try {
         end(retryAfter, { deadline })()
@@ -361,7 +361,7 @@ test.each([
   },
 )
 
-describe('next step of a batch', () => {
+describe('the gate decides the next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
   const pausedTo5000 = recordRefusal(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
   const inFlight = (count: number, gate = createGate(2)) => ({ ...gate, inFlight: count })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { formatAnswer, formatFailure } from '../../src/batch/result.ts'
 
-describe('result line', () => {
+describe('a batch formats results as lines', () => {
   const seconds = 1.5
   const rest = { model: 'm', stopReason: 'end_turn' }
   const usage = { inputTokens: 1, totalTokens: 3 }

@@ -43,7 +43,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
 
 const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
-describe('results file', () => {
+describe('a batch writes its results file', () => {
   test('a results file has mode 0600 and gets each result as soon as it is known', async () => {
     const path = place()
     const file = await open(path, { isResumed: false })
@@ -101,7 +101,7 @@ describe('results file', () => {
   })
 })
 
-describe('resumed results file', () => {
+describe('--resume reads the results of earlier runs', () => {
   test('--resume skips finished lines, reads only the last result of a hash, and sums the tokens', async () => {
     const path = place()
     const lines = [

@@ -36,7 +36,7 @@ function service(timers: ReturnType<typeof createClock>, slow: Record<number, nu
   return { ask, seen }
 }
 
-describe('run of a batch', () => {
+describe('a batch requests its lines concurrently', () => {
   test('a batch requests every line once, with limited concurrency, and writes results as they finish', async () => {
     const timers = createClock()
     const { ask, seen } = service(timers, { 1: 2500, 7: 9000 })

@@ -7,7 +7,7 @@ import { run, temporaryFolder } from '../harness/run.ts'
 const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
   JSON.parse(ended.requests[0]?.text ?? '{}').contents?.at(-1).parts
 
-describe('source of the prompt', () => {
+describe('chat makes the prompt from words and stdin', () => {
   test('chat sends stdin unchanged as the prompt if there are no words', async () => {
     const text = ' two\r\nlines\u0000 and no end'
     expect(partsOf(await run(['chat'], { stdin: ['\ufeff', text.slice(0, 5), text.slice(5)] }))).toEqual([
@@ -33,7 +33,7 @@ describe('source of the prompt', () => {
   })
 })
 
-describe('empty pipe in addition to other input', () => {
+describe('an empty pipe adds nothing to other input', () => {
   const given = (cwd: string): [name: string, argv: string[]][] => {
     writeFileSync(join(cwd, 'notes.md'), 'Take care.')
     writeFileSync(join(cwd, 'body.json'), '{"contents":[]}')
@@ -115,7 +115,7 @@ describe('empty pipe in addition to other input', () => {
   })
 })
 
-describe('input that is not UTF-8', () => {
+describe('parley rejects input that is not UTF-8', () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('One\ncaf\xe9\n', 'latin1'))
   writeFileSync(join(cwd, 'utf16.txt'), Buffer.from('\ufeffcaf\xe9\n', 'utf16le'))
@@ -153,7 +153,7 @@ describe('input that is not UTF-8', () => {
   })
 })
 
-describe('request body in JSON', () => {
+describe('chat sends a JSON body with the edits of flags', () => {
   const body =
     '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
 
@@ -204,7 +204,7 @@ test.each([
   expect(requests.map(({ text }) => text)).toEqual(sent === undefined ? [] : [sent])
 })
 
-describe('invalid input', () => {
+describe('parley sends nothing for invalid input', () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
   writeFileSync(join(cwd, 'cut.json'), '{"contents": [{"role": "user"')

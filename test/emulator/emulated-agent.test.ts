@@ -76,7 +76,7 @@ test('the emulated agent uses a tool for a task that asks for one in words', asy
   ])
 })
 
-describe('replies to the emulated agent', () => {
+describe('the emulated agent continues after a reply', () => {
   const confirm = async (...argv: string[]) =>
     parley('events', 'confirm', ((await usesOf()).at(-1) as Event).id, '--follow', ...argv)
 
@@ -164,7 +164,7 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
   expect(await usesOf()).toHaveLength(2)
 })
 
-describe('lines that are not a tool use', () => {
+describe('the emulated agent explains lines that are not a tool use', () => {
   test.each([
     'use bash {"a":',
     'lose bash {}',
@@ -197,7 +197,7 @@ describe('lines that are not a tool use', () => {
   })
 })
 
-describe('threads and workflow runs', () => {
+describe('the emulated agent starts threads and workflow runs', () => {
   // With a store, the emulated agent acts at once and also works in the background.
   beforeEach(() => {
     const store = { read: () => [], change: async (change: () => unknown) => void change() }

@@ -57,7 +57,7 @@ describe('warnings in the result of a batch line', () => {
     return { ...ended, results }
   }
 
-  test('each line of a batch with invalid UTF-8 has a warning in its result, and stderr names the first', async () => {
+  test('a batch result has a warning if its answer has invalid UTF-8, and stderr names the first such line', async () => {
     const bodies = [message('fine'), damage(message('a#')), damage(message('b#'))]
     const { code, err, results } = await runBatch(['chat'], ...bodies)
     expect([code, err]).toEqual([0, `parley: line 2: ${warning}\n`])

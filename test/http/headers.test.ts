@@ -68,7 +68,7 @@ test.each([
   }
 })
 
-describe('failure message of a 404 or 405', () => {
+describe('the failure of a 404 or 405 names what to check', () => {
   const answer = (status: number, body: string) => async () => ({
     status,
     statusText: '',

@@ -23,7 +23,7 @@ const list = async (columns: number) => {
 }
 
 test.each([119, 120, 121])(
-  'parley aligns a table of %i columns with emoji and CJK and cuts no character',
+  'on a terminal with %i columns, events list aligns emoji and CJK and cuts no character in half',
   async (columns) => {
     const { out, code } = await list(columns)
     const rows = out.split('\n').slice(0, -1)
@@ -43,7 +43,7 @@ test.each([119, 120, 121])(
 )
 
 test.each([20, 41, 60, 79, 80, 81])(
-  'events list fits two or three lines per event into %i columns and cuts no character',
+  'on a terminal with %i columns, events list prints two or three lines per event and cuts no character in half',
   async (columns) => {
     const { out, code } = await list(columns)
     const rows = out.split('\n').slice(0, -1)

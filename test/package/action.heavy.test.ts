@@ -86,8 +86,8 @@ async function runAction(inputs: Record<string, string>, answer: Script) {
   }
 }
 
-describe('composite action of GitHub (needs bash and jq)', () => {
-  test('the action passes its inputs to flags, and sets outputs and a summary from the report', async () => {
+describe('the composite action of GitHub runs chat and reports its result (needs bash and jq)', () => {
+  test('the GitHub action passes its inputs as flags, and sets its outputs and the summary from the report', async () => {
     const text = 'Hi</pre>\n::error::no'
     const ended = await runAction({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
       socket.end(
@@ -110,7 +110,7 @@ describe('composite action of GitHub (needs bash and jq)', () => {
     )
   })
 
-  test('a failure of the action is an annotation, and later steps can read its outputs', async () => {
+  test('a failure of the GitHub action is an annotation, and later steps can read its outputs', async () => {
     const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
       socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
     )

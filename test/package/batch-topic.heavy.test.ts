@@ -52,7 +52,7 @@ async function gatewayThatRefuses(refused: Set<number>) {
   }
 }
 
-describe('help clusters: shares without a scheduler (needs bash and jq)', () => {
+describe('the commands of help clusters run shares without a scheduler (needs bash and jq)', () => {
   test('the script of help clusters joins three shares in the order of the input', async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
@@ -61,7 +61,7 @@ describe('help clusters: shares without a scheduler (needs bash and jq)', () => 
   })
 })
 
-describe('help clusters: join of the results (needs bash and jq)', () => {
+describe('the command of help clusters joins the results (needs bash and jq)', () => {
   const join = byHand.replace(/^parley .*\n/gm, '')
   const result = (index: number, ok: boolean) => `${JSON.stringify({ index, hash: `h${index}`, ok })}\n`
 
@@ -100,7 +100,7 @@ describe('help clusters: join of the results (needs bash and jq)', () => {
   })
 })
 
-describe('help batch: GitHub Actions matrix (needs bash and jq)', () => {
+describe('the GitHub Actions matrix of help batch works as printed (needs bash and jq)', () => {
   const { jobs } = parse(gitHub) as {
     jobs: {
       batch: GitHubJob & { strategy: { matrix: { share: number[] } } }
@@ -150,7 +150,7 @@ describe('help batch: GitHub Actions matrix (needs bash and jq)', () => {
   })
 })
 
-describe('help gitlab: batch (needs bash and jq)', () => {
+describe('the batch of help gitlab works as printed (needs bash and jq)', () => {
   const { batch, join: joining } = parse(gitLab) as {
     join: { needs: string[]; script: string[] }
     batch: {
@@ -186,7 +186,7 @@ describe('help gitlab: batch (needs bash and jq)', () => {
   })
 })
 
-describe('help kubernetes: batch', () => {
+describe('the batch of help kubernetes works as printed', () => {
   const parsed = parse(manifest) as {
     spec: {
       completions: number

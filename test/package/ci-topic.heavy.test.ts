@@ -119,7 +119,7 @@ test('no page and no workflow installs parley by name from a registry', () => {
     )
 })
 
-describe('help ci: step (needs bash)', () => {
+describe('the step of help ci works as printed (needs bash)', () => {
   const [step = ''] = under('ci', 'A step')
   const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
 
@@ -180,7 +180,7 @@ describe('help ci: step (needs bash)', () => {
   })
 })
 
-describe('help github (needs bash and jq)', () => {
+describe('the jobs of help github work as printed (needs bash and jq)', () => {
   const [own = ''] = under('github', 'A step')
   const [action = ''] = under('github', 'The action')
   const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
@@ -229,7 +229,7 @@ describe('help github (needs bash and jq)', () => {
   })
 })
 
-describe('help gitlab: step (needs bash)', () => {
+describe('the step of help gitlab works as printed (needs bash)', () => {
   const { summarise } = parse(under('gitlab', 'A step')[0] ?? '') as {
     summarise: { retry: { exit_codes: number[] }; script: string[]; artifacts: { paths: string[] } }
   }
@@ -247,7 +247,7 @@ describe('help gitlab: step (needs bash)', () => {
   })
 })
 
-describe('help jenkins-azure: Jenkins (needs bash)', () => {
+describe('the Jenkins job of help jenkins-azure works as printed (needs bash)', () => {
   const [pipeline = ''] = under('jenkins-azure', 'Jenkins')
   // Groovy removes a line break after a backslash.
   const script = (/sh '''(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
@@ -268,7 +268,7 @@ describe('help jenkins-azure: Jenkins (needs bash)', () => {
   )
 })
 
-describe('help jenkins-azure: Azure (needs bash)', () => {
+describe('the Azure job of help jenkins-azure works as printed (needs bash)', () => {
   const { steps } = parse(under('jenkins-azure', 'Azure')[0] ?? '') as {
     steps: { bash?: string; publish?: string; condition?: string; env?: Record<string, string> }[]
   }
@@ -292,7 +292,7 @@ describe('help jenkins-azure: Azure (needs bash)', () => {
   )
 })
 
-describe('help ci: cancelling (needs bash and signals)', () => {
+describe('the step of help ci can be cancelled (needs bash and signals)', () => {
   const [trapped = ''] = under('ci', 'Cancelling')
   const [step = ''] = under('ci', 'A step')
 
@@ -406,7 +406,7 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
 const rules = (decision: string) =>
   JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
 
-describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
+describe('the job of help agents-in-ci resumes a session (needs bash and jq)', () => {
   const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
   const { agent } = (parse(workflow) as { jobs: { agent: GitHubJob } }).jobs
 
@@ -479,7 +479,7 @@ describe('help agents-in-ci: job that resumes (needs bash and jq)', () => {
   })
 })
 
-describe('help agents-in-ci: answer as JSON (needs bash and jq)', () => {
+describe('the job of help agents-in-ci reads an answer as JSON (needs bash and jq)', () => {
   const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
 
   test('an agent job creates its session once, and checks the answer to the first task', async () => {
@@ -553,7 +553,7 @@ test("the script of help event-types saves an agent's files under their ids, and
   expect(requests.some((request) => request.includes('evil/content'))).toBe(false)
 })
 
-describe('help policy: scripts (needs bash and jq)', () => {
+describe('the scripts of help policy work as printed (needs bash and jq)', () => {
   const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
   const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
@@ -593,7 +593,7 @@ describe('help policy: scripts (needs bash and jq)', () => {
   })
 })
 
-describe('help review: test of a script (needs bash and jq)', () => {
+describe('help review shows how to try a script (needs bash and jq)', () => {
   const [fixedAnswerScript = ''] = under('review', 'Trying a script')
 
   test('help review shows how to test a script with a fixed answer', async () => {
@@ -606,7 +606,7 @@ describe('help review: test of a script (needs bash and jq)', () => {
   })
 })
 
-describe('help github: job without a stored secret (needs sh, curl and jq)', () => {
+describe('the job of help github needs no stored secret (needs sh, curl and jq)', () => {
   const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as {
     permissions: Record<string, string>
     env: Record<string, string>

@@ -109,7 +109,7 @@ describe('V60: events list --type with a type that no event has', () => {
   })
 })
 
-describe('message of the agent', () => {
+describe('events follow lays out messages of the agent on a terminal', () => {
   const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
   const laidOut = 'Result\n\n• all good and code\n\na │ b\n──┼──\n1 │ 2\n'
   const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }

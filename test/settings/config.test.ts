@@ -22,7 +22,7 @@ function world(content?: object) {
 const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
-describe('values that cannot work', () => {
+describe('config set rejects or corrects values that cannot work', () => {
   test.each([
     ['\n', 'https://a.test/x'],
     ['https://b.test\n', 'https://b.test'],
@@ -78,7 +78,7 @@ describe('values that cannot work', () => {
   })
 })
 
-describe('config set, get and unset', () => {
+describe('config set stores a value, config get prints it, and config unset removes it', () => {
   test.each(['baseUrl', 'base-url', '--base-url', 'PARLEY_BASE_URL'])(
     'config accepts the name %s for the setting baseUrl',
     async (spelling) => {
@@ -175,7 +175,7 @@ describe('config set, get and unset', () => {
   })
 })
 
-describe('profiles', () => {
+describe('config manages several profiles', () => {
   test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
     const { env, file, also } = world()
     await run(['config', 'set', 'chatModel', 'a'], { env })
@@ -319,7 +319,7 @@ describe('precedence of settings', () => {
   })
 })
 
-describe('config init', () => {
+describe('config init prompts for settings and saves them', () => {
   test('config init prompts for all settings, keeps a value on Enter, and sends nothing', async () => {
     const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
     const typed = [

@@ -11,7 +11,7 @@ import { cut, decodeAnswer } from './decoding.ts'
 const text = fc.string({ unit: 'binary' })
 const places = fc.array(fc.nat(), { maxLength: 30 })
 
-describe('server-sent events', () => {
+describe('server-sent events are read the same for every split', () => {
   const line = text.map((value) => value.replace(/[\r\n]/g, ' '))
   const event = fc.record({
     event: line,
@@ -67,7 +67,7 @@ describe('JSON edits', () => {
     fc.assert(property, scaleRuns(1000))
   })
 
-  test('a JSON edit finds the elements of an array, followed by added elements', () => {
+  test('a JSON edit that appends to an array keeps its elements before the added ones', () => {
     const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
       const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
       const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
@@ -98,7 +98,7 @@ test('a JSON array is split into the same elements however it arrives', () => {
   fc.assert(property, scaleRuns(300))
 })
 
-describe('answers', () => {
+describe('an answer is read the same for every split', () => {
   const chunk = (more: object) =>
     JSON.stringify({ candidates: [{ content: { parts: [{ text: 'é🦜' }] }, ...more }] })
   const value = fc.constantFrom(

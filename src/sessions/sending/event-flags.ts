@@ -20,11 +20,7 @@ const flags: [name: string, value: string, about: string][] = [
   ['custom-tool-result', '<id=text>', 'the result of a custom tool use, or ID=@FILE'],
   ['custom-tool-error', '<id=text>', 'the error of a custom tool use, or ID=@FILE'],
   ['outcome', '<text>', 'an outcome to work toward, or @FILE'],
-  [
-    'rubric',
-    '<text>',
-    "criteria for the outcome, or @FILE (its format is not in the service's specification)",
-  ],
+  ['rubric', '<text>', "criteria for the outcome, or @FILE (its format is not in the service's spec)"],
   ['max-iterations', '<n>', 'maximum attempts at the outcome'],
   ['system', '<text>', 'privileged context, sent last, or @FILE'],
   ['event', '<json>', 'any event, sent unchanged, or @FILE'],

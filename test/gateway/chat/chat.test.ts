@@ -12,7 +12,7 @@ import { envFor, response, serve } from '../../harness/server.ts'
 /** Returns the request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
 
-describe('parley chat', () => {
+describe('chat sends a prompt and prints the answer', () => {
   test('chat sends the words as one user turn and prints the text with one newline', async () => {
     const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!\n\n')) })
     expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
@@ -77,7 +77,7 @@ describe('parley chat', () => {
     expect(contents[1].parts[0].text === text).toBe(true)
   })
 
-  test('chat prints the footer on a terminal, or with --usage', async () => {
+  test('chat prints model, tokens and seconds on a terminal, or with --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')
     const withUsage = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
@@ -121,7 +121,7 @@ describe('parley chat', () => {
   })
 })
 
-describe('previews of a request', () => {
+describe('--dry-run, --curl and -v show the request', () => {
   test('--dry-run prints the request with redacted secrets and needs no credential', async () => {
     const bare = { PARLEY_BASE_URL: '', PARLEY_ACCESS_TOKEN: '' }
     const ended = await run(['chat', 'x', '--dry-run', '--set', 'seed=10000000000000000001'], { env: bare })
@@ -202,7 +202,7 @@ describe('previews of a request', () => {
   })
 })
 
-describe('chat with files', () => {
+describe('chat reads and writes files', () => {
   test('-f adds text after its name, and known binary files as inline data', async () => {
     const cwd = temporaryFolder()
     const png = Buffer.from(
@@ -392,7 +392,7 @@ describe('chat with files', () => {
   })
 })
 
-describe('bodies with messages instead of contents', () => {
+describe('chat accepts bodies with messages instead of contents', () => {
   const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
   test('chat sends a body with messages unchanged except for edits by --set and flags', async () => {

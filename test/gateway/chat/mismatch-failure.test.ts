@@ -36,7 +36,7 @@ const argv = [
   'json',
 ]
 
-describe('a failure after an answer that does not match the schema', () => {
+describe('chat saves an answer that does not match the schema if the next request fails', () => {
   const unreachable: Exchange = async () => {
     throw new CliError('not-sent', 'the connection was refused', { isPermanent: true })
   }

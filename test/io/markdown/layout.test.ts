@@ -30,7 +30,7 @@ test.each([
   expect(await coloured(text)).toBe(shown)
 })
 
-describe('characters that are not Markdown', () => {
+describe('Markdown layout prints other text unchanged', () => {
   test.each([
     ...['2 * 3 and a_b', 'The value of 2**10 is 1024.', 'Pass *args on.', 'The ```$HOME variable.', 'it`s'],
     ...['Call f(*args, **kwargs).', '**/*.js', '~5 to ~6, a~b~c, ~/x', '**', '`', 'a ** b', '5 * 3 * 2'],
@@ -68,7 +68,7 @@ describe('HTML in Markdown', () => {
   })
 })
 
-describe('layout of Markdown blocks', () => {
+describe('Markdown layout formats blocks', () => {
   const rule = '─'.repeat(80)
   test.each([
     ['- a\n- b\n  - c\n    - d\n+ e\n* f', '• a\n• b\n  ◦ c\n    ▪ d\n• e\n• f\n'],
@@ -107,7 +107,7 @@ describe('layout of Markdown blocks', () => {
   })
 })
 
-describe('wrapping of Markdown', () => {
+describe('Markdown layout wraps lines between words', () => {
   test.each([
     ['one two three', 7, 'one two\nthree\n'],
     ['one  two three', 8, 'one  two\nthree\n'],
@@ -139,7 +139,7 @@ describe('wrapping of Markdown', () => {
   })
 })
 
-describe('layout of tables', () => {
+describe('Markdown layout aligns the columns of a table', () => {
   const wide = '|a|b|\n|-|-|\n|one two three|four five six|\n'
   test.each([
     ['|a|bb|\n|-|-:|\n|ccc|d|\n\nend', undefined, 'a   │ bb\n────┼───\nccc │  d\n\nend\n'],

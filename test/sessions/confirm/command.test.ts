@@ -17,7 +17,7 @@ const usesTool = (id: string): Event => ({
   input: { command: 'ls' },
 })
 
-describe('events confirm', () => {
+describe('events confirm replies to waiting tool uses', () => {
   const confirm = (argv: string[], more: RunOptions = {}) =>
     run(['events', 'confirm', ...argv], { ...world, ...more })
   const parseEvents = (ended: Awaited<ReturnType<typeof run>>) =>

@@ -60,7 +60,7 @@ function createScripted(
   }
 }
 
-describe('events follow', () => {
+describe('events follow prints events until the session stops', () => {
   test('events follow exits with 12 if no entry of event_ids is an id', async () => {
     const shown = [usesTool('toolu_1'), idle('b', { event_ids: [5, null] })]
     const service = createScripted([shown], [[[], 'stay']])
@@ -283,7 +283,7 @@ describe('events follow after failures', () => {
   })
 })
 
-describe('failures with --raw', () => {
+describe('--raw prints no body of a failed list or stream', () => {
   const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
   const html = { status: 502, body: '<html>bad gateway</html>', headers: { 'content-type': 'text/html' } }
 
@@ -315,7 +315,7 @@ describe('failures with --raw', () => {
   )
 })
 
-describe('events list', () => {
+describe('events list prints the events of every page', () => {
   const exchange = createEmulator({})
   const world = { env: { PARLEY_SESSION: 'sesn_1' } }
 

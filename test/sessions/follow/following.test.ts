@@ -513,7 +513,7 @@ describe('follower on special inputs', () => {
     )
   })
 
-  test('a follower treats every event as new after 10 s without the sent event', () => {
+  test('a follower treats every event as new if the sent event does not appear within 10 s', () => {
     const searched = stepFollowState(states.searching('run1'), event('say7'), 0)
     const byContent = stepFollowState(searched.state, event('say8'), 3_001)
     const late = stepFollowState(byContent.state, event('say9'), 10_001)
@@ -528,13 +528,13 @@ describe('follower on special inputs', () => {
     expect(describeTurn(stepFollowState(state, event('done'), 0))).toBe('joining: listen for 200')
   })
 
-  test('a follower in the state "comparing" reacts to a repeated event without an id with: comparing: listen for 30000', () => {
+  test('a follower that compares the list with the stream ignores a repeated event without an id', () => {
     expect(describeTurn(stepFollowState(states.comparing('run1 say'), event('say'), 0))).toBe(
       'comparing: listen for 30000',
     )
   })
 
-  test('a list puts the events that arrived after a cut of the stream into their order', () => {
+  test('after the stream was opened again, a follower prints the new events in the order of the list', () => {
     const opened = stepFollowState(states.searching('run1'), news.opened, 0)
     const early = stepFollowState(opened.state, event('done8'), 0)
     const placed = stepFollowState(early.state, toList('run1 ask1'), 0)
@@ -544,7 +544,7 @@ describe('follower on special inputs', () => {
     )
   })
 
-  test('a follower compares the list with the stream after 10 s without the sent event', () => {
+  test('a follower compares the list with the stream if the sent event does not appear within 10 s', () => {
     const cut = stepFollowState(
       stepFollowState(states.searching('run1'), event('ask1'), 0).state,
       news.opened,

@@ -698,7 +698,7 @@ describe('reply of unknown delivery', () => {
   })
 })
 
-describe('audit file', () => {
+describe('events run continues from its audit file', () => {
   const line = (event: string, toolUse = 't1', session = 's1') =>
     `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
   const createFolder = (text: string) => {
@@ -746,14 +746,14 @@ describe('audit file', () => {
     expect(err).toContain('t1 arrived: an earlier run began to send it')
   })
 
-  test("Y96: events run sends an earlier run's reply again if the idle event is an hour newer by the clock", async () => {
+  test("Y96: events run sends an earlier run's reply again if the idle event is an hour newer than the reply", async () => {
     const service = waiting()
     const cwd = createFolder(sentAt(clock.now() - 3_600_000))
     const { code } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
     expect({ code, answers: service.acceptedReplies.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
   })
 
-  test('Y96: events run exits with 10 and does not repeat the reply of an earlier run if the times differ only by 20 s', async () => {
+  test('Y96: events run exits with 10 and does not repeat the reply of an earlier run if the idle event is only 20 s newer than the reply', async () => {
     const service = waiting()
     const { code } = await runWithPolicy({
       words: [],

@@ -34,7 +34,7 @@ async function runAll(
   return { ...ended, cwd, service, read, tasks }
 }
 
-describe('events run --last', () => {
+describe('events run --last prints only the last answer', () => {
   test('Y120: --last prints the last message since the task, across idle events, and no message of a thread', async () => {
     const { code, out, err } = await runAll(['do it', '--last'], {
       history: [userSays('before'), says('old'), endTurn],
@@ -188,7 +188,7 @@ describe('events run --last', () => {
       expect(err).toMatch(/another client sent a user.message \(e\d\) after the task/)
     })
 
-    test("--last exits with 8 and names another client's message if there was no answer before it", async () => {
+    test("--last exits with 8 and names another client's message that came before any answer", async () => {
       const { code, out, err } = await runAll(['do it', '--last'], {
         rounds: [[theirs, says('theirs'), endTurn]],
         echoes,
@@ -218,7 +218,7 @@ describe('events run --last', () => {
   })
 })
 
-describe('events run -o', () => {
+describe('events run -o writes the answer to a file', () => {
   test('Y128: events run -o writes the whole answer, in addition to the transcript on stdout', async () => {
     const rounds = [[says('first'), says('the answer')]]
     const both = await runAll(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
@@ -274,7 +274,7 @@ describe('events run -o', () => {
 
 const fits = '```json\n{"verdict": 1.0}\n```'
 
-describe('events run --schema', () => {
+describe('events run --schema prints JSON that matches the schema', () => {
   test('Y151: --schema checks only the answer, and prints its JSON as the agent wrote it', async () => {
     const { code, out, tasks, err } = await runAll(['do it', '--schema', 's.json'], {
       rounds: [[says('I begin'), bash('t1')], [says(fits)]],

@@ -45,7 +45,7 @@ const followed = [
   ['run', ['events', 'run', 'do it']],
 ] as const
 
-describe('turn with an open workflow run', () => {
+describe('a turn ends only after its workflow runs have ended', () => {
   test('events run prints the answer after the end of the workflow run', async () => {
     const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
     const { code, out, err } = await service.run(runArguments)
@@ -124,7 +124,7 @@ describe('message of another client during a workflow run of the task', () => {
   })
 })
 
-describe('last workflow run that ends while the session is idle', () => {
+describe('a session may stay idle after its last workflow run', () => {
   const next = [...starts, later(ended('w1'))]
   test.each<[string, SessionScript['session']]>([
     ['the session resource is idle', undefined],
@@ -161,7 +161,7 @@ describe('open workflow run that a command does not wait for', () => {
   })
 })
 
-describe('warnings about workflow runs', () => {
+describe('parley warns about workflow runs that failed', () => {
   const error = { type: 'program_error', message: 'its plan failed' }
   test('events run warns with -q about a workflow run that failed, and counts it in the report', async () => {
     const end = [ended('w1', 'error', { error })]
@@ -174,7 +174,7 @@ describe('warnings about workflow runs', () => {
   })
 })
 
-describe('limit with open workflow runs', () => {
+describe('a run at its limit does not wait for open workflow runs', () => {
   const spent = (tokens: number): Event => ({
     type: 'session.usage',
     usage: { input_tokens: tokens, output_tokens: 0 },
@@ -209,7 +209,7 @@ describe('limit with open workflow runs', () => {
   })
 })
 
-describe('waiting tool use during a workflow run', () => {
+describe('events follow prints a workflow run to its end although a tool use waits', () => {
   test('events follow prints events until the workflow run has ended, then exits with 12', async () => {
     const service = createSessionService({
       history: [userSays('x'), running, created('w1'), bash('t1'), waitsFor('t1')],

@@ -297,7 +297,7 @@ test('the decoder ignores all bytes after the end of an array', () => {
   expect([text, decoder.progress()]).toEqual(['a', 'ended'])
 })
 
-test('the decoder ignores bytes that arrive together with the end of an array', () => {
+test('the decoder ignores bytes after the end of an array, even in the same chunk', () => {
   const decoder = createAnswerDecoder(`${json}; charset=klingon`, { text: () => undefined })
   decoder.push(Buffer.from(`[${chunk('a')}]\n\xe9`, 'latin1'))
   decoder.end()
