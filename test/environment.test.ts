@@ -47,7 +47,7 @@ describe.each(zones)('time zone %s', (zone, date, offset, time) => {
     const event = { id: 'sevt_1', type: 'x', processed_at: '2026-01-01T16:44:56Z', content: 'hi' }
     const { out } = await runThere(['events', 'list'], event)
     const lines = out.split('\n').slice(0, -1)
-    expect(lines.slice(-4)).toEqual([`${date} (${offset})`, 'sevt_1', `  ${time} x`, '  hi'])
+    expect(lines.slice(-4)).toEqual([`${date} (${offset})`, 'sevt_1', `  x ${time}`, '  hi'])
   })
 
   test(`events follow shows since when a session is idle, in the time zone ${zone}`, async () => {
