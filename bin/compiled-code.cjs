@@ -6,7 +6,7 @@ const { platform, env } = process
 const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
-/** Maximum size of a file with compiled code: twelve times the largest file that parley writes. */
+/** Twelve times the largest file that parley writes. */
 const maxFileBytes = 8 * 2 ** 20
 
 /**
@@ -43,8 +43,8 @@ module.exports = function openCompiledCode() {
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id))
 
   /**
-   * Stores the code of all files if one of them is new, because the run may also have compiled new functions
-   * of the others.
+   * Stores all files if one of them is new, because the run may also have compiled new functions of the
+   * others.
    */
   function storeCode() {
     const all = [...loaded.values()]
@@ -62,7 +62,7 @@ module.exports = function openCompiledCode() {
 
 const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
 
-/** Describes the build of Node. Code that another build compiled may crash, even if its version is the same. */
+/** Code that another build of Node compiled may crash, even if its version is the same. */
 function describeCompiler() {
   const { size, mtimeMs } = fs.statSync(process.execPath)
   const { version, arch, versions } = process
@@ -70,9 +70,9 @@ function describeCompiler() {
 }
 
 /**
- * Reads compiled code. V8 does not detect code that is damaged or was compiled from another source. So the
- * file contains the code twice, and then its source and compiler (`origin`). Comparing two copies is faster
- * than loading a module that computes a checksum.
+ * V8 does not detect code that is damaged or was compiled from another source. So the file contains the code
+ * twice, and then its source and compiler (`origin`). Comparing two copies is faster than loading a module
+ * that computes a checksum.
  */
 function readCode(file, origin) {
   try {
@@ -85,10 +85,7 @@ function readCode(file, origin) {
   }
 }
 
-/**
- * Reads a file if the user owns it. Checks the open file, because the folder may have been replaced since it
- * was checked.
- */
+/** Checks the open file, because the folder may have been replaced since it was checked. */
 function readOwnedFile(file) {
   // Opening a FIFO would block, so O_NONBLOCK is set.
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
@@ -101,7 +98,7 @@ function readOwnedFile(file) {
   }
 }
 
-/** Returns whether the disk has enough space. The cache must not take the last space that a result needs. */
+/** The cache must not take the last space that a result needs. */
 function hasRoom(folder) {
   const { bavail, bsize } = fs.statfsSync(folder)
   return bavail * bsize > 64 * 2 ** 20
@@ -126,8 +123,8 @@ function writeCode(file, script, origin) {
 }
 
 /**
- * Returns the cache folder of the user. A folder that all users share would not be safe.
- * NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
+ * A folder that all users share would not be safe. NODE_DISABLE_COMPILE_CACHE turns the cache off, as in
+ * Node.
  */
 function findCodeFolder() {
   const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCachesFolder()
@@ -149,10 +146,7 @@ function findCachesFolder() {
   return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
 }
 
-/**
- * Returns whether only the user can write to the folder, because parley executes the code in it. Creates a
- * missing folder.
- */
+/** parley executes the code in the folder, so only the user may write to it. Creates a missing folder. */
 function isSafeFolder(folder, caches) {
   const isThere = statLink(caches) !== undefined
   if (!ownsPathAndTarget(isThere ? caches : dirname(caches))) return false
@@ -169,16 +163,13 @@ function isSafeFolder(folder, caches) {
 }
 
 /**
- * Returns whether the user owns a path and, if the path is a link, its target. A parley that root runs must
- * not change another user's home, or a folder to which a link there points.
+ * If the path is a link, checks its target, too. A parley that root runs must not change another user's home,
+ * or a folder to which a link there points.
  */
 const ownsPathAndTarget = (path) =>
   isWindows || [fs.lstatSync(path), fs.statSync(path)].every(({ uid }) => uid === process.getuid())
 
 const statLink = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
 
-/**
- * Returns whether only the user can write to a file. Windows protects the user's folders, and Node reports
- * neither owner nor mode there.
- */
+/** Windows protects the user's folders, and Node reports neither owner nor mode there. */
 const isOwnedByUser = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)

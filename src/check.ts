@@ -20,12 +20,12 @@ import { isObject } from './wire/json/parse.ts'
 import { readPage } from './wire/page.ts'
 import { createResponseError } from './wire/problem/problem.ts'
 
-/** Maximum timeout of a request of the check, unless `--timeout` sets one. */
+/** Applies unless `--timeout` sets a limit. */
 const maxTimeoutSeconds = 30
 
 /**
- * Sends a free request to each service of the profile and prints one line per service. Afterwards throws the
- * first failure. Throws a `CliError` of kind `credentials` if no address is set.
+ * Prints one line per service. Afterwards throws the first failure. Throws a `CliError` of kind `credentials`
+ * if no address is set.
  */
 export async function checkProfile(context: Context, session?: string): Promise<void> {
   const settings = await readSettings(context)
@@ -78,10 +78,10 @@ export async function checkProfile(context: Context, session?: string): Promise<
 }
 
 /**
- * Sends a GET request for the model, which costs nothing. Returns the status of the response. Throws a
- * `CliError` if the gateway refuses the token. Also throws for a redirect, a web page or a 5xx: a server in
- * front of the gateway may have sent it. Such a server does not check the token. Any other 4xx counts as an
- * accepted token, because a gateway may not implement this path.
+ * Sends a GET request for the model, which costs nothing. Throws a `CliError` if the gateway refuses the
+ * token. Also throws for a redirect, a web page or a 5xx: a server in front of the gateway may have sent it.
+ * Such a server does not check the token. Any other 4xx counts as an accepted token, because a gateway may
+ * not implement this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise<number> {
   const params = { family: values.family, model: chooseModel(undefined, values) }
@@ -123,10 +123,7 @@ async function checkKey(
   )
 }
 
-/**
- * Returns the result line if the failure does not mean that the service refused the key. Otherwise throws the
- * failure.
- */
+/** Throws the failure if the service may have refused the key. Otherwise returns the result line. */
 function describeRefusal(error: unknown, session: string | undefined): string {
   const { status, body } = error instanceof CliError ? error.details : {}
   // The session service answers an unknown session with JSON. A web server at a wrong address sends a page.
@@ -138,7 +135,6 @@ function describeRefusal(error: unknown, session: string | undefined): string {
 /** Error pages in HTML come from a server in front of the service, or from another server. */
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
-/** Formats a failure and its fix as one line. */
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
   const { serviceMessage, problems = [], status, consequence } = details
   const words = [message, ...problems.slice(0, 3), ...(serviceMessage ? [serviceMessage] : [])].join(': ')
@@ -148,7 +144,6 @@ function describe({ kind, message, details }: CliError, settings: ResolvedSettin
   return kind === 'not-sent' || kind === 'refused' ? `${words}; ${hint}` : words
 }
 
-/** Asks the user whether to check the profile. */
 export async function offerCheck(context: Context, questioner: Prompter): Promise<void> {
   if (await askYesNo(questioner, 'Check it now? [Y/n]', true)) await checkProfile(context)
 }

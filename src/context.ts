@@ -11,24 +11,23 @@ import type { Timers } from './timers.ts'
 import type { Exchange } from './wire/exchange.ts'
 import type { WorkTracker } from './work-tracker.ts'
 
-/** Facts about the process that parley needs to find the profile file and to check its owner. */
 export interface ProcessInfo {
   env: Readonly<Record<string, string | undefined>>
   cwd: string
   platform: NodeJS.Platform
-  /** The user's id. `undefined` on Windows. */
+  /** `undefined` on Windows. */
   uid?: number
 }
 
-/** Unchecked settings from flags, by the name of the setting. */
+/** By the name of the setting. */
 export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 
-/** Streams, timers, network and signals of the process. Tests replace them. */
+/** Tests replace the streams, timers, network and signals of the process. */
 export interface Host extends ProcessInfo {
   stdin: Stdin
   stdout: StdStream
   stderr: StdStream
-  /** Sends the requests. If omitted, parley uses the network or, for the demo profile, the emulator. */
+  /** If omitted, parley uses the network or, for the demo profile, the emulator. */
   exchange?: Exchange
   /** Throws a usage error if Node could not decode the arguments. */
   checkArguments?(argv: string[]): void
@@ -53,32 +52,29 @@ export interface Host extends ProcessInfo {
   /** Calls `report` for an uncaught error, after which the process ends. */
   onCrash?(report: (error: unknown) => Promise<number>): void
   /**
-   * Runs a shell command in the foreground of the terminal. Returns its exit code, or `undefined` if a signal
-   * ended the command. While the command runs, `cleanups` has a function that ends the command.
+   * Returns the exit code, or `undefined` if a signal ended the command. While the command runs, `cleanups`
+   * has a function that ends the command.
    */
   runPager?(
     command: Pick<Command, 'text' | 'env' | 'input'>,
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
-  /** Limits V8's young generation until the end of the run. May be called again. */
+  /** The limit ends with the run. May be called again. */
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
-/** A SIGINT that does not end the process at once. */
 export interface Interrupt {
-  /** Ends the interception, so the next SIGINT ends the process. */
   release(): void
   /** Ends the process as the intercepted SIGINT would have done. The promise never resolves. */
   raise(): Promise<never>
 }
 
-/** A flag of the command line, by its long name. `value` is `undefined` if the flag takes no value. */
+/** By its long name. `value` is `undefined` if the flag takes no value. */
 export interface TypedFlag {
   flag: string
   value?: string | undefined
 }
 
-/** Flags that change or show a request. */
 interface RequestFlags {
   raw?: boolean
   dryRun?: boolean
@@ -88,7 +84,6 @@ interface RequestFlags {
   settings: FlagSettings
 }
 
-/** Flags that control all output except the result. */
 interface MessageFlags {
   quiet?: boolean
   verbose?: boolean
@@ -98,9 +93,8 @@ interface MessageFlags {
   pager?: boolean
 }
 
-/** Values of the flags that every request command accepts. */
 export interface SharedFlags extends RequestFlags, MessageFlags {
-  /** All flags of the command line, including the command's own, in the order written. */
+  /** Includes the command's own flags, in the order written. */
   given: readonly TypedFlag[]
   profile?: string
   stdin?: boolean
@@ -108,13 +102,13 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
   failOnEmpty?: boolean
 }
 
-/** State of a run. `main` creates it, and all parts of the run share it. */
+/** `main` creates the state, and all parts of the run share it. */
 export interface RunContext {
-  /** Deadline of the run. Infinite until the settings are read. */
+  /** Infinite until the settings are read. */
   deadline: Deadline
   /**
-   * Functions that run whenever the run ends, for example to stop a spinner or to remove a temporary file.
-   * They are synchronous. A function returns true if it leaves the cursor at the start of a line.
+   * Called whenever the run ends, for example to stop a spinner or to remove a temporary file. They are
+   * synchronous. A function returns true if it leaves the cursor at the start of a line.
    */
   cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets
@@ -122,7 +116,6 @@ export interface RunContext {
   tracker: WorkTracker
 }
 
-/** Arguments of a command: the host, the flags, input and output, and the state of the run. */
 export interface Context extends RunContext {
   host: Host
   flags: SharedFlags
@@ -131,7 +124,6 @@ export interface Context extends RunContext {
   messages: Messages
 }
 
-/** Creates the context of a command. */
 export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
   const messages = await createMessages({ host, flags, redact: run.secrets.redact })
   const { deadline } = run
@@ -139,9 +131,9 @@ export async function createContext(host: Host, flags: SharedFlags, run: RunCont
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }
 }
 
-/** Result of a command that must act after parley has written the report. */
+/** A command returns this if it must act after parley has written the report. */
 export interface CommandEnd {
   failure?: CliError | undefined
-  /** Called after the report was written, but not if writing it failed. Synchronous. */
+  /** Not called if writing the report failed. Synchronous. */
   lastStep?: (() => void) | undefined
 }

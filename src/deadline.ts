@@ -5,16 +5,13 @@ import { schedule, type Timers } from './timers.ts'
  * Moving a deadline also moves every wait that uses it.
  */
 export class Deadline {
-  /** Failure text of a time limit that parley itself sets. `undefined` for a deadline of the user. */
+  /** For a time limit that parley itself sets. `undefined` for a deadline of the user. */
   readonly limitText: string | undefined
   readonly #timers: Timers
   readonly #outer: Deadline | undefined
   readonly #watches = new Set<() => void>()
   #ownMs: number
-  /**
-   * The timer has fired. A timer may fire before the clock shows the deadline; then the deadline counts as
-   * passed.
-   */
+  /** A timer may fire before the clock shows the deadline; then the deadline counts as passed. */
   #hasFired = false
 
   constructor(
@@ -28,7 +25,7 @@ export class Deadline {
     this.limitText = limitText
   }
 
-  /** Monotonic time in milliseconds. `Infinity` if there is no deadline. */
+  /** Monotonic. `Infinity` if there is no deadline. */
   get atMs(): number {
     return Math.min(this.#ownMs, this.#outer?.atMs ?? Infinity)
   }
@@ -37,7 +34,6 @@ export class Deadline {
     return this.hasPassed ? 0 : this.atMs - this.#timers.now()
   }
 
-  /** The outermost deadline that has passed, among this deadline and its outer ones. */
   get passed(): Deadline | undefined {
     const isPassed = this.#hasFired || this.#ownMs <= this.#timers.now()
     return this.#outer?.passed ?? (isPassed ? this : undefined)
@@ -47,10 +43,7 @@ export class Deadline {
     return this.passed !== undefined
   }
 
-  /**
-   * Returns a deadline that passes after `ms`, or earlier with the outer deadline. Moving the new deadline
-   * does not move the outer deadline.
-   */
+  /** Moving the new deadline does not move the outer deadline. */
   narrow(ms = Infinity, limitText?: string): Deadline {
     return new Deadline(this.#timers, this.#timers.now() + ms, { outer: this, limitText })
   }
@@ -61,12 +54,10 @@ export class Deadline {
     for (const restart of this.#watches) restart()
   }
 
-  /** Makes the deadline pass now. */
   pass(): void {
     this.moveTo(this.#timers.now())
   }
 
-  /** Calls `act` with the deadline that passed. The returned function cancels the call. */
   onPass(act: (passed: Deadline) => void): () => void {
     const cancelOuter = this.#outer?.onPass(act)
     let cancelOwn = () => {}
@@ -87,7 +78,7 @@ export class Deadline {
     }
   }
 
-  /** Waits for this time, but not beyond the deadline. */
+  /** Ends early at the deadline. */
   async wait(ms: number): Promise<void> {
     if (ms <= 0 || this.hasPassed) return
     const end = new AbortController()
@@ -96,7 +87,7 @@ export class Deadline {
     cancel()
   }
 
-  /** Resolves with the result of `work`. Throws the error of `late` if the deadline passes first. */
+  /** Throws the error of `late` if the deadline passes first. */
   async race<T>(work: Promise<T>, late: (passed: Deadline) => Error): Promise<T> {
     let cancel = () => {}
     const end = new Promise<never>((_, reject) => {

@@ -22,8 +22,8 @@ export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean
   state === 'not-sent' || state === 'refused'
 
 /**
- * Failures after which parley may repeat a request. `unaccepted`: only if the failure proves that the service
- * did not accept the request. `failed`: also after a 5xx. `always`: also if the answer is missing.
+ * `unaccepted`: only if the failure proves that the service did not accept the request. `failed`: also after
+ * a 5xx. `always`: also if the answer is missing.
  */
 export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 
@@ -31,29 +31,28 @@ export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
-  /** Message if the receipt is missing. Default: "the event may have been accepted". */
+  /** Default: "the event may have been accepted". */
   missingReceiptText?: string
   inspectCommand?: string | undefined
 }
 
-/** The field `sent` of errors and reports. `unknown`: bytes were sent, and no answer arrived. */
+/** A field of errors and reports. `unknown`: bytes were sent, and no answer arrived. */
 export type Sent = 'no' | 'unknown' | 'yes'
 
 /**
- * The field `retry` of errors and reports: whether a script may run the same command again. `look-first`:
- * only after a check, because the work may be done already and must not be done twice.
+ * A field of errors and reports, for scripts that run the same command again. `look-first`: only after a
+ * check, because the work may be done already and must not be done twice.
  */
 export type RetryAdvice = 'never' | 'later' | 'look-first'
 
 export interface DeliveryOutcome {
   sent: Sent
-  /** The same command may send the request again without a check. */
   isRepeatable: boolean
   /** The request may have been carried out, so the service may carry out or bill a repetition again. */
   mayDuplicate: boolean
-  /** Text that parley prints if a signal ends the run in this state. */
+  /** Printed if a signal ends the run in this state. */
   interrupted?: string
-  /** Text that parley prints if the call fails in this state. */
+  /** Printed if the call fails in this state. */
   failed?: string
 }
 

@@ -1,7 +1,7 @@
 import { version } from '../package.json'
 import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
-/** Kinds of failures with their exit codes. `cli/topics/exit-codes.txt` describes them. */
+/** `cli/topics/exit-codes.txt` describes the kinds. */
 export const exitCodes = {
   unexpected: 1,
   usage: 2,
@@ -22,7 +22,6 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** Delivery state of a failed request, and advice about running the command again. */
 interface CallEnd {
   delivery?: DeliveryState
   sent?: Sent
@@ -31,9 +30,8 @@ interface CallEnd {
   retry?: RetryAdvice
   /** Repeating the command may send or bill something twice. Default: true if something was sent. */
   mayDuplicate?: boolean
-  /** The deadline caused the failure. */
   deadline?: boolean
-  /** The answer was cut. A repeated request may get a complete answer. */
+  /** A repeated request may get a complete answer. */
   isCutOff?: boolean
   /**
    * A second attempt cannot succeed, for example after an unknown host, an untrusted certificate or
@@ -42,23 +40,22 @@ interface CallEnd {
   isPermanent?: boolean
 }
 
-/** The answer of the service. */
 interface ServiceAnswer {
   status?: number
-  /** Wait that the service requests, in seconds. */
+  /** Seconds. */
   retryAfter?: number
   requestId?: string
-  /** The service's message, unescaped. */
+  /** Unescaped. */
   serviceMessage?: string
-  /** Location of an error that a response with status 2xx reported: its body, or an event of its stream. */
+  /** Location of an error that a response with status 2xx reported. */
   errorIn?: 'body' | 'stream'
-  /** The error body: parsed JSON, or text. */
+  /** Parsed JSON, or text. */
   body?: unknown
-  /** The response with the error body, for `--raw` and `api`. */
+  /** For `--raw` and `api`. */
   response?: RawResponse
 }
 
-/** A response as the service sent it. Header names are in lower case. */
+/** Header names are in lower case. */
 interface RawResponse {
   status: number
   statusText: string
@@ -66,25 +63,20 @@ interface RawResponse {
   bytes: Uint8Array
 }
 
-/** Consequences of the failure, and data for the next step of a person or program. */
 interface Advice {
-  /** Consequence of the failure, in one line. */
+  /** One line. */
   consequence?: string
-  /** Every problem, if there is more than one. */
+  /** Set if there is more than one problem. */
   problems?: string[]
-  /** Ids of the tool uses for which the session waits. */
   pending?: string[]
-  /** Command that resumes the work, without `parley`. */
+  /** Without `parley`. */
   resume?: string[]
-  /** Id of the session that the command created. */
   session?: string
-  /** Text of an answer that does not match the request. */
   answer?: string
-  /** Files with paid data that could not be written to their destination. */
+  /** Paid data that could not be written to its destination. */
   kept?: SavedFiles
 }
 
-/** Names of files with saved data: one name, or a list of several. */
 export type SavedFiles = string | string[] | undefined
 
 export function joinSavedFiles(...files: SavedFiles[]): SavedFiles {
@@ -114,13 +106,12 @@ export class CliError extends Error {
     return mayDuplicate ?? sent !== 'no'
   }
 
-  /** Returns the same failure with more details. */
   with(details: FailureDetails, message = this.message): CliError {
     return new CliError(this.kind, message, { ...this.details, ...details })
   }
 }
 
-/** Returns the type and location of an error. Omits its message, which may quote a secret. */
+/** Omits the message, which may quote a secret. */
 function describeBug(error: unknown): string {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error('no error')
   const frames = stack.slice(stack.indexOf(message) + message.length)
@@ -129,9 +120,9 @@ function describeBug(error: unknown): string {
 }
 
 /**
- * Converts any error to a `CliError`, and returns a `CliError` unchanged. EMFILE and ENFILE, which any code
- * may cause, become a failure of kind `file`. Every other error is a bug. `state` describes the run. It comes
- * last in the text, because it may end with a command to copy.
+ * Returns a `CliError` unchanged. EMFILE and ENFILE, which any code may cause, become a failure of kind
+ * `file`. Every other error is a bug. `state` describes the run. It comes last in the text, because it may
+ * end with a command to copy.
  */
 export function toFailure(error: unknown, state?: string): CliError {
   if (error instanceof CliError) return error
@@ -143,21 +134,17 @@ export function toFailure(error: unknown, state?: string): CliError {
   })
 }
 
-/**
- * Adds the failure of the answer to the failure of the output. Adds nothing after a deadline, because both
- * failures have the same cause.
- */
+/** Adds nothing after a deadline, because both failures have the same cause. */
 export const joinFailures = (output: unknown, answer: unknown): unknown =>
   output instanceof CliError && answer instanceof CliError && answer !== output && !answer.details.deadline
     ? output.with({}, `${output.message}; ${answer.message}`)
     : output
 
-/** The reader of stdout has closed the pipe (`| head -1`). The run ends without a failure. */
+/** For example `| head -1`. The run ends without a failure. */
 export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
-/** Creates the failure for a deadline that passed before anything was sent. */
 export const deadlineBeforeSending = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
@@ -183,7 +170,7 @@ export function toStoppedAtDeadline(
 /** A check may stop after it has found this number of problems. */
 export const maxCountedProblems = 1000
 
-/** Creates a usage error with all problems of an input. Each problem starts with its location. */
+/** Each problem starts with its location. */
 export function createUsageErrorFromProblems(name: string, problems: string[]): CliError {
   if (problems.length <= 1) return usageError(`${name}: ${problems[0]}`)
   return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
@@ -192,10 +179,7 @@ export function createUsageErrorFromProblems(name: string, problems: string[]): 
 export const formatProblemCount = ({ length }: readonly string[]): string =>
   `${length > maxCountedProblems ? `more than ${maxCountedProblems}` : length} problems`
 
-/**
- * Returns a short text for a file system error (`no such file or directory`), without the path that Node
- * adds.
- */
+/** Returns a short text such as `no such file or directory`, without the path that Node adds. */
 export function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   // Node's message is, for example, `EXDEV: cross-device link not permitted, link 'a' -> 'b'`.
@@ -203,11 +187,10 @@ export function describeFileError(error: unknown): string {
   return (code && fileErrorTexts[code]) || words || code || message
 }
 
-/** Returns whether a system error has one of these codes. */
 export const hasCode = (error: unknown, ...codes: string[]): boolean =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '')
 
-/** Converts an error of a file to a failure that names the file. Returns a `CliError` unchanged. */
+/** Returns a `CliError` unchanged. */
 export const toFileFailure = (error: unknown, name: string): CliError =>
   error instanceof CliError ? error : new CliError('file', `${name}: ${describeFileError(error)}`)
 

@@ -14,7 +14,6 @@ import {
 import { createStdStream, findFilePath, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
-/** Creates the host of the real process. Streams are opened on first use. */
 export function createProcessHost(): Host {
   // Node's own warnings would break the single line of `--errors json`.
   process.removeAllListeners('warning')
@@ -57,10 +56,7 @@ export function createProcessHost(): Host {
   }
 }
 
-/**
- * Limits V8's young generation, which would grow to 128 MiB in a long run. The limit costs 2 to 8 % more
- * processor time.
- */
+/** The young generation would grow to 128 MiB in a long run. The limit costs 2 to 8 % more processor time. */
 function limitYoungGeneration(cleanups: RunContext['cleanups']): void {
   setGrowthFactor(1)
   // V8 rejects compiled code from a run with other flags, so the default value is restored.
@@ -91,10 +87,7 @@ function checkArguments(argv: string[]): void {
     throw usageError(`an argument is not UTF-8: ${suspects.join(' or ')}`)
 }
 
-/**
- * Returns whether the bytes of all arguments are known to be UTF-8. In that case the user typed U+FFFD
- * itself. Only Linux provides the bytes, in `/proc`.
- */
+/** If true, the user typed U+FFFD itself. Only Linux provides the bytes, in `/proc`. */
 function areArgumentsUtf8(): boolean {
   try {
     return isUtf8(readFileSync('/proc/self/cmdline'))

@@ -15,10 +15,10 @@ import { WorkTracker } from './work-tracker.ts'
 
 export { createProcessHost } from './host.ts'
 
-/** Time after the deadline in which parley still writes its last output. */
+/** Time in which parley still writes its last output after the deadline. */
 const finalWriteGraceMs = 1000
 
-/** Runs parley with arguments and a host. Returns the exit code, and never throws. */
+/** Returns the exit code, and never throws. */
 export async function main(argv: string[], outer: Host): Promise<number> {
   const isJson = findFlagValue(argv, '--errors') === 'json'
   const isForGithub = findFlagValue(argv, '--errors') === 'github'
@@ -78,12 +78,11 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
   }
 
-  /** Monotonic time at which unwritten output is dropped; Infinity without a deadline. */
+  /** Monotonic milliseconds; Infinity without a deadline. */
   function getWriteDeadline(): number {
     return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
 
-  /** Formats the end of the run by a signal as a JSON line, like a failure. */
   function describeSignal(exit: number, words: string, kept: SavedFiles): string {
     const { sent, retry, mayDuplicate } = tracker
     const outcome = {
@@ -97,10 +96,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
-  /**
-   * Saves received data and ends the run with the failure that `create` returns. `create` gets a description
-   * of the run's state.
-   */
+  /** `create` gets a description of the run's state. */
   async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending
     const { consequence, savedFiles } = tracker.interrupt()
@@ -138,7 +134,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 }
 
-/** Returns the message of the error that `work` throws. */
 function catchMessage(work: () => void): string | undefined {
   try {
     work()
@@ -150,10 +145,7 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/**
- * Throws the host's usage error if an argument is not UTF-8. Disables the report, because the value of
- * `--report` may be wrong, too.
- */
+/** Disables the report, because the value of `--report` may be wrong, too. */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)
@@ -164,8 +156,8 @@ function checkArguments(argv: string[], host: Host, report: Report): void {
 }
 
 /**
- * Returns the output of `--version` or `completion`, which needs no command tree. Loading the tree takes
- * longer than the rest of such a run.
+ * `--version` and `completion` need no command tree. Loading the tree takes longer than the rest of such a
+ * run.
  */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
   const [command = '', shell = ''] = argv
@@ -175,7 +167,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   return findScript(shell)
 }
 
-/** Runs all cleanups. Returns whether the cursor is at the start of a line. */
+/** Returns whether the cursor is at the start of a line. */
 function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
   let isAtStart = false
   for (const clean of cleanups) {
@@ -189,17 +181,13 @@ function cleanUp(cleanups: ShortLivedSet<() => unknown>): boolean {
   return isAtStart
 }
 
-/** Creates the failure for an event loop that became empty before the work was done, which is a bug. */
 const createEarlyExitFailure = (state: string | undefined) =>
   new CliError('unexpected', 'a bug in parley: the run ended before its work was done', {
     sent: 'unknown',
     consequence: state,
   })
 
-/**
- * Formats a failure as text. The flags are read from the raw arguments, because they apply even if other
- * arguments are invalid.
- */
+/** Reads the flags from the raw arguments, because they apply even if other arguments are invalid. */
 async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
   const [{ renderFailure }, { createStyle }] = await Promise.all([
     import('./io/failure.ts'),
@@ -209,7 +197,6 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
   return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }
 
-/** Guards stderr against workflow commands of the CI runner. */
 async function withGuard(host: Host) {
   const { guardStreamFromRunner, guardTextFromRunner } = await import('./io/runner-guard.ts')
   const stderr = { value: guardStreamFromRunner(host.stderr), enumerable: true }

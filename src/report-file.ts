@@ -11,10 +11,8 @@ import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 import type { WorkTracker } from './work-tracker.ts'
 
-/** The end of a run. */
 export interface RunEnd {
   exit: number
-  /** Set if a signal ended the run. */
   signal?: { message: string; kept: SavedFiles }
   failure?: CliError
 }
@@ -28,9 +26,9 @@ export interface ReportSource {
 }
 
 /**
- * Prepares the report of a run and removes an earlier report. Returns a function that writes the report
- * atomically. Both functions are synchronous, because signal handlers call them. Both throw a `CliError` of
- * kind `file` if the report cannot be written.
+ * Removes an earlier report. Returns a function that writes the report atomically. Both functions are
+ * synchronous, because signal handlers call them. Both throw a `CliError` of kind `file` if the report cannot
+ * be written.
  */
 export function prepareReport(
   name: string,
@@ -88,7 +86,6 @@ const usageFields = [
   'totalTokens',
 ] as const
 
-/** Returns the fields of a report. Unknown values are null. */
 function describeRun(
   summary: Summary,
   tracker: WorkTracker,
@@ -137,7 +134,7 @@ function countWarnings(counters: Record<string, () => number>): Record<string, n
 const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>
   Object.fromEntries(usageFields.map((name) => [name, tokens[name] ?? null]))
 
-/** Formats an amount as text in minor units, as the services do. */
+/** In minor units, as the services do. */
 const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 

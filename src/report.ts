@@ -1,7 +1,6 @@
 import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
 import type { ReportSource, RunEnd } from './report-file.ts'
 
-/** The file of `--report`, if the flag is given. */
 export class Report {
   readonly #source: ReportSource
   #name: string | undefined
@@ -26,18 +25,18 @@ export class Report {
     this.#write = prepareReport(name, this.#source)
   }
 
-  /** Makes a later `open` or `write` do nothing. No effect after `open`. */
+  /** No effect after `open`. */
   disable(): void {
     this.#name = undefined
   }
 
-  /** Writes the report once. Opens the report first if the run failed before `open`. Throws a `CliError`. */
+  /** Opens the report first if the run failed before `open`. Throws a `CliError`. */
   async write(end: RunEnd): Promise<void> {
     await this.open()
     this.writeSync(end)
   }
 
-  /** Writes the report for a signal: synchronously, and only if it is open. */
+  /** For a signal. Writes only if the report is open. */
   writeSync(end: RunEnd): void {
     const write = this.#write
     this.#write = undefined

@@ -3,7 +3,6 @@ import { CliError } from './errors.ts'
 /** Redacts the secrets of a run in all text for stderr. */
 export class Secrets {
   readonly #secrets = new Map<string, Secret>()
-  /** Length of the longest secret, in UTF-16 units. */
   #maxSecretLength = 0
 
   add(secret: string): void {
@@ -30,7 +29,7 @@ export class Secrets {
     return shown.length > longest ? `${shown.slice(0, longest)}…` : shown
   }
 
-  /** Redacts the block at `at`. A secret that begins in a block belongs to that block. */
+  /** A secret that begins in a block belongs to that block. */
   #redactBlock(text: string, at: number): { shown: string; end: number } {
     const readAhead = maxAddressPartLength + this.#maxSecretLength * maxEscapeLength
     const part = text.slice(at, at + blockLength + readAhead)
@@ -59,9 +58,8 @@ export class Secrets {
   }
 
   /**
-   * Replaces the secrets in all strings, keys and numbers of a JSON value. Shortens the value if they have
-   * more than `longest` UTF-16 units together. Runs before serialization, because a replacement in JSON text
-   * could remove a quote.
+   * Covers strings, keys and numbers. Shortens the value if they have more than `longest` UTF-16 units
+   * together. Runs before serialization, because a replacement in JSON text could remove a quote.
    */
   readonly redactValue = (whole: unknown, longest = Infinity): unknown => {
     let left = longest
@@ -92,7 +90,6 @@ export class Secrets {
     return redactInner(whole, 0)
   }
 
-  /** Returns headers for display. The value of a secret header becomes `[redacted]`. */
   redactHeaders(headers: Record<string, string>): Record<string, string> {
     const shown = Object.entries(headers).map(([name, value]) => {
       const isSecret = isSecretHeader(name, value)
@@ -102,8 +99,8 @@ export class Secrets {
   }
 
   /**
-   * Returns a failure for display, with secrets redacted and with shortened texts and body. An answer that is
-   * saved in no file is not shortened. Removes the response, which only `--raw` and `api` print.
+   * Shortens texts and body. An answer that is saved in no file is not shortened. Removes the response, which
+   * only `--raw` and `api` print.
    */
   redactFailure({ kind, message, details }: CliError): CliError {
     const { response: _, ...shown } = details
@@ -116,23 +113,22 @@ export class Secrets {
   }
 }
 
-/** `redact` reads a text in blocks of this length, in UTF-16 units. */
+/** In UTF-16 units. */
 const blockLength = 256 * 1024
 
-/** Maximum length of one escaped UTF-16 unit of a secret, for example as JSON within JSON. */
+/** One UTF-16 unit of a secret may be escaped several times, for example as JSON within JSON. */
 const maxEscapeLength = 64
 
-/** Maximum length of user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
+/** For user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
 const maxAddressPartLength = 4096
 
-/** Maximum length of each text of a failure, and of all texts of its body together, in UTF-16 units. */
+/** In UTF-16 units: of each text of a failure, and of all texts of its body together. */
 const maxTextLength = 64 * 1024
 const maxBodyLength = 1024 * 1024
 
-/** Maximum depth of a displayed value. */
 const maxDepth = 200
 
-/** Minimum length of a redacted secret, in UTF-16 units. A shorter secret would match many words by chance. */
+/** In UTF-16 units. A shorter secret would match many words by chance. */
 const minSecretLength = 4
 
 interface SecretRange {
@@ -141,7 +137,6 @@ interface SecretRange {
 }
 
 interface Replacement extends SecretRange {
-  /** Replacement text. */
   shown: string
 }
 
@@ -154,7 +149,7 @@ const addressSecrets = [
   /([?&#][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#"'\\]+/gi,
 ]
 
-/** Finds one secret in a text: plain, escaped, or inside of base64. */
+/** Finds a secret that is plain, escaped, or inside of base64. */
 class Secret {
   readonly #word: string
   /** The secret, and the secret with its escapes resolved. */
@@ -177,10 +172,9 @@ class Secret {
   }
 }
 
-/** A text to search: the original, or the original with its escapes resolved. */
 interface SearchText {
   text: string
-  /** Offset of each character, and of the end, in the original text. */
+  /** Offsets of each character, and of the end, in the original text. */
   starts?: readonly number[]
 }
 
@@ -190,7 +184,6 @@ const escapes =
 
 const namedEntities: Record<string, string> = { amp: '&', apos: "'", gt: '>', lt: '<', quot: '"', sol: '/' }
 
-/** Resolves the escapes of a text. */
 function resolveEscapes(original: string): SearchText {
   const starts: number[] = []
   let text = ''
@@ -210,8 +203,8 @@ function resolveEscapes(original: string): SearchText {
 }
 
 /**
- * Finds all occurrences of a word. Extends each occurrence by the adjacent characters that match `widened`.
- * Returns offsets in the original text.
+ * Extends each occurrence by the adjacent characters that match `widened`. Returns offsets in the original
+ * text.
  */
 function findWord(word: string, { text, starts }: SearchText, widened?: RegExp): SecretRange[] {
   const places: SecretRange[] = []
@@ -226,8 +219,7 @@ function findWord(word: string, { text, starts }: SearchText, widened?: RegExp):
 }
 
 /**
- * Finds the start of a secret directly before an ellipsis. A text may have been cut inside a secret, and half
- * a secret must be redacted, too.
+ * A text may have been cut inside a secret, directly before an ellipsis. Half a secret must be redacted, too.
  */
 function findCutWord(word: string, text: string): SecretRange[] {
   const begin = word.slice(0, minSecretLength)
@@ -239,12 +231,12 @@ function findCutWord(word: string, text: string): SecretRange[] {
   })
 }
 
-/** Minimum length of a redacted part of base64. Many texts contain a shorter part by chance. */
+/** Many texts contain a shorter part of the base64 by chance. */
 const minCoreLength = 6
 
 /**
- * Returns the base64 characters of the secret that do not depend on the text around it. The secret may start
- * at any of the three bytes of a base64 group.
+ * The returned characters do not depend on the text around the secret, which may start at any of the three
+ * bytes of a base64 group.
  */
 function findBase64Cores(secret: string): string[] {
   const bytes = Buffer.from(secret)
@@ -258,8 +250,8 @@ function findBase64Cores(secret: string): string[] {
 }
 
 /**
- * Returns whether the value of a header is secret. Most names are judged by the words in them, so some
- * harmless headers count as secret. A value that looks like a credential is secret under any name.
+ * Most names are judged by the words in them, so some harmless headers count as secret. A value that looks
+ * like a credential is secret under any name.
  */
 export function isSecretHeader(name: string, value: string): boolean {
   if (/^(www|proxy)-authenticate$/i.test(name)) return false
@@ -268,7 +260,6 @@ export function isSecretHeader(name: string, value: string): boolean {
   return /key|token|secret|auth|passw|cookie|credential|signature/i.test(name)
 }
 
-/** Returns whether a header's value is a bearer or basic credential, or contains a JSON Web Token. */
 function isCredential(value: string): boolean {
   const basic = /^\s*basic\s+(\S+)\s*$/i.exec(value)?.[1]
   if (basic !== undefined) return Buffer.from(basic, 'base64').includes(':')
@@ -276,8 +267,8 @@ function isCredential(value: string): boolean {
 }
 
 /**
- * Returns the secrets in headers, in the forms that a service may quote: a credential also without its
- * scheme, a cookie without its name.
+ * Returns the forms that a service may quote: a credential also without its scheme, a cookie without its
+ * name.
  */
 export function findSecrets(headers: Record<string, string>): string[] {
   return Object.entries(headers)

@@ -1,7 +1,4 @@
-/**
- * A set for short-lived members. A `Set` keeps removed members in old hash tables, which V8 collects late
- * (src/README.md).
- */
+/** A `Set` keeps removed members in old hash tables, which V8 collects late (src/README.md). */
 export class ShortLivedSet<T> {
   readonly #all: T[] = []
 
@@ -13,7 +10,6 @@ export class ShortLivedSet<T> {
     return this.#all.includes(one)
   }
 
-  /** Returns whether the set contained the member. */
   delete(one: T): boolean {
     const index = this.#all.indexOf(one)
     if (index >= 0) this.#all.splice(index, 1)

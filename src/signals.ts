@@ -8,8 +8,8 @@ import { setLongTimeout } from './timers.ts'
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const
 
 /**
- * Handles the signals of a run. After the cleanup the signal itself ends the process, so a loop in a shell
- * stops, too. A second signal ends the process at once.
+ * After the cleanup the signal itself ends the process, so a loop in a shell stops, too. A second signal ends
+ * the process at once.
  */
 export function onSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
@@ -30,7 +30,7 @@ export function onSignal(clean: (exit: number) => string, stderr: StdStream): vo
   }
 }
 
-/** Lets the next signal end the process at once. */
+/** The next signal ends the process at once. */
 export function removeSignalHandlers(): void {
   for (const signal of signals) process.removeAllListeners(signal)
 }
@@ -62,7 +62,6 @@ export function interceptInterrupt(act: () => void): Interrupt {
   }
 }
 
-/** Has the effect of Ctrl-C. */
 export const interrupt = (): void => raise('SIGINT')
 
 /**
@@ -82,19 +81,19 @@ function raise(signal: (typeof signals)[number]): void {
   else if (!process.emit(signal, signal)) process.exit(128 + constants.signals[signal])
 }
 
-/** Detects an event loop that becomes empty, because Node would end an unfinished run with exit code 0. */
+/** Node would end an unfinished run with exit code 0 if the event loop becomes empty. */
 export function detectEarlyExit(report: () => void): () => void {
   process.exitCode = 1
   process.once('beforeExit', report)
   return () => void process.off('beforeExit', report)
 }
 
-/** Ends the process after this time, even if unread output keeps it alive. */
+/** Unread output could keep the process alive. */
 export function exitAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }
 
-/** For an uncaught error, calls `report` and ends the process with the exit code that `report` returns. */
+/** For an uncaught error, ends the process with the exit code that `report` returns. */
 export function onCrash(report: (error: unknown) => Promise<number>): void {
   process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }

@@ -13,7 +13,6 @@ import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
 import { removeSignalHandlers } from './signals.ts'
 
-/** Creates stdout or stderr. Calls `openStream` when a caller first needs the stream. */
 export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {
   let stream: NodeJS.WriteStream | undefined
   let isOnTerminal: boolean | undefined
@@ -51,19 +50,14 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
   }
 }
 
-/**
- * Makes writes to a terminal non-blocking. A blocking write would delay signal handlers while nobody reads.
- */
+/** A blocking write would delay signal handlers while nobody reads. */
 function makeNonBlocking(stream: NodeJS.WriteStream): NodeJS.WriteStream {
   const { _handle } = stream as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   if (stream.isTTY && process.platform !== 'win32') _handle?.setBlocking?.(false)
   return stream
 }
 
-/**
- * Makes the stream of a file write whole chunks or fail. Node counts a chunk as written even if a full disk
- * accepted only a part of it.
- */
+/** Node counts a chunk as written even if a full disk accepted only a part of it. */
 function writeWholeChunks(stream: NodeJS.WriteStream, descriptor: number): NodeJS.WriteStream {
   if (!fstatSync(descriptor).isFile()) return stream
   stream._write = (chunk: Uint8Array, _encoding, done) => {
@@ -89,10 +83,7 @@ function writeAll(descriptor: number, bytes: Uint8Array): number {
   return written
 }
 
-/**
- * Returns whether a descriptor is a terminal, without opening the stream. Loads Node's terminal module only
- * if the descriptor may be a terminal.
- */
+/** Does not open the stream. Loads Node's terminal module only if the descriptor may be a terminal. */
 function isTerminal(descriptor: number): boolean {
   try {
     const stat = fstatSync(descriptor)
@@ -103,14 +94,13 @@ function isTerminal(descriptor: number): boolean {
   }
 }
 
-/** Returns whether a device is /dev/null. Returns false on Windows, which does not number devices. */
+/** Returns false on Windows, which does not number devices. */
 const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Returns whether a descriptor was closed when Node started. Node opens /dev/null for a closed descriptor,
- * for reading and writing. A shell's redirection opens /dev/null only for one of the two. Only Linux shows
- * how a descriptor was opened.
+ * Node opens /dev/null for a closed descriptor, for reading and writing. A shell's redirection opens
+ * /dev/null only for one of the two. Only Linux shows how a descriptor was opened.
  */
 function wasClosed(descriptor: number): boolean {
   try {
@@ -123,7 +113,6 @@ function wasClosed(descriptor: number): boolean {
   }
 }
 
-/** Returns the real path of a regular file, if the system reports it. */
 export function findFilePath(descriptor: number): string | undefined {
   try {
     return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined

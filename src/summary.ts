@@ -1,15 +1,12 @@
 import type { Money } from './wire/sessions/usage.ts'
 import type { TokenCount, TokenCounts } from './wire/token-count.ts'
 
-/** Usage that a service reported. */
 export interface UsageFigures {
   tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
   cost?: Money | undefined
 }
 
-/**
- * Numbers of tool uses by outcome. `run` counts the tool uses that parley executed; `allowed` includes them.
- */
+/** `run` counts the tool uses that parley executed; `allowed` includes them. */
 interface ToolUseCounts {
   allowed: number
   denied: number
@@ -19,7 +16,7 @@ interface ToolUseCounts {
   open: number
 }
 
-/** Counters for the field `warnings` of a report: failures that do not fail the run, and open workflow runs. */
+/** Failures that do not fail the run, and open workflow runs. */
 type WarningCounts = {
   [Name in
     | 'deniedButRan'
@@ -30,38 +27,33 @@ type WarningCounts = {
     | 'openWorkflowRuns']?: () => number
 }
 
-/** Facts about the session of a run. */
 interface SessionFigures {
-  /** Usage of the session during this run. */
+  /** During this run. */
   run?: UsageFigures
-  /** Usage of the session since its creation. */
+  /** Since the session's creation. */
   session?: UsageFigures
-  /** Counts the tool uses of the run by outcome. */
   toolUses?(): ToolUseCounts
   readonly warnings: WarningCounts
 }
 
-/** The facts of a run for `--report`. */
+/** Collects the facts for `--report`. */
 export class Summary {
-  /** Monotonic start time of the run. */
   readonly startMs: number
   command: string | undefined
-  /** Number of attempts of all requests. */
   attempts = 0
   /**
    * The requested model; after an answer, the model that the answer names. `undefined` after several answers.
    */
   model: string | undefined
   stopReason: string | undefined
-  /** Id of the answer; `undefined` if there were several. */
   id: string | undefined
-  /** Request id in the headers of the last response. */
+  /** From the headers of the last response. */
   requestId: string | undefined
   session: string | undefined
-  /** Sums of the reported usage; `null` if one of the values could not be read. */
+  /** `null` if one of the values could not be read. */
   readonly usage: Record<string, number | null> = {}
   readonly figures: SessionFigures = { warnings: {} }
-  /** Names of the files with results; `undefined` if the files are too many to list. */
+  /** `undefined` if the files are too many to list. */
   files: Set<string> | undefined = new Set()
   /** For a batch: the number of lines per outcome, and of failed lines per kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
@@ -71,10 +63,9 @@ export class Summary {
   }
 }
 
-/** Maximum number of files in a report. A batch may write more. */
+/** A batch may write more files. */
 const maxFiles = 1000
 
-/** Adds a file with results. */
 export function addFile(summary: Summary, name: string): void {
   if (summary.files?.add(name) && summary.files.size > maxFiles) summary.files = undefined
 }
@@ -86,7 +77,6 @@ interface AnswerFacts {
   usage?: object
 }
 
-/** Adds the facts of an answer. */
 export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage }: AnswerFacts): void {
   // A batch reports only sums, so the facts of a single answer are omitted.
   const isBatch = summary.counts !== undefined
@@ -96,7 +86,7 @@ export function addAnswerFacts(summary: Summary, { id, model, stopReason, usage 
   addToSums(summary.usage, usage)
 }
 
-/** Adds numbers to their sums by name. A sum is `null` if one of its numbers is. */
+/** A sum is `null` if one of its numbers is. */
 export function addToSums(sums: Record<string, number | null>, counts: object = {}): void {
   for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
     const { [name]: before = 0 } = sums

@@ -1,4 +1,4 @@
-/** Clocks, timers and random numbers. Tests replace them. */
+/** Tests replace the clocks and the random numbers. */
 export interface Timers {
   /** Monotonic milliseconds. Deadlines, pauses and durations use this clock. */
   now(): number
@@ -7,21 +7,19 @@ export interface Timers {
    * and storage.
    */
   wallTime(): number
-  /** Resolves after this time, or when the signal is aborted. */
+  /** Also resolves when the signal is aborted. */
   wait(milliseconds: number, signal?: AbortSignal): Promise<void>
-  /** Returns a number from 0 to 1. Retries use it to vary their waits. */
+  /** Retries vary their waits with this number from 0 to 1. */
   random(): number
 }
 
-/** Maximum delay of Node's timers, 24 days. A timer with a longer delay fires after 1 ms. */
+/** 24 days. A timer with a longer delay fires after 1 ms. */
 const maxTimeoutMs = 2 ** 31 - 1
 
-/** Calls `setTimeout` with a delay of at most 24 days. */
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), maxTimeoutMs))
 }
 
-/** Calls `act` after this time. The returned function cancels the call. */
 export function schedule({ wait }: Timers, milliseconds: number, act: () => void): () => void {
   const isOver = new AbortController()
   void wait(milliseconds, isOver.signal).then(() => {

@@ -11,35 +11,34 @@ import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } fr
 import { ShortLivedSet } from './short-lived-set.ts'
 
 /**
- * Hooks of a piece of work, such as sending a task. parley calls them if the work fails, or if a signal ends
- * parley during the work. They are synchronous, because signal handlers call them.
+ * parley calls the hooks if the work fails, or if a signal ends parley during the work. They are synchronous,
+ * because signal handlers call them.
  */
 export interface WorkHooks {
   /** The work may change data of a service. Reading requests then have no effect on `sent` and `retry`. */
   isChange?: boolean
-  /** Saves received data when a signal arrives. Returns a message and a file name for each saved part. */
+  /** Returns a message and a file name for each saved part. */
   save?(): { text: string; file: string | undefined }[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
-  /** Returns the command that resumes the work, without `parley`. */
   getResumeCommand?(): string[] | undefined
   /**
-   * Describes what happens if the user runs the same command again. `mayDuplicate`: it may repeat a request
-   * that was carried out. Returns `undefined` if the command would start from the beginning.
+   * Describes another run of the same command. `mayDuplicate`: it may repeat a request that was carried out.
+   * Returns `undefined` if the command would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean } | undefined
-  /** Returns the failure of the work with more details, such as the name of a saved file. */
+  /** Adds details, such as the name of a saved file. */
   explain?(failure: CliError): CliError
 }
 
-/** A request with its retries, from the first attempt to the response or failure. */
+/** Lasts from the first attempt of a request to the response or failure. */
 export type Call = ReturnType<typeof createCall>
 
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
-  /** Hooks of the work in progress, from the outermost to the innermost work. */
+  /** From the outermost to the innermost work. */
   readonly #hooks: WorkHooks[] = []
-  /** Calls that change data: the calls in progress, and those that ended since the newest of them began. */
+  /** The calls in progress, and those that ended since the newest of them began. */
   #latestChanges: Call[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ShortLivedSet<Call>()
@@ -48,7 +47,7 @@ export class WorkTracker {
   #sentByEnded: Sent = 'no'
   /** An ended call may have been carried out. */
   #mayDuplicate = false
-  /** Message about the last request that a service has accepted, such as `the task was accepted`. */
+  /** For example `the task was accepted`. */
   #accepted: string | undefined
 
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
@@ -97,10 +96,7 @@ export class WorkTracker {
     this.#mayDuplicate ||= mayDuplicate
   }
 
-  /**
-   * Saves received data when a signal or a bug ends the run. Returns the message about the state of the run,
-   * and the names of the saved files.
-   */
+  /** Returns the message about the state of the run, and the names of the saved files. */
   interrupt(): { consequence: string | undefined; savedFiles: SavedFiles } {
     const running = describeInterrupt(this.#latestChanges.filter((call) => !call.isOver()))
     let savedFiles: SavedFiles
@@ -141,7 +137,7 @@ export class WorkTracker {
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate
   }
 
-  /** Returns whether the user may run the same command again if a signal ends parley now. */
+  /** Retry advice if a signal ends parley now. */
   get retry(): RetryAdvice {
     if (!this.#isChange || this.sent === 'no') return 'later'
     const last = this.#latestChanges.map(adviseAfter)
@@ -165,7 +161,6 @@ const describeInterrupt = (calls: readonly Call[]): string | undefined =>
     .findLast((call) => call.getOutcome().interrupted !== undefined)
     ?.getOutcome().interrupted
 
-/** Returns `undefined` if the call may be repeated. */
 function adviseAfter(call: Call): RetryAdvice | undefined {
   if (call.state() === 'done') return 'never'
   return call.getOutcome().isRepeatable ? undefined : 'look-first'

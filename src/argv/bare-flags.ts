@@ -1,6 +1,6 @@
 /**
- * Returns the value of a flag in arguments that may be invalid. The value is a separate word or attached to
- * the flag. If the flag is repeated, the last value counts. Words after `--` are not flags.
+ * The arguments may be invalid. The value is a separate word or attached to the flag. If the flag is
+ * repeated, the last value counts. Words after `--` are not flags.
  */
 export function findFlagValue(argv: string[], flag: string): string | undefined {
   const words = beforeEnd(argv)
@@ -10,13 +10,9 @@ export function findFlagValue(argv: string[], flag: string): string | undefined 
   return value !== undefined && mustBeAttached(value) ? undefined : value
 }
 
-/**
- * Returns whether a value begins with a hyphen and must be attached to its flag. A negative number may be a
- * separate word, because no flag begins with a digit.
- */
+/** A negative number may be a separate word, because no flag begins with a digit. */
 export const mustBeAttached = (value: string): boolean => /^-(?!\.?\d)./s.test(value)
 
-/** Returns whether the arguments contain a flag without a value. */
 export const hasFlag = (argv: string[], flag: string): boolean => beforeEnd(argv).includes(flag)
 
 const beforeEnd = (argv: string[]) => (argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv)

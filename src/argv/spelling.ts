@@ -1,19 +1,16 @@
 import { closest, distance } from 'fastest-levenshtein'
 
-/**
- * Maximum length of a word with a suggestion. Comparing a longer word takes long, and it is rarely a
- * misspelling.
- */
+/** Comparing a longer word takes long, and it is rarely a misspelling. */
 const maxWordLength = 100
 
-/** Returns a suggestion as the end of a message, ` (did you mean x?)`, or an empty text. */
+/** Returns the end of a message, ` (did you mean x?)`, or an empty text. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   if (word.length > maxWordLength) return ''
   const candidate = closest(word, candidates)
   return isMisspelling(word, candidate) ? ` (did you mean ${candidate}?)` : ''
 }
 
-/** Returns whether there is at most one typo per three letters. Two swapped letters count as one typo. */
+/** Allows one typo per three letters. Two swapped letters count as one typo. */
 function isMisspelling(word: string, candidate: string): boolean {
   const isSwapped = sorted(word) === sorted(candidate)
   const { length } = word.replace(/^-+/, '')

@@ -3,11 +3,10 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { OutputBundle, Plugin } from 'rolldown'
 
-/** Licence facts that no file of the packages contains. */
 interface LicenceFacts {
-  /** Allowed licences of bundled code, as SPDX ids. */
+  /** SPDX ids. */
   allowed: string[]
-  /** Text of the MIT licence, with any copyright notice. */
+  /** With any copyright notice. */
   mit: string
   /**
    * Files of packages that are the work of another project under the MIT licence, with the name and copyright
@@ -17,7 +16,6 @@ interface LicenceFacts {
 }
 
 interface Package {
-  /** Name and version of the package. */
   title: string
   license: string
   texts: string[]
@@ -25,7 +23,6 @@ interface Package {
   inside: Map<string, string>
 }
 
-/** Writes the licences of the bundled packages next to a bundle. */
 export function declareThirdParties(facts: LicenceFacts): Plugin {
   return {
     name: 'with-third-parties',
@@ -38,10 +35,7 @@ export function declareThirdParties(facts: LicenceFacts): Plugin {
   }
 }
 
-/**
- * Returns the sorted packages whose code is in the bundle. Two folders with the same version of a package
- * count as one.
- */
+/** Sorted. Two folders with the same version of a package count as one. */
 function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Package[] {
   const packages = new Map<string, Package>()
   const printMit = (notice: string) => mit.replace(/^Copyright .*/m, () => notice)
@@ -61,11 +55,9 @@ function findPackages(bundle: OutputBundle, { mit, inside }: LicenceFacts): Pack
   return [...packages.values()].toSorted((a, b) => (a.title < b.title ? -1 : 1))
 }
 
-/** Code that rolldown adds to a bundle. */
 const runtime = '\0rolldown/runtime.js'
 const rolldown = createRequire(import.meta.url).resolve('rolldown/package.json')
 
-/** Returns the file path in a module's id, with forward slashes. */
 const toPath = (id: string) => id.replace('\0', '').replace(/\?.*$/, '').replaceAll('\\', '/')
 
 function readPackage(folder: string): Package {

@@ -7,7 +7,7 @@ const createConfigEntry = (name: keyof typeof configCommands, summary: string): 
   load: async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }),
 })
 
-/** All commands by name. parley loads the module of a command when the command is called. */
+/** parley loads the module of a command when the command is called. */
 export const commandEntries: Record<string, CommandEntry> = {
   chat: {
     summary: 'ask a model and print the answer',
@@ -117,7 +117,6 @@ export const commandEntries: Record<string, CommandEntry> = {
   help: { summary: 'print help on a command or a topic', load: () => import('./help.ts') },
 }
 
-/** Entry of the command `parley` itself. */
 export const rootEntry: CommandEntry = {
   summary: 'one command for a model gateway and an agent session service',
   group: commandEntries,

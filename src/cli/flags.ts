@@ -5,12 +5,10 @@ import type { SharedFlags, TypedFlag } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { getFlag, getSetting, isRequestFlag, type SettingName, settingNames } from '../settings/table.ts'
 
-/** A flag on the command line, with its value. */
 export interface GivenFlag extends TypedFlag {
   option: Option
 }
 
-/** Flags of every command. */
 export const generalFlags = () => [
   new Option('--profile <name>', 'the profile to use; the built-in profile demo needs no credentials'),
   new Option('-q, --quiet', 'print only errors and important warnings on stderr'),
@@ -22,7 +20,6 @@ export const generalFlags = () => [
   new Option('--no-pager', 'print long help without a pager'),
 ]
 
-/** Flags of every command that sends a request. */
 export const requestFlags = () => [
   new Option('--raw', "print the service's exact JSON"),
   new Option('--dry-run', 'send nothing; print the request as JSON'),
@@ -36,7 +33,6 @@ export const requestFlags = () => [
   new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
-/** Flags that override settings for one call. */
 export const settingFlags = () => settingNames.filter(isRequestFlag).map(settingFlag)
 
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
@@ -46,12 +42,11 @@ export const declareRequestFlags = (command: Command) =>
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 
-/** Returns whether a word is a flag, but not the help flag. */
+/** Excludes the help flag. */
 export const isFlag = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
 
 const sharedHeading = 'Shared flags:'
 
-/** Returns whether a flag belongs to several commands. */
 export const isSharedFlag = (option: Option): boolean => option.helpGroupHeading === sharedHeading
 
 function declareShared(command: Command, options: Option[]): void {
@@ -67,9 +62,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * Returns the values of the shared flags, which may precede or follow the command's name. The last value
- * wins. `commands` has the commands from the root to the called command. Throws a usage error for a flag that
- * the called command does not have, or that is in `without`.
+ * The flags may precede or follow the command's name. The last value wins. `commands` has the commands from
+ * the root to the called command. Throws a usage error for a flag that the called command does not have, or
+ * that is in `without`.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],

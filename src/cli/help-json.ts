@@ -8,7 +8,7 @@ import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Returns the JSON of `help --json` for a command. Includes only names and summaries of its subcommands. */
+/** Returns the JSON of `help --json`. Includes only names and summaries of subcommands. */
 export async function describeCommand(words: readonly string[]): Promise<object> {
   const [root] = (await loadCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {
@@ -60,7 +60,6 @@ function describeFlag(flag: Option) {
   }
 }
 
-/** Returns the type of a flag's value. `none` means that the flag takes no value. */
 function getFlagType(flag: Option): 'none' | 'choice' | 'file' | 'number' | 'text' {
   if (!flag.required) return 'none'
   if (flag.argChoices) return 'choice'

@@ -3,15 +3,12 @@ import type { Context } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
-/** commander wraps help at this width or more. A narrower terminal wraps the lines itself. */
+/** A narrower terminal wraps the lines itself. */
 export const helpOptions = { minWidthToWrap: 20 }
 
 const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
 
-/**
- * Wraps lines that are wider than the screen, and makes headings bold. Indented lines are not wrapped,
- * because people copy them.
- */
+/** Makes headings bold. Indented lines are not wrapped, because people copy them. */
 export function wrapHelp(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {
   const layout = createLayout(width)
   return text
@@ -21,7 +18,7 @@ export function wrapHelp(text: string, width: number | undefined, { bold }: Pick
     .replace(heading, (words) => bold(words))
 }
 
-/** Prints help. On a terminal, a long text goes through the user's pager unless `isPaged` is false. */
+/** On a terminal, a long text goes through the user's pager unless `isPaged` is false. */
 export async function printHelp(
   context: Pick<Context, 'host' | 'cleanups'>,
   text: string,
@@ -35,9 +32,6 @@ export async function printHelp(
   await writeText(stdout, text)
 }
 
-/**
- * Wraps the paragraphs of a topic, and formats its headings (`## `) like the headings of a command's help.
- */
 export const wrapTopic = (text: string, width: number | undefined, style: Pick<Style, 'bold'>): string =>
   wrapHelp(
     text
@@ -47,12 +41,10 @@ export const wrapTopic = (text: string, width: number | undefined, style: Pick<S
     style,
   )
 
-/** Formats rows of two columns and wraps the second column. */
 export function formatTwoColumns(rows: [term: string, about: string][], width: number | undefined): string {
   const layout = createLayout(width)
   const termWidth = Math.max(...rows.map(([term]) => term.length))
   return rows.map(([term, about]) => layout.formatItem(term, termWidth, about, layout)).join('\n')
 }
 
-/** Matches headings, and the word `Usage:`. */
 const heading = /^(Usage:|Shared flags:|[A-Z][a-z]+(?: of every command[a-z ]*)?:$)/gm

@@ -12,7 +12,6 @@ export default {
 
   examples: ['parley help events send', 'parley help exit-codes', 'parley help chat --json'],
 
-  /** Prints a topic, or the help of a command. */
   async run(context, { json }: { json?: boolean }, words, grammar) {
     const { host, flags, output } = context
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)

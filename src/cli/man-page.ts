@@ -3,7 +3,6 @@ import { loadCommands } from './loaded-commands.ts'
 import { formatTopic } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Renders the help of all commands and topics as one manual page, 80 columns wide. */
 export async function renderManPage(version: string): Promise<string> {
   const commands = (await loadCommands()).filter(({ module }) => module)
   return `${[
@@ -33,18 +32,16 @@ Flags of every command may come before its name.
 
 const width = 80
 
-/** Marks bold text by control characters, which `escapeRoff` turns into font changes. */
+/** `escapeRoff` turns these control characters into font changes. */
 const boldMarks = { bold: (text: string) => `\x01${text}\x02` }
 
-/**
- * Renders a section whose lines are printed verbatim. It has no margin, so the lines may use the whole width.
- */
+/** Lines are printed verbatim. The section has no margin, so the lines may use the whole width. */
 export const renderSection = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
 
-/** Escapes a text for roff, also for the start of a line and for the argument of a macro. */
+/** The text may be at the start of a line, or the argument of a macro. */
 const escapeRoff = (text: string): string =>
   text
     .replace(/[\\'"`^~]|[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)

@@ -7,21 +7,18 @@ import { findProfilePath } from '../settings/profile-file.ts'
 import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
-/** A file that a run reads or writes. */
 interface NamedFile {
   /** Name of the flag or argument, or a description such as `the file on stdin`. */
   about: string
   isWritten: boolean
-  /**
-   * Real path of a regular or missing file. `undefined` for devices, pipes and open descriptors.
-   */
+  /** Real path of a regular or missing file. `undefined` for devices, pipes and open descriptors. */
   identity: string | undefined
 }
 
 /**
- * Returns a message if two flags name the same file and one of them would overwrite it. `-o` may name a file
- * of `-f` if `-o` may replace files. The profile file and regular files on stdin and stdout count as if a
- * flag named them. `commands` has the commands from the root to the called command.
+ * Finds two flags that name the same file if one of them would overwrite it. `-o` may name a file of `-f` if
+ * `-o` may replace files. The profile file and regular files on stdin and stdout count as if a flag named
+ * them. `commands` has the commands from the root to the called command.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
@@ -57,7 +54,6 @@ const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
     return { about: option.short ?? flag, isWritten, identity }
   })
 
-/** Returns the file name in the value of a flag, if the value has one. */
 function getFileName(option: Option, value = ''): string | undefined {
   if (option instanceof FileFlag) return value
   const text = option.flags.includes('=') ? value.slice(value.indexOf('=') + 1) : value

@@ -1,8 +1,8 @@
 import type { Context, Host } from '../context.ts'
 
 /**
- * Displays a text in the user's pager. Returns false if the text fits on the terminal, no pager exists, or
- * the pager failed. The caller then prints the text.
+ * Returns false if the text fits on the terminal, no pager exists, or the pager failed. The caller then
+ * prints the text.
  */
 export async function showInPager(
   { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
@@ -24,10 +24,10 @@ export async function showInPager(
   }
 }
 
-/** Tests for less first, because the shell would print an error if less is missing. */
+/** The shell would print an error if less is missing. */
 const lessIfFound = 'command -v less >/dev/null && exec less'
 
-/** Returns the shell command of the pager. As in git, an empty variable or `cat` means no pager. */
+/** As in git, an empty variable or `cat` means no pager. */
 function choosePager({ env, platform }: Host): string | undefined {
   if (env.TERM === 'dumb') return undefined
   const command = env.PARLEY_PAGER ?? env.PAGER ?? (platform === 'win32' ? '' : lessIfFound)
@@ -36,7 +36,7 @@ function choosePager({ env, platform }: Host): string | undefined {
 
 const colorCode = /\x1b\[[\d;]*m/g
 
-/** Returns whether a text, with the shell's next prompt, needs more rows than the terminal has. */
+/** The shell's next prompt also needs a row. */
 function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   if (!columns || !rows) return false
   let count = 1
@@ -45,7 +45,7 @@ function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   return count > rows
 }
 
-/** Ignores SIGINT until the returned function is called. */
+/** The returned function restores SIGINT. */
 function ignoreInterrupts(host: Host): () => void {
   let interrupt = host.interceptInterrupt?.(ignoreNext)
   function ignoreNext(): void {

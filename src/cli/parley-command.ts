@@ -13,8 +13,8 @@ import {
 } from './flags.ts'
 
 /**
- * Thrown for an unknown word or flag: the first element of `words`. `Program` converts it to a usage error
- * with a suggestion.
+ * `words` starts with the unknown word or flag. `Program` converts this error to a usage error with a
+ * suggestion.
  */
 export class UnknownWordError extends Error {
   readonly command: ParleyCommand
@@ -27,7 +27,7 @@ export class UnknownWordError extends Error {
   }
 }
 
-/** Converts the flag of a setting to the setting's name. People type `config set --base-url …`. */
+/** People type `config set --base-url …`. */
 const findFlagName = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
@@ -35,14 +35,12 @@ const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
-/**
- * A commander command with stricter flags: a value that begins like a flag must be attached to its flag.
- */
+/** A value that begins like a flag must be attached to its flag. */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
   /** `undefined` for a group, and for a command that is not loaded. */
   module: CommandModule | undefined
-  /** Flags of the command line that this command parsed, with their values, in the order written. */
+  /** The flags that this command parsed, in the order written. */
   readonly given: GivenFlag[] = []
 
   constructor(name?: string) {
@@ -56,7 +54,6 @@ export class ParleyCommand extends Command {
     return new ParleyCommand(name)
   }
 
-  /** Adds the commands of a group without loading them. */
   addChildren(): void {
     for (const [name, entry] of Object.entries(this.entry.group ?? {})) {
       const { summary, group } = entry
@@ -68,7 +65,6 @@ export class ParleyCommand extends Command {
     }
   }
 
-  /** Adds the arguments, flags and help of the command's module. */
   async load(): Promise<void> {
     const { load, requests } = this.entry
     this.module = (await load?.())?.default
@@ -80,17 +76,15 @@ export class ParleyCommand extends Command {
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
 
-  /** The commands from the root to this command. */
   get path(): ParleyCommand[] {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
-  /** The words of the command, without `parley`. */
+  /** Without `parley`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }
 
-  /** The flags that the command's help lists. */
   get ownFlags(): Option[] {
     return [...this.options.filter((option) => !isSharedFlag(option)), new Option(...helpFlag)]
   }
@@ -115,7 +109,6 @@ export class ParleyCommand extends Command {
     return parsed
   }
 
-  /** Throws an error for an unknown flag or a wrong number of arguments. */
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
     if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownWordError(this, unknown)
@@ -171,7 +164,6 @@ export class ParleyCommand extends Command {
     return super.helpInformation(context) + this.notes.map((note) => `\n${note}\n`).join('')
   }
 
-  /** Paragraphs at the end of the help. */
   private get notes(): string[] {
     const { group, notes = [], requests } = this.entry
     if (!this.parent) return [...notes]
@@ -186,9 +178,8 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * Checks a flag with an attached value. If a value after a short flag has blanks, the word is probably a
- * prompt that begins with a hyphen. Headers are an exception: they contain blanks, and users of curl attach
- * them.
+ * If a value after a short flag has blanks, the word is probably a prompt that begins with a hyphen. Headers
+ * are an exception: they contain blanks, and users of curl attach them.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
@@ -201,10 +192,7 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
-/**
- * Returns whether a command has a flag for the session id. The test is `-s`, because `serve --session` names
- * a file.
- */
+/** The test is `-s`, because `serve --session` names a file. */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
 const isInvalidChoice = (word = '', choices?: readonly string[]) => choices?.includes(word) === false

@@ -14,9 +14,7 @@ import { describeUnknown } from './unknown-words.ts'
 interface ProgramOptions {
   run: RunContext
   version: string
-  /**
-   * The file of `--report`. `Program` disables it if it would replace a file that the run needs.
-   */
+  /** `Program` disables the report if its file would replace a file that the run needs. */
   report: { open(): Promise<void>; disable(): void }
 }
 
@@ -24,9 +22,6 @@ export interface ProgramEnd extends CommandEnd {
   exit: number
 }
 
-/**
- * Parses the arguments and runs the command. Throws a `CliError` of kind `usage` for wrong arguments.
- */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).run()
 
@@ -81,7 +76,6 @@ class Program implements CommandTree {
     }
   }
 
-  /** Converts commander's errors to usage errors with parley's messages. */
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(rewordMessage(error))
     if (!(error instanceof UnknownWordError)) return error
@@ -90,7 +84,6 @@ class Program implements CommandTree {
     return usageError(describeUnknown(error, isHelp))
   }
 
-  /** Creates the command `parley`, and configures help and errors of all commands. */
   #createRoot(): ParleyCommand {
     const { stdout } = this.#host
     const print = (text: string) => {
@@ -123,7 +116,7 @@ class Program implements CommandTree {
     return root
   }
 
-  /** Adds the commands of a group. Each command is loaded when it is called. */
+  /** Each command is loaded when it is called. */
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
     // A group needs the request flags only if a flag precedes the command's name, which is rare.
@@ -138,7 +131,6 @@ class Program implements CommandTree {
     group.addChildren()
   }
 
-  /** Adds the flags, help and action of a command. */
   async #open(command: ParleyCommand): Promise<void> {
     if (command.entry.group) return this.#openGroup(command)
     this.#options.run.summary.command = command.words.join(' ')
@@ -168,10 +160,7 @@ class Program implements CommandTree {
     }
   }
 
-  /**
-   * Throws a usage error if two flags name the same file. Disables the report before, because the report must
-   * not replace that file.
-   */
+  /** Disables the report before it throws, because the report must not replace that file. */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { describeFileConflict } = await import('./named-files.ts')
     const conflict = describeFileConflict(path, this.#host)
@@ -182,8 +171,7 @@ class Program implements CommandTree {
 }
 
 /**
- * Prints the body of a failed response. Prints nothing after other output, such as events, because a reader
- * would take the body for another event.
+ * Prints nothing after other output, such as events, because a reader would take the body for another event.
  */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined
@@ -193,7 +181,7 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   await output.flush()
 }
 
-/** Replaces a leading --help by `help`: `parley --help chat` prints the help of chat. */
+/** `parley --help chat` prints the help of chat. */
 function replaceLeadingHelp(argv: string[]): string[] {
   const [first = '', ...words] = argv
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv

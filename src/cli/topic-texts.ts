@@ -9,7 +9,7 @@ import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** Generated lists by name. Each list replaces a line of a topic such as `{settings}`. */
+/** Each list replaces a line of a topic such as `{settings}`. */
 const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => generalFlags().map(toFlagRow),
@@ -39,17 +39,16 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-/** Reads the text of a topic. The build copies the file next to the program. */
+/** The build copies the file next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Returns the descriptions of the exit codes in the topic `exit-codes`, by kind. */
+/** Reads the topic `exit-codes`. Keys are the kinds. */
 export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)
   return new Map([...found].map(([, kind, when]) => [kind, when]))
 }
 
-/** Returns the text of a topic with its generated lists. `width` is in columns. */
 export const formatTopic = (name: TopicName, width: number | undefined): string =>
   readTopic(name).replace(/^\{(.*)\}$/gm, (_, list) =>
     formatTwoColumns(generatedLists[list]?.() ?? [], width),

@@ -1,4 +1,3 @@
-/** Names of help texts that do not belong to a command. */
 export const topics = [
   'settings',
   'profiles',
@@ -22,7 +21,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Other words that people type after `help`, each with the topics or commands that it means. */
+/** Words that people type after `help`, each with the topics or commands that it means. */
 const otherNames = new Map<string, string[]>([
   ['errors', ['exit-codes']],
   ['retries', ['settings']],
@@ -47,7 +46,6 @@ const otherNames = new Map<string, string[]>([
   ['variables', ['environment']],
 ])
 
-/** Returns the topic or command whose help describes these words. */
 export const findHelpTarget = (words: string[]): string[] =>
   (words.length === 1 && otherNames.get(words[0] as string)) || words
 

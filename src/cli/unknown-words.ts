@@ -13,9 +13,8 @@ const token = `'parley config set accessToken', or PARLEY_ACCESS_TOKEN`
 const key = `'parley config set apiKey', or PARLEY_API_KEY`
 
 /**
- * Hints for commands and flags of other tools and of earlier versions of parley. Each text must be true for
- * every command. Names of topics and of commands in groups need no row, because `findInOtherGroups` finds
- * them.
+ * Commands and flags of other tools and of earlier versions of parley. Each text must be true for every
+ * command. Names of topics and of commands in groups need no row, because `findInOtherGroups` finds them.
  */
 const hints: readonly (readonly [names: string, text: string])[] = [
   ['login, auth, configure, setup, init', "'parley config init' asks for addresses and credentials"],
@@ -99,10 +98,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
 
 const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
-/**
- * Returns the message about an unknown flag or command, with a suggestion. `isHelp` means that the command is
- * `help`, so the word may also be a topic.
- */
+/** `isHelp` means that the command is `help`, so the word may also be a topic. */
 export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words

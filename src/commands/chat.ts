@@ -51,7 +51,7 @@ export default {
     "parley chat --thread talk.json 'And then?'",
   ],
 
-  /** Imports the code for requests only now, because help and usage errors do not need it. */
+  /** Help and usage errors do not need the code for requests, so it is imported only now. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
       const { runChat } = await import('../gateway/chat/chat.ts')

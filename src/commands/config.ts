@@ -37,7 +37,7 @@ import { parseTypedValue } from '../settings/typed-value.ts'
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
-/** The config commands. Prompts and the check of a profile are loaded only if needed. */
+/** Prompts and the check of a profile are loaded only if needed. */
 export const configCommands = {
   init: {
     notes: [
@@ -160,7 +160,6 @@ export const configCommands = {
     parameters: () => [new Option('--effective', 'every value that applies, and its source')],
     notes: ['In a pipe the columns are separated by tabs.'],
     examples: ['parley config list', 'parley config list --effective'],
-    /** Prints a profile's values: a table on a terminal, otherwise tab-separated lines. */
     async run(context, { effective }: { effective?: boolean }) {
       const { host, flags, messages, output } = context
       const profile = await readProfile(context, effective)
@@ -255,9 +254,7 @@ export const configCommands = {
   },
 } satisfies Record<string, CommandModule>
 
-/**
- * Formats a value for display. An invalid value may be a misplaced secret, so its problem is shown instead.
- */
+/** Shows the problem of an invalid value, because the value may be a misplaced secret. */
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
   const problem = findValueProblem(candidate)
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
@@ -276,7 +273,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   )
 }
 
-/** Asks the user to confirm. Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
+/** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
 async function confirmDeletion({ input, host, messages, cleanups }: Context, name: string): Promise<boolean> {
   const file = await readProfiles(host, messages.warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)

@@ -127,12 +127,10 @@ function parseMilliseconds(value: string): number {
   return milliseconds
 }
 
-/** Maximum size of unwritten log lines, in bytes. The reader of stderr may be slow. */
+/** In bytes. The reader of stderr may be slow. */
 const maxUnwrittenBytes = 2 ** 20
 
-/**
- * Logs lines on stderr, with a text from outside before `end`. Lines that do not fit are dropped.
- */
+/** Prints a text from outside before `end`. Drops lines that do not fit. */
 function createLog({ host, flags, secrets }: Context): (text: string, end?: string) => void {
   const stderr = host.stderr.open()
   return (text, end = '') => {

@@ -28,14 +28,9 @@ import {
 } from './retry.ts'
 import { chooseExchange } from './transport.ts'
 
-/** A response with status 2xx whose body is unread. */
 export interface ReadableResponse extends HttpResponse {
-  /** Number of attempts, including the last one. */
   attempts: number
-  /**
-   * Records that the request was carried out. A later failure does not change this state. If the run is
-   * interrupted later, parley prints `result`.
-   */
+  /** A later failure does not change this state. If the run is interrupted later, parley prints `result`. */
   accept(result?: string): void
   /**
    * Ends the call after a failure to read the response or to write its data. Returns the failure with the
@@ -48,8 +43,7 @@ export interface ReadableResponse extends HttpResponse {
 export type Caller = ReturnType<typeof createCaller>
 
 /**
- * Creates the caller of a run. With `isBatch`, connections stay open, and the caller does not retry: the
- * batch retries its lines itself.
+ * With `isBatch`, connections stay open, and the caller does not retry: the batch retries its lines itself.
  */
 export function createCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
   const { host, flags, summary, tracker } = context
@@ -58,10 +52,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
-  /**
-   * Last session that was recorded for TAB completion. A run may send many requests to one session, which is
-   * recorded once.
-   */
+  /** For TAB completion. A run may send many requests to one session, which is recorded once. */
   let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
@@ -78,8 +69,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   }
 
   /**
-   * Sends a request and returns the response. With `read`, each attempt also reads the body, so parley also
-   * retries a request whose response was cut.
+   * With `read`, each attempt also reads the body, so parley also retries a request whose response was cut.
    */
   async function open(
     endpoint: Endpoint,
@@ -95,7 +85,6 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
     const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
-    /** Adds the consequences of the delivery state to a failure. */
     const explain = (failure: CliError) => {
       const outcome = call.getOutcome()
       const { retry, consequence } = failure.details
@@ -161,15 +150,12 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
 
   return {
     open,
-    /** Drops the secrets that commands printed, which may have expired. Returns whether there were any. */
+    /** The secrets that commands printed may have expired. Returns whether there were any. */
     dropPrintedSecrets: credentials.dropPrinted,
-    /**
-     * Builds a request, including its secret, without sending it. Throws like `call` for an invalid request
-     * or credential.
-     */
+    /** Adds the secret and sends nothing. Throws like `call` for an invalid request or credential. */
     prepare: async (endpoint: Endpoint, parts: RequestParts) =>
       credentials.addTo(await build(endpoint, parts)),
-    /** With `--dry-run` or `--curl`, prints the request and returns true. The caller then sends nothing. */
+    /** Returns true with `--dry-run` or `--curl`. The caller then sends nothing. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -210,18 +196,13 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   }
 }
 
-/** Details of a 2xx response. A failure to read the response includes them. */
 interface ResponseFacts {
   status: number
   head: FailureHeaders
-  /** Number of attempts, including this one. */
   attempts: number
 }
 
-/**
- * Creates the retry rules of one call. If the last attempt sent nothing, the failure also describes the
- * attempt that got furthest.
- */
+/** If the last attempt sent nothing, the failure also describes the attempt that got furthest. */
 function createCallRules(
   { host, messages }: Context,
   call: Call,
@@ -261,14 +242,10 @@ function createCallRules(
   }
 }
 
-/**
- * Returns the failure of an earlier attempt that sent the request, with the message of the later failure
- * before its own.
- */
+/** The earlier attempt sent the request, so its details count. The later message comes first. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
-/** Adds the details of the response to a failure of reading the response, or of writing the received data. */
 function addResponseDetails(failure: CliError, { status, attempts, head }: ResponseFacts): CliError {
   const { errorIn, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }

@@ -6,17 +6,16 @@ import type { HttpProxy } from './proxy.ts'
 import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 
 export interface ConnectOptions {
-  /** Maximum time for name lookup, connection, proxy and TLS together, in milliseconds; 0 for no limit. */
+  /** Limits name lookup, connection, proxy and TLS together. Milliseconds; 0 for no limit. */
   timeout: number
-  /** Extra CA certificates, in PEM. */
+  /** Extra certificates, in PEM. */
   ca: string | undefined
-  /** Returns the proxy for a URL. */
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }
 
 /**
- * Opens a connection. Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses user name
- * and password. `signal` cancels the attempt. Calls `meanwhile` while the network is busy, to load code.
+ * Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses user name and password.
+ * `signal` cancels the attempt. Calls `meanwhile` while the network is busy, to load code.
  */
 export async function openConnection(
   url: URL,
@@ -51,15 +50,10 @@ export async function openConnection(
 interface Route {
   proxy: HttpProxy | undefined
   ca: string | undefined
-  /** Aborting it stops the name lookup and destroys every socket of the attempt. */
   signal: AbortSignal
   meanwhile(): void
 }
 
-/**
- * Opens a connection to the server or, through a proxy, a tunnel to it. Adds TLS for https. Throws a
- * `CliError`.
- */
 async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Promise<Socket> {
   const first = proxy?.url ?? url
   let trusting: Promise<SecureContext> | undefined
@@ -67,7 +61,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** The host that a failure message names: first the proxy, then the server. */
+  /** Named in failure messages: first the proxy, then the server. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
@@ -116,7 +110,6 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
 const destroyOn = (signal: AbortSignal, socket: Socket) =>
   signal.addEventListener('abort', () => socket.destroy(signal.reason))
 
-/** Returns the host without the brackets of an IPv6 address. */
 const getHost = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -124,10 +117,7 @@ const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 44
 /** If an address does not answer within this time, parley also tries the next address. */
 const nextAddressDelayMs = 250
 
-/**
- * Tries the addresses one after another (`nextAddressDelayMs`) and returns the first connection. Throws
- * Node's error, or an `AggregateError` if several addresses fail.
- */
+/** Returns the first connection. Throws Node's error, or an `AggregateError` if several addresses fail. */
 function dial(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const sockets: Socket[] = []
@@ -179,12 +169,11 @@ async function findAddresses(name: string, signal: AbortSignal): Promise<string[
   })
 }
 
-/** Loads Node's TLS module. Loading takes time, so only https connections load it. */
+/** Loading takes time, so only https connections load the module. */
 const loadTls = () => import('node:tls')
 
 type Tls = Awaited<ReturnType<typeof loadTls>>
 
-/** Creates a TLS context that trusts the default certificates and the CA certificates in `ca` (PEM). */
 function createTrust({ createSecureContext }: Tls, ca: string | undefined): SecureContext {
   const trust = createSecureContext()
   // The option `ca` would replace the default certificates.
@@ -204,9 +193,6 @@ interface ConnectError {
   errors?: ConnectError[]
 }
 
-/**
- * Returns a `CliError` of kind `not-sent` that explains why the connection to a host or to the proxy failed.
- */
 function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
   if (error instanceof CliError) return error
   // For a name with several addresses, the error has one error per address and no message.

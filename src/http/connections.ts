@@ -3,10 +3,9 @@ import type { ShortLivedSet } from '../short-lived-set.ts'
 import { type ConnectOptions, openConnection } from './connect.ts'
 import type { PausableSocket } from './socket.ts'
 
-/** A connection to a server, and undici's client that uses it. */
 export interface Connection extends PausableSocket {
   client: Client
-  /** The connection has served a request. The server may close such a connection at any time. */
+  /** The server may close a used connection at any time. */
   isUsed: boolean
   /**
    * Value of `failures` when this connection was opened. After a further failure, the connection is not
@@ -18,14 +17,12 @@ export interface Connection extends PausableSocket {
 export type Connections = ReturnType<typeof createConnections>
 
 /**
- * Provides connections. Without `closers`, each request gets a new connection. With `closers`, connections
- * stay open for later requests to the same server. For each idle connection, `closers` gets a function that
- * closes it.
+ * Without `closers`, each request gets a new connection. With `closers`, connections stay open for later
+ * requests to the same server. For each idle connection, `closers` gets a function that closes it.
  */
 export function createConnections(options: ConnectOptions, closers?: ShortLivedSet<() => void>) {
   const idle = new Map<string, { connection: Connection; drop(): void }[]>()
 
-  /** Number of connections that could not be opened. */
   let failures = 0
 
   function closeIdle(): void {
@@ -37,7 +34,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
   }
 
   return {
-    /** Returns an idle or a new connection. Throws like `openConnection`. `signal` cancels the attempt. */
+    /** Throws like `openConnection`. `signal` cancels the attempt. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
       if (!closers) return connect(url, options, signal)
       // The server may have closed idle connections. Node handles these events before the next line runs.
@@ -60,7 +57,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
         throw error
       }
     },
-    /** Makes a connection available for later requests, or closes it. Its response must be complete. */
+    /** The response must be complete. */
     release(url: URL, connection: Connection): void {
       if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)
@@ -96,8 +93,5 @@ async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): 
   return { ...opened, client: createClient(url, opened.socket), isUsed: false }
 }
 
-/**
- * Loads undici. A batch loads it before it opens many connections, because loading code needs a free
- * descriptor.
- */
+/** A batch loads undici before it opens many connections, because loading code needs a free descriptor. */
 export const loadClient = () => import('./undici-client.ts')

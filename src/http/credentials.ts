@@ -17,12 +17,10 @@ import type { Request } from './request.ts'
 
 type Service = Endpoint['service']
 
-/** Provides the secrets of a run's requests. */
 export function createCredentials(context: Context, settings: ResolvedSettings) {
-  /** Secrets that commands have printed, by service. They are stored, so no command runs twice. */
+  /** Stored by service, so no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
-  /** Services whose address and secret were checked. */
   const checked = new Set<Service>()
 
   async function readSecret(service: Service): Promise<string> {
@@ -37,15 +35,14 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   }
 
   return {
-    /** Drops the secrets that commands printed. Returns whether there were any. */
     dropPrinted() {
       const hasAny = printed.size > 0
       printed.clear()
       return hasAny
     },
     /**
-     * Adds the secret to a request. Throws a `CliError` of kind `credentials` if the address or the secret is
-     * missing, or the secret does not belong to that address.
+     * Throws a `CliError` of kind `credentials` if the address or the secret is missing, or the secret does
+     * not belong to that address.
      */
     async addTo(request: Request): Promise<HttpRequest> {
       const { endpoint, credential, headers } = request
@@ -61,7 +58,6 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   }
 }
 
-/** Throws a `CliError` if a service has no usable address, or its secret may not be sent there. */
 function requireUsable(
   { messages }: Context,
   settings: ResolvedSettings,
@@ -101,7 +97,6 @@ export function refusePlainHttp({ values, origins }: ResolvedSettings, service: 
 
 const authError = (message: string) => new CliError('credentials', message)
 
-/** Creates the failure for missing settings of a service. */
 function missingSettingsError(service: Service, names: SettingName[], resolved: ResolvedSettings): CliError {
   const secret = service === 'gateway' ? 'no access token' : 'no API key'
   const what = names.map((name) => (name === addressSettings[service] ? 'no address' : secret)).join(' and ')
@@ -114,9 +109,9 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
 }
 
 /**
- * Returns a function that repeats a call once if its secret has expired. After a 401, the command of the
- * secret runs again, once for all calls that used the old secret. The command does not run again if no call
- * with the old secret has succeeded.
+ * Repeats a call once if its secret has expired. After a 401, the command of the secret runs again, once for
+ * all calls that used the old secret. The command does not run again if no call with the old secret has
+ * succeeded.
  */
 export function createSecretRenewal(dropPrintedSecrets: () => boolean) {
   let secret = { hasWorked: false }

@@ -7,16 +7,14 @@ import { createResponseError } from '../wire/problem/problem.ts'
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
-/** Values of `Content-Encoding` without an effect. Some servers send a character set by mistake. */
+/** These values have no effect. Some servers send a character set by mistake. */
 const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
-/** Maximum number of codings of one body. */
 const maxCodings = 5
 
 /**
- * Decodes the `Content-Encoding` of a body, and limits the body to `maxBytes`. Some servers compress although
- * parley requests no compression. If the coding is unknown or invalid, or the body is too long, reading the
- * body fails. The status stays valid.
+ * Limits the body to `maxBytes`. Some servers compress although parley requests no compression. If the coding
+ * is unknown or invalid, or the body is too long, reading the body fails. The status stays valid.
  */
 export function decodeBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const codings = (response.headers['content-encoding'] ?? '')
@@ -53,7 +51,6 @@ async function* decode(response: HttpResponse, codings: string[]): AsyncGenerato
   }, response.body)
 }
 
-/** Functions that create the decoder of each coding. `first` is the first byte of the body. */
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['gzip', (zlib) => zlib.createGunzip()],
   ['x-gzip', (zlib) => zlib.createGunzip()],
@@ -64,10 +61,7 @@ const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
 
 const gzipFirstByte = 0x1f
 
-/**
- * Decodes one coding. `choose` returns the decoder for a first byte, or `undefined` if the body is not
- * encoded.
- */
+/** `choose` returns the decoder for a first byte, or `undefined` if the body is not encoded. */
 async function* decompress(
   body: Body,
   choose: (first: number) => Transform | undefined,

@@ -9,19 +9,15 @@ import { lock } from '../io/lock.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** A demo session is deleted after nobody has used it for this time. */
+/** Counts from the last use of a demo session. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
-/** Version of the file format. */
 const version = 5
 
 /** Every process releases the lock quickly, so a longer wait means that something is wrong. */
 const lockOptions = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
 
-/**
- * Opens the demo's sessions, which are stored in the user's cache folder. If they cannot be stored, prints a
- * note once.
- */
+/** Stores the sessions in the user's cache folder. If they cannot be stored, prints a note once. */
 export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
   let isReported = false
   /** Content of the file after the last read or write by this process. */

@@ -8,17 +8,16 @@ import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
-  /** Maximum time without data from the service, in milliseconds; 0 for no limit. */
+  /** Maximum time without data from the service. Milliseconds; 0 for no limit. */
   timeout: number
   connections: Connections
   /**
-   * Functions that parley calls at the end of the run. For each request in progress, the set has a function
-   * that closes its connection.
+   * Called at the end of the run. For each request in progress, the set has a function that closes its
+   * connection.
    */
   closers: ShortLivedSet<() => void>
 }
 
-/** Creates the exchange that sends requests over the network. */
 export function createHttpExchange(given: ExchangeOptions): Exchange {
   const options = { ...given, answeredOrigins: new Set<string>() }
   return (request, onSent) =>
@@ -26,21 +25,16 @@ export function createHttpExchange(given: ExchangeOptions): Exchange {
 }
 
 interface AttemptOptions extends ExchangeOptions {
-  /** Origins that have answered a request of this exchange. */
   readonly answeredOrigins: Set<string>
 }
 
-/** Callbacks of an attempt. */
 interface Callbacks {
   onSent: (() => void) | undefined
   resolve(response: HttpResponse): void
   reject(error: CliError): void
 }
 
-/**
- * One attempt to send a request, on a connection that no other request uses. undici calls the methods whose
- * names begin with `on`.
- */
+/** Uses a connection that no other request uses. undici calls the methods whose names begin with `on`. */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #options: AttemptOptions
@@ -57,7 +51,6 @@ class Attempt implements Dispatcher.DispatchHandler {
   )
   #reached: DeliveryState = 'not-sent'
   #connection: Connection | undefined
-  /** Bytes received on the connection before the request. */
   #bytesBefore = 0
 
   constructor(request: HttpRequest, options: AttemptOptions, callbacks: Callbacks) {
@@ -156,10 +149,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     return this.#connection && findSocketError(this.#connection.socket)
   }
 
-  /**
-   * Creates the failure for the state that the request reached. The error code does not show the state,
-   * because a connection may be reset in every state.
-   */
+  /** The error code does not show the state, because a connection may be reset in every state. */
   #failure(what: string): CliError {
     const { host } = this.#url
     if (this.#reached === 'answered')
@@ -167,7 +157,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 
-  /** Explains undici's error. An error of the connection takes precedence. */
+  /** An error of the connection takes precedence over undici's. */
   #explain(reported: Error): CliError {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
@@ -196,7 +186,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
 type Headers = Record<string, string | string[] | undefined>
 
-/** Joins repeated headers and trims each value; undici keeps trailing blanks. */
+/** undici keeps trailing blanks. */
 function flattenHeaders(headers: Headers): Record<string, string> {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
@@ -217,12 +207,11 @@ function toDispatchOptions({ method, headers, body }: HttpRequest, url: URL, onP
   }
 }
 
-/** Maximum size of a piece of the request's body, in bytes. */
 const maxPieceBytes = 64 * 1024
 
 /**
- * Yields the body in pieces. undici reads the next piece after it has sent the previous piece, so
- * `onProgress` is called during a long upload.
+ * undici reads the next piece after it has sent the previous piece, so `onProgress` is called during a long
+ * upload.
  */
 function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Array> {
   for (let start = 0; start < body.length; start += maxPieceBytes) {
@@ -233,10 +222,10 @@ function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Ar
 
 const tlsHint = '(should the address begin with https://?)'
 
-/** Returns whether the data of a parser error begins with a TLS alert. */
+/** undici puts the received data into a parser error. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
-/** Descriptions of responses that are not valid HTTP, by undici's codes and messages. */
+/** Keys are undici's codes and messages. */
 const violations = new Map([
   ['UND_ERR_HEADERS_OVERFLOW', 'its headers are too long'],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'the body does not match Content-Length'],
@@ -260,7 +249,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   readonly #pause: (isPaused: boolean) => void
   readonly #onAbandon: () => void
   #arrived: Uint8Array[] = []
-  /** The chunks to read next, in reverse order: removing the first element of an array moves all others. */
+  /** The next chunk is last: removing the first element of an array moves all others. */
   #taken: Uint8Array[] = []
   #size = 0
   #isFull = false
@@ -268,8 +257,8 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   #wake = () => {}
 
   /**
-   * Calls `pause` with true if too many bytes are unread, and with false when the reader has read most of
-   * them. Calls `onAbandon` if the reader stops before the end of the body.
+   * `pause` gets true if too many bytes are unread, and false when the reader has read most of them.
+   * `onAbandon` is called if the reader stops before the end of the body.
    */
   constructor(pause: (isPaused: boolean) => void, onAbandon: () => void) {
     this.#pause = pause
@@ -286,7 +275,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     this.#wake()
   }
 
-  /** Ends the body, with `error` if it is given. The reader still gets the chunks received before. */
+  /** The reader still gets the chunks received before. */
   close(error?: Error): void {
     this.#closed ??= { error }
     this.#wake()

@@ -12,9 +12,7 @@ import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
 import type { Request } from './request.ts'
 
-/**
- * Prints a request instead of sending it, as a curl command or as JSON. In a batch, the JSON is on one line.
- */
+/** Prints a curl command or JSON. In a batch, the JSON is on one line. */
 export async function previewRequest(
   { flags, output, messages, secrets }: Context,
   settings: ResolvedSettings,
@@ -40,15 +38,12 @@ export async function previewRequest(
 }
 
 /**
- * Escapes JSON for a terminal. Carriage returns, which are white space in JSON, become line breaks, because
- * on a terminal the text after them would overwrite the line.
+ * Carriage returns, which are white space in JSON, become line breaks, because on a terminal the text after
+ * them would overwrite the line.
  */
 const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
-/**
- * Formats the request as JSON text with secrets redacted, on one line if `isLine` is true. The body keeps its
- * source text.
- */
+/** Redacts secrets. The body keeps its source text. */
 function toDryRun(
   { method, url, headers, body, credential }: Request,
   secrets: Secrets,
@@ -70,16 +65,13 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/**
- * Maximum size of a body that is printed as an argument of curl. Some systems limit the length of an
- * argument.
- */
+/** Some systems limit the length of an argument. */
 const maxArgumentBytes = 100 * 1024
 
 /**
- * Formats the request as a shell command. curl reads secrets from its stdin, so they are never process
- * arguments. The shell's printf writes a long body, because printf has no limit. For a terminal, control
- * characters become escapes, which bash and zsh support.
+ * curl reads secrets from its stdin, so they are never process arguments. The shell's printf writes a long
+ * body, because printf has no limit. For a terminal, control characters become escapes, which bash and zsh
+ * support.
  */
 function toCurl(request: Request, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, removedHeaders } = request
@@ -110,7 +102,6 @@ function toCurl(request: Request, variable: string, isTerminal: boolean): string
   return isLong ? `printf %s ${text} | { ${command}; } 3<&0\n` : `${command}\n`
 }
 
-/** Decodes a body. Throws a usage error for bytes that a shell command cannot contain. */
 function toShellText(body: Uint8Array): string {
   if (!isUtf8(body) || body.includes(0)) throw usageError('--curl: the body is not text; --dry-run shows it')
   return Buffer.from(body).toString()
@@ -119,5 +110,5 @@ function toShellText(body: Uint8Array): string {
 const findSecretNames = (headers: Request['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
-/** Returns the variable of a header: `$X_API_KEY` for `X-Api-Key`. Other characters become underscores. */
+/** Returns `X_API_KEY` for `X-Api-Key`. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

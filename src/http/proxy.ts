@@ -4,20 +4,17 @@ import { findAddressProblem, isLoopback } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
-  /** Address of the proxy without user name and password. */
+  /** Without user name and password. */
   url: URL
-  /** Value of `Proxy-Authorization`. */
   authorization?: string
-  /** The environment variable that names the proxy. */
   variable: string
 }
 
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the proxy that the environment names for a URL. A loopback address has no proxy. Throws a
- * `CliError` of kind `credentials` for an invalid proxy. The message names the variable and never the
- * password.
+ * A loopback address has no proxy. Throws a `CliError` of kind `credentials` for an invalid proxy. The
+ * message names the variable and never the password.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   if (isLoopback(url.hostname)) return undefined
@@ -27,10 +24,7 @@ export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   return parseProxy(env[variable] as string, variable)
 }
 
-/**
- * Matches `HOST:PORT`, which curl accepts for an HTTP proxy. The port is required, because any word could be
- * a host.
- */
+/** curl accepts `HOST:PORT` for an HTTP proxy. The port is required, because any word could be a host. */
 const hostAndPort = /^(?:[^\s/]*@)?(?:\[[\da-f:.]+\]|[\w.-]+):\d+\/?$/i
 
 function parseProxy(given: string, variable: string): HttpProxy {
@@ -58,13 +52,11 @@ function parseProxy(given: string, variable: string): HttpProxy {
   return { url, variable, authorization: `Basic ${Buffer.from(credentials, 'latin1').toString('base64')}` }
 }
 
-/**
- * Decodes percent escapes to Latin-1 characters, one for each byte, because a password need not be UTF-8.
- */
+/** Returns Latin-1 characters, one for each byte, because a password need not be UTF-8. */
 const decodePercent = (text: string) =>
   text.replace(/%[\da-f]{2}/gi, (byte) => Buffer.from(byte.slice(1), 'hex').toString('latin1'))
 
-/** Returns whether NO_PROXY names the host: by name, suffix, port, address block, or `*`. */
+/** NO_PROXY names hosts by name, suffix, port, address block, or `*`. */
 function isExempt(url: URL, list: string): boolean {
   const host = normalizeHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
@@ -84,7 +76,7 @@ function matchesEntry(entry: string, host: string, port: string): boolean {
   return host === suffix || host.endsWith(`.${suffix}`)
 }
 
-/** Returns whether a host is in an address block. `length` is the length of the block's prefix, in bits. */
+/** `length` is the length of the block's prefix, in bits. */
 function isInBlock(host: string, address: string, length?: string): boolean {
   const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
   const blocks = new BlockList()
@@ -98,16 +90,14 @@ function isInBlock(host: string, address: string, length?: string): boolean {
   }
 }
 
-/** Removes brackets and a trailing dot from a host name. */
 const normalizeHost = (hostname: string) => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
-/** Maximum size of the headers of a proxy's response. */
 const maxHeadBytes = 16 * 1024
 
 /**
- * Requests a tunnel to `target` (host and port). Throws a `CliError` of kind `credentials` if the proxy
- * refuses user name and password, and of kind `not-sent` for any other failure. If the socket is destroyed,
- * throws the error with which it was destroyed.
+ * `target` is host and port. Throws a `CliError` of kind `credentials` if the proxy refuses user name and
+ * password, and of kind `not-sent` for any other failure. If the socket is destroyed, throws the error with
+ * which it was destroyed.
  */
 export async function openTunnel(socket: Socket, proxy: HttpProxy, target: string): Promise<void> {
   const credentials = proxy.authorization ? [`Proxy-Authorization: ${proxy.authorization}`] : []
@@ -130,7 +120,7 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 
-/** Reads the proxy's response up to the blank line after its headers. Later bytes stay in the socket. */
+/** Reads up to the blank line after the headers. Later bytes stay in the socket. */
 async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<string> {
   let received = Buffer.alloc(0)
   for (;;) {

@@ -7,8 +7,8 @@ import { writeFileAtomically } from '../io/temporary-file.ts'
 const maxSessions = 20
 
 /**
- * Adds a session to the start of the list that TAB completion offers. The completion scripts read this file.
- * If two processes write at once, one session may be missing.
+ * TAB completion offers these sessions, and its scripts read this file. If two processes write at once, one
+ * session may be missing.
  */
 export function addRecentSession(host: ProcessInfo, session: string): void {
   // Ids with other characters would need quoting in a shell, so they are not recorded.

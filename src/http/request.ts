@@ -14,24 +14,23 @@ import { headerValueForm, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { refusesSecret } from './retry.ts'
 
-/** Parts of a request that differ between the requests of a run. */
 export interface RequestParts {
-  /** Values of the placeholders in the endpoint's path. */
   params: Record<string, string>
   query?: string
   headers?: Record<string, string> | undefined
   body?: Uint8Array
-  /** Called while parley waits for the response, to load the code that reads it. */
+  /** Loads the code that reads the response, while parley waits for it. */
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string
-  /** parley has already printed output. A spinner would erase an unfinished line, so no spinner is shown. */
+  /** A spinner would erase an unfinished line of earlier output, so no spinner is shown. */
   hasOutput?: boolean | undefined
-  /** Deadline of this request, earlier than the deadline of the run. */
   deadline?: Deadline
   /** Called before each attempt. Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
-  /** parley sends the request at most once and shows no spinner, because the caller has its own retry rules. */
+  /**
+   * parley sends the request at most once and shows no spinner, because the caller has its own retry rules.
+   */
   isSingle?: boolean
 }
 
@@ -45,13 +44,9 @@ type Header = [name: string, value: string]
  */
 export type RunHeaders = ReadonlyMap<string, Header>
 
-/** A request without its secret. */
 export type Request = ReturnType<typeof buildRequest>
 
-/**
- * Builds the request to an endpoint. Throws a usage error for a value that is not allowed in a path or a
- * header.
- */
+/** Throws a usage error for a value that is not allowed in a path or a header. */
 export function buildRequest(
   endpoint: Endpoint,
   { params, query, headers, body }: RequestParts,
@@ -83,17 +78,13 @@ export function buildRequest(
     url: `${address}${path}${query ? `?${query}` : ''}`,
     headers: Object.fromEntries([...replaceable, ...extra.filter(([, value]) => value !== '')]),
     body,
-    /**
-     * The secret of the request, unless `-H` replaces or removes it. parley adds the secret when it sends the
-     * request.
-     */
+    /** Absent if `-H` replaces or removes the secret. parley adds the secret when it sends the request. */
     credential: given.has(credential.header.toLowerCase()) ? undefined : credential,
-    /** Names of headers that `-H` removes. */
     removedHeaders: extra.filter(([, value]) => value === '').map(([name]) => name),
   }
 }
 
-/** Returns the headers of a distributed trace (W3C Trace Context), from the environment. */
+/** W3C Trace Context, from the environment. */
 const findTrace = ({ env }: Context['host']): Header[] =>
   ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
     const value = env[variable]
@@ -101,7 +92,7 @@ const findTrace = ({ env }: Context['host']): Header[] =>
     return value && headerValueForm.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
-/** Reads the headers of `-H` and of the environment. Throws a usage error. */
+/** Reads `-H` and the environment. Throws a usage error. */
 export async function readHeaders(context: Context): Promise<RunHeaders> {
   const { flags, input, host } = context
   const given = new Map<string, Header>()
@@ -114,7 +105,7 @@ export async function readHeaders(context: Context): Promise<RunHeaders> {
   return new Map([...trace.map((header): [string, Header] => [header[0], header]), ...given])
 }
 
-/** Joins the values of a repeated header. Throws a usage error for a header that allows only one value. */
+/** Throws a usage error for a header that allows only one value. */
 function joinHeaders([name, before]: Header, value: string): Header {
   const isCookie = /^cookie$/i.test(name)
   if (
@@ -125,9 +116,7 @@ function joinHeaders([name, before]: Header, value: string): Header {
   return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
 }
 
-/**
- * Percent-encodes a value as one path segment. Throws a usage error for a value that would change the path.
- */
+/** Throws a usage error for a value that would change the path. */
 export function encodePathSegment(name: string, value = ''): string {
   const what = name === 'session' ? 'the session id' : `the ${name}`
   if (/[\p{Cc}\p{Cs}]/u.test(value)) throw usageError(`${what} must not contain control characters`)
@@ -137,7 +126,7 @@ export function encodePathSegment(name: string, value = ''): string {
   return encodeURIComponent(value)
 }
 
-/** Matches headers that parley or undici sets for every request, or that undici refuses to send. */
+/** parley or undici sets these headers for every request, or undici refuses to send them. */
 const forbidden = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect)$/i
 
 /** Parses the `NAME: VALUE` of `-H`, or `NAME:` with an empty value. Throws a usage error. */
@@ -154,7 +143,7 @@ export function parseHeader(line: string): Header {
   return [name, value]
 }
 
-/** Returns the headers of every request to the session service (src/wire/README.md: session events, 4.1). */
+/** See src/wire/README.md: session events, 4.1. */
 export const createAgentHeaders = (
   { vendor, agentsVersion, workspaceId }: Settings,
   betas: readonly string[],
@@ -164,10 +153,7 @@ export const createAgentHeaders = (
   ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
 })
 
-/**
- * Names the setting that caused the failure and how to change it. Returns `undefined` if no setting caused
- * the failure.
- */
+/** Returns `undefined` if no setting caused the failure. */
 export function describeSettingFix(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,

@@ -7,14 +7,13 @@ import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
 
-/** Response headers that a failure shows. */
 export interface FailureHeaders {
-  /** Wait that the service requests, in seconds. */
+  /** Seconds. */
   retryAfter: number | undefined
   requestId: string | undefined
 }
 
-/** Reads the headers that a failure shows. `now` is in milliseconds since the epoch. */
+/** `now` is in milliseconds since the epoch. */
 export async function readFailureHeaders(
   headers: HttpResponse['headers'],
   now: number,
@@ -49,10 +48,9 @@ export async function readRetryAfter(
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)
 
-/** Maximum size of an error body. */
 const maxErrorBodyBytes = 1024 * 1024
 
-/** Converts a response whose status is not 2xx to a failure. Redirects are not followed. */
+/** Redirects are not followed, so a 3xx is an error, too. */
 export async function readErrorResponse(
   response: HttpResponse,
   { service }: Endpoint,
@@ -78,9 +76,7 @@ export async function readErrorResponse(
   })
 }
 
-/**
- * Returns the received part of the body. A cut body is not an error here, because the failure has the status.
- */
+/** A cut body is not an error here, because the failure has the status. */
 async function readErrorBody(response: HttpResponse): Promise<Uint8Array> {
   const start = collectBody(maxErrorBodyBytes)
   try {

@@ -2,20 +2,18 @@ import type { Deadline } from '../deadline.ts'
 import type { DeliveryOutcome, DeliveryState, RepeatRule, RetryAdvice } from '../delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../errors.ts'
 
-/** Decides whether and when parley makes another attempt. */
 export interface RetryRules {
   /**
    * Returns the milliseconds until the next attempt, or the failure that ends the attempts. `attempts` is the
    * number of attempts made.
    */
   decide(failure: CliError, attempts: number): number | CliError
-  /** Returns the failure that `retry` throws if the deadline passes before the next attempt. */
   getDeadlineFailure(failure: CliError): CliError
-  /** Called before each further attempt. Throws a `CliError` if no further attempt is allowed. */
+  /** Throws a `CliError` if no further attempt is allowed. */
   beforeNext?(): void
 }
 
-/** Repeats attempts until one succeeds, or until `rules` end them with a failure. Throws that failure. */
+/** Throws the failure with which `rules` end the attempts. */
 export async function retry<T>(
   deadline: Deadline,
   rules: RetryRules,
@@ -35,31 +33,23 @@ export async function retry<T>(
   }
 }
 
-/** Row of the retry table: how parley handles an HTTP status, or a failure without a status. */
 interface StatusRow {
   /** If omitted, the row applies to failures of its kind that have no status. */
   appliesTo?: StatusSet
   kind: FailureKind
-  /** Delivery state of the attempt. */
   delivery: DeliveryState
   /** The failure may disappear without a change by the user. */
   isTransient?: true
   /**
-   * Requests that may be retried automatically. `repeatable`: requests that may be sent again although the
-   * service may have started them. `reading`: requests that change nothing.
+   * `repeatable`: requests that may be sent again although the service may have started them. `reading`:
+   * requests that change nothing.
    */
   retryable?: 'all' | 'repeatable' | 'reading'
-  /**
-   * What a batch does with its other calls: `wait` pauses them, `end` ends the batch. By default they
-   * continue.
-   */
+  /** `wait` pauses the other calls of a batch, `end` ends the batch. By default they continue. */
   otherCalls?: 'wait' | 'end'
 }
 
-/**
- * Failures to which a row applies. `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that
- * was cut.
- */
+/** `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
 type StatusSet = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
 /** The first row that matches a failure applies. */
@@ -99,7 +89,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
   return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
 
-/** Returns whether a service refused the secret. A 407 comes from a proxy. */
+/** A 407 comes from a proxy. */
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
@@ -122,7 +112,6 @@ function findRow({ kind, details }: CliError): StatusRow {
   }
 }
 
-/** Returns whether the same command may be run again after a failed call. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   // Such a failure is, for example, an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
@@ -131,13 +120,9 @@ export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutc
   return failure.kind === 'file' ? 'never' : 'look-first'
 }
 
-/** Returns the delivery state of a failed attempt. */
 export const getDeliveryState = (failure: CliError): DeliveryState => findRow(failure).delivery
 
-/**
- * Returns what a batch does with its other calls after a failed call. `wait` also means that the batch
- * repeats the failed call.
- */
+/** `wait` also means that the batch repeats the failed call. */
 export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
   // With `x-should-retry: false`, the service announces that it will refuse the same request again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'
@@ -146,15 +131,14 @@ export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'e
 
 export interface RetryPolicy {
   repeat: RepeatRule
-  /** Maximum number of attempts after the first. */
+  /** Attempts after the first. */
   retries: number
-  /** A request that was sent but not answered is retried, too. */
+  /** Also retries a request that was sent but not answered. */
   retryUnknown: boolean
   /** Monotonic time in milliseconds, or Infinity. */
   deadline: number
 }
 
-/** Returns whether a request may be retried automatically after a failure of this kind. */
 export function canRetry(
   { repeat, retryUnknown }: Pick<RetryPolicy, 'repeat' | 'retryUnknown'>,
   error: CliError,
@@ -169,8 +153,8 @@ export function canRetry(
 }
 
 /**
- * Returns whether a follower should wait and try again after this failure. An unknown host counts as
- * transient here, because the network may be down.
+ * For a follower, which waits and tries again. An unknown host counts as transient, because the network may
+ * be down.
  */
 export function isTransient(error: CliError): boolean {
   const { isPermanent } = error.details
@@ -193,7 +177,7 @@ export const computeBackoffMs = (
 
 const maxWaitMs = 60_000
 
-/** Returns the failure that ends a call if the wait before its next attempt is longer than 60 s. */
+/** Returns a failure if the wait is longer than 60 s. */
 export function refuseLongWait(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
   const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`
@@ -201,8 +185,7 @@ export function refuseLongWait(error: CliError, waitMs: number): CliError | unde
 }
 
 /**
- * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from
- * 1; `random` is from 0 to 1.
+ * Returns milliseconds, or the failure that ends the call. `attempt` counts from 1; `random` is from 0 to 1.
  */
 export function decideRetry(
   policy: RetryPolicy,

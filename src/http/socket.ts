@@ -1,16 +1,15 @@
 import type { Socket } from 'node:net'
 
-/** A socket whose reading can be paused without pausing undici's parser. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** Declares that the next received bytes are the headers of another response. */
+  /** The next received bytes are the headers of another response. */
   expectResponse(): void
 }
 
 /**
- * Makes the reading of a socket pausable. undici's own pause would fail an assertion of its parser at the end
- * of the connection. Instead, `read` of a paused socket returns nothing, and the kernel's buffer fills up.
+ * undici's own pause would fail an assertion of its parser at the end of the connection. Instead, `read` of a
+ * paused socket returns nothing, and the kernel's buffer fills up.
  */
 export function makePausable(socket: Socket): PausableSocket {
   let isPaused = false
@@ -36,16 +35,14 @@ export function makePausable(socket: Socket): PausableSocket {
   }
 }
 
-/** Maximum size of a response's incomplete headers. */
 const maxHeadBytes = 16 * 1024
 
 const start = 'HTTP/1.'
 
 /**
- * Returns a function that gets a response chunk by chunk. It returns the bytes for undici, or `undefined`
- * while the headers are incomplete. It removes interim responses, because undici fails at a `100 Continue`,
- * and duplicate `Content-Length` headers, because undici rejects them. Bytes that are not HTTP stay
- * unchanged.
+ * The returned function gets a response chunk by chunk. It returns the bytes for undici, or `undefined` while
+ * the headers are incomplete. It removes interim responses, because undici fails at a `100 Continue`, and
+ * duplicate `Content-Length` headers, because undici rejects them. Bytes that are not HTTP stay unchanged.
  */
 function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
   let pending: Buffer | undefined = Buffer.alloc(0)
@@ -75,16 +72,11 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
   }
 }
 
-/** Returns whether the received bytes may be the start of a response. */
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
-/**
- * Returns whether a line ends without CR. undici rejects such headers, so there is no need to wait for their
- * end.
- */
+/** undici rejects headers with such a line, so there is no need to wait for their end. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
-/** Replaces several equal `Content-Length` headers by one header. */
 function withOneLength(head: string): string {
   const lines = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
   const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
@@ -93,10 +85,7 @@ function withOneLength(head: string): string {
   return `${lines.reduce((rest, line) => rest.replace(line, ''), head)}\r\ncontent-length: ${length}`
 }
 
-/**
- * Returns the error that broke a connection, even one that Node missed: a reset together with the last bytes
- * looks like a normal end.
- */
+/** Finds also an error that Node missed: a reset together with the last bytes looks like a normal end. */
 export function findSocketError(socket: Socket): Error | null {
   // After a plain end the socket still has a remote address. After a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
@@ -108,7 +97,7 @@ export function findSocketError(socket: Socket): Error | null {
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-/** Waits for an event of a socket. Throws an error if the socket fails or closes before. */
+/** Throws an error if the socket fails or closes before. */
 export async function waitForSocket(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {

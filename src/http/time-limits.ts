@@ -1,17 +1,14 @@
 import type { Deadline } from '../deadline.ts'
 import { setLongTimeout } from '../timers.ts'
 
-/** Time limits of one exchange. */
 export interface TimeLimits {
-  /**
-   * Maximum wait for the response's headers, and maximum silence after them, in milliseconds; 0 for no limit.
-   */
+  /** Limits the wait for the response's headers, and the silence after them. Milliseconds; 0 for no limit. */
   timeout: number
   /** `undefined` in a batch, which cancels its requests itself. */
   deadline?: Deadline | undefined
 }
 
-/** Watches the time limits of an exchange. Calls `onEnd` once, when a limit is exceeded. */
+/** Calls `onEnd` once, when a limit is exceeded. */
 export function createTimeLimits(
   { timeout, deadline }: TimeLimits,
   onEnd: (why: string, passed?: Deadline) => void,
@@ -19,7 +16,6 @@ export function createTimeLimits(
   let silence: NodeJS.Timeout | undefined
   let isPaused = false
   let isOver = false
-  /** Number of received chunks. */
   let refreshes = 0
   const endAfterDeadline = (passed: Deadline) => onEnd(passed.limitText ?? 'the deadline passed', passed)
   const cancelDeadline = deadline?.onPass(endAfterDeadline)
@@ -43,20 +39,18 @@ export function createTimeLimits(
   }
 
   return {
-    /** Returns whether the deadline has passed already. If so, ends the exchange. */
+    /** If the deadline has passed already, ends the exchange and returns true. */
     check(): boolean {
       const passed = deadline?.passed
       if (passed) endAfterDeadline(passed)
       return passed !== undefined
     },
-    /** Starts or restarts the timer that detects a silent connection. */
     start,
-    /** Restarts the timer for silence, because bytes arrived. */
     refresh() {
       refreshes++
       if (!isPaused && !isOver) silence?.refresh()
     },
-    /** Stops the timer while parley itself pauses reading, and starts it again afterwards. */
+    /** Stops the timer while parley itself pauses reading. */
     pause(paused: boolean) {
       isPaused = paused
       start()

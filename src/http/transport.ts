@@ -7,8 +7,8 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /**
- * Returns the exchange of this run: the network or, for the demo profile, the emulator. With `isBatch`,
- * connections stay open for later requests.
+ * Returns the network or, for the demo profile, the emulator. With `isBatch`, connections stay open for later
+ * requests.
  */
 export async function chooseExchange(
   context: Context,
@@ -22,8 +22,8 @@ export async function chooseExchange(
 }
 
 /**
- * Returns an exchange that logs requests and responses on stderr (`--verbose`), with secrets redacted. It logs
- * a request when its first byte is sent. If a proxy refuses the connection, nothing is sent or logged.
+ * Implements `--verbose`. Logs a request when its first byte is sent. If a proxy refuses the connection,
+ * nothing is sent or logged.
  */
 function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Context): Exchange {
   const log = (mark: '>' | '<', first: string, headers: Record<string, string>, ...last: string[]) => {
@@ -89,10 +89,7 @@ async function createNetwork(
   })
 }
 
-/**
- * Returns a function that finds the proxy of a URL. Without a proxy in the environment, returns `undefined`
- * and loads no code.
- */
+/** Without a proxy in the environment, returns `undefined` and loads no code. */
 async function loadProxies(env: Host['env']) {
   if (!Object.keys(env).some((name) => /^(https?|all)_proxy$/i.test(name) && env[name])) return undefined
   const { findProxy } = await import('./proxy.ts')

@@ -5,7 +5,6 @@ import UndiciClient from 'undici/lib/dispatcher/client.js'
 import date from 'undici/lib/util/date.js'
 import { CliError } from '../errors.ts'
 
-/** Creates an undici client that uses only the given connection. */
 export function createClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
@@ -22,20 +21,16 @@ export function createClient(url: URL, socket: Socket): Client {
   })
 }
 
-/**
- * Parses the three date formats of HTTP. Returns `undefined` for a date that does not exist or has a wrong
- * weekday.
- */
+/** Returns `undefined` for a date that does not exist or has a wrong weekday. */
 export const { parseHttpDate } = date
 
-/** Default values of V8's `--wasm-tiering-budget`: before V8 12, and since V8 12. */
+/** V8's `--wasm-tiering-budget`, before V8 12 and since V8 12. */
 const defaults = [1_800_000, 13_000_000]
 
 /**
- * Calls `work`, which loads undici's WebAssembly parser, and keeps V8 from optimising the parser. During the
- * optimisation, about 60 ms, the process could not exit. The flag is reset at once, because V8 ignores its
- * cache of built-in code while a flag differs from its default. The version tag of the cache shows which
- * value is the default.
+ * `work` loads undici's WebAssembly parser, which V8 must not optimise: during the optimisation, about 60 ms,
+ * the process could not exit. The flag is reset at once, because V8 ignores its cache of built-in code while
+ * a flag differs from its default. The version tag of the cache shows which value is the default.
  */
 export function withoutOptimizedParser(work: () => void): void {
   const tag = cachedDataVersionTag()

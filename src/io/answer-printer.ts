@@ -2,11 +2,9 @@ import { takeStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
-/** Prints the text of an answer while it arrives. */
 export interface AnswerPrinter {
-  /** Adds a piece of text. A piece may end inside a line break or inside a surrogate pair. */
+  /** A piece may end inside a line break or inside a surrogate pair. */
   add(text: string): void
-  /** Writes the added text. Resolves when the output can take more. */
   write(): Promise<void>
   /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
@@ -17,18 +15,12 @@ export interface AnswerPrinter {
   breakLine(): boolean
 }
 
-/** Maximum text per write, in UTF-16 units. */
+/** In UTF-16 units. */
 const maxWriteLength = 256 * 1024
 
-/**
- * Creates a printer of plain text. It escapes control characters on a terminal. In a pipe the text stays
- * unchanged.
- */
+/** Escapes control characters on a terminal. In a pipe the text stays unchanged. */
 export function createAnswerPrinter(output: Output): AnswerPrinter {
-  /**
-   * Line breaks, or half a surrogate pair, at the end of the text. They are printed only if more text
-   * follows.
-   */
+  /** Line breaks, or half a surrogate pair, that are printed only if more text follows. */
   let heldBack = ''
   let holdsHalfCharacter = false
   let pending = ''
@@ -78,7 +70,6 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
   }
 }
 
-/** Returns the index where the trailing line breaks or the trailing half character begin. */
 function findPrintableEnd(text: string): number {
   let end = text.length
   while (isLineBreak(text[end - 1])) end--
@@ -87,5 +78,4 @@ function findPrintableEnd(text: string): number {
 
 const isLineBreak = (char: string | undefined): boolean => char === '\n' || char === '\r'
 
-/** Returns whether the text ends in a high surrogate. */
 const endsInHalfCharacter = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))

@@ -18,7 +18,6 @@ import { CliError, hasCode, toFileFailure } from '../errors.ts'
 
 const newline = 0x0a
 
-/** Returns the reason why a run cannot append to a file of this kind. */
 function findKindProblem(stat: Stats | undefined): string | undefined {
   if (!stat || stat.isFile()) return undefined
   if (stat.isSymbolicLink()) return 'it is a link'
@@ -27,9 +26,8 @@ function findKindProblem(stat: Stats | undefined): string | undefined {
 
 interface AppendedFileOptions {
   path: string
-  /** Name in messages. */
   name: string
-  /** Failure message if the file exists. If omitted, the run appends to an existing file. */
+  /** If omitted, the run appends to an existing file. */
   refusal?: string | undefined
 }
 
@@ -42,10 +40,9 @@ export class AppendedFile {
   readonly #path: string
   readonly #name: string
   readonly #file: number
-  /** Size of the file at the last check, in bytes. */
   #size = 0
 
-  /** Opens the file, and creates it with mode 0600 if it does not exist. */
+  /** Creates a missing file with mode 0600. */
   constructor({ path, name, refusal }: AppendedFileOptions) {
     this.#path = path
     this.#name = name
@@ -72,8 +69,8 @@ export class AppendedFile {
   }
 
   /**
-   * Reads the file from its start and updates `size`. It uses no stream, because an abandoned stream closes
-   * its descriptor late, when the number may already belong to another file.
+   * Updates `size`. Uses no stream, because an abandoned stream closes its descriptor late, when the number
+   * may already belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size
@@ -88,7 +85,7 @@ export class AppendedFile {
 
   /**
    * Returns how another program changed the file, such as `replaced`. Returns `undefined` if other programs
-   * at most appended to the file.
+   * at most appended.
    */
   findChange(): string | undefined {
     return this.#attempt(() => {
@@ -109,7 +106,7 @@ export class AppendedFile {
       )
   }
 
-  /** Appends a text or bytes. If the disk is full, the part that fits stays in the file. */
+  /** If the disk is full, the part that fits stays in the file. */
   append(content: Uint8Array | string): void {
     this.requireUnchanged()
     this.#attempt(() => {
@@ -122,14 +119,13 @@ export class AppendedFile {
     this.#attempt(() => fsyncSync(this.#file))
   }
 
-  /** Appends a line break if the last line has none. */
   completeLastLine(): void {
     const last = Buffer.alloc(1)
     const length = this.#attempt(() => this.#size && readSync(this.#file, last, 0, 1, this.#size - 1))
     if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
-  /** Restricts the file to its owner (0600). No effect on Windows. */
+  /** Sets the mode 0600. No effect on Windows. */
   restrictToOwner(): void {
     if (!constants.O_NOFOLLOW) return
     this.#attempt(() => {

@@ -5,14 +5,14 @@ import { describeFileError, hasCode } from '../errors.ts'
 interface CacheEnvironment {
   env: Readonly<Record<string, string | undefined>>
   platform: NodeJS.Platform
-  /** The user's id. `undefined` on Windows. */
+  /** `undefined` on Windows. */
   uid?: number
 }
 
 /**
- * Returns the path of parley's folder in the user's cache folder, and creates it with mode 0700. The folder
- * is for data that is useless on another machine or a day later. Throws an error whose message names the
- * reason if the folder cannot be used.
+ * Creates parley's folder in the user's cache folder, with mode 0700. The folder is for data that is useless
+ * on another machine or a day later. Throws an error whose message names the reason if the folder cannot be
+ * used.
  */
 export function openCacheFolder(surroundings: CacheEnvironment): string {
   const caches = findCachesFolder(surroundings)
@@ -51,7 +51,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   if (platform !== 'win32' && (stat.mode & 0o077) !== 0) chmodSync(folder, 0o700)
 }
 
-/** Creates a folder with mode 0700. Does nothing if the folder exists. */
+/** Sets the mode 0700. Does nothing if the folder exists. */
 export function makePrivateFolder(path: string): void {
   try {
     mkdirSync(path, 0o700)

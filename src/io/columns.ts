@@ -2,9 +2,9 @@ import { oneLine } from './escape.ts'
 import { clip, measureColumns, pad } from './width.ts'
 
 /**
- * Returns a function that lays out rows as aligned columns. A column keeps its width in later calls, or gets
- * wider. `width` is the terminal's width; if it is infinite, no cell is cut. `limits` has the maximum width
- * of each column except the last, which takes the remaining width.
+ * A column keeps its width in later calls, or gets wider. `width` is the terminal's width; if it is infinite,
+ * no cell is cut. `limits` has the maximum width of each column except the last, which takes the remaining
+ * width.
  */
 export function createTable({ width, limits = [] }: { width: number; limits?: readonly number[] }) {
   const widths: number[] = []

@@ -5,25 +5,19 @@ import type { Deadline } from '../deadline.ts'
 import { describeFileError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 
-/** A user's command, run by the shell. */
 export interface Command {
   text: string
   env: Readonly<Record<string, string | undefined>>
-  /** Content of stdin. If omitted, stdin is empty. */
   input?: string
-  /**
-   * Starts the command in a new process group, so that parley can kill all its processes. Such a group cannot
-   * use the terminal.
-   */
+  /** A new process group lets parley kill all its processes. Such a group cannot use the terminal. */
   isGroupLeader: boolean
-  /** parley ends the command when this deadline passes. */
   deadline: Deadline
 }
 
 export interface CommandOptions {
   /** Reading `cwd` throws if the current folder was removed. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
-  /** Functions that run when parley ends. While the command runs, the set has a function that kills it. */
+  /** While the command runs, the set has a function that kills it. */
   cleanups: ShortLivedSet<() => void>
 }
 
@@ -41,7 +35,7 @@ const maxStdoutBytes = 2 ** 20
 
 const maxStderrBytes = 8192
 
-/** Runs a command. Kills the command at its deadline, or if it prints more than `maxStdoutBytes`. */
+/** Kills the command at its deadline, or if it prints more than `maxStdoutBytes`. */
 export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: Command,
   { host, cleanups }: CommandOptions,
@@ -68,10 +62,6 @@ export async function runCommand(
   })
 }
 
-/**
- * Runs a command in the foreground of the terminal. Returns its exit code, or `undefined` if a signal ended
- * it.
- */
 export function runOnTerminal(
   { text, env, input }: Pick<Command, 'text' | 'env' | 'input'>,
   cleanups: ShortLivedSet<() => unknown>,
@@ -90,7 +80,6 @@ export function runOnTerminal(
   }).finally(() => cleanups.delete(stop))
 }
 
-/** Exit code of a shell for a command that does not exist. */
 const commandNotFound = 127
 
 function currentFolder(host: CommandOptions['host']): string | undefined {
@@ -139,23 +128,23 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
   return code === 0 ? undefined : `failed with exit code ${code}`
 }
 
-/** Ends a process and the processes of its group. Synchronous, because signal handlers call it. */
+/** Synchronous, because signal handlers call it. */
 function end(child: ChildProcess, isLeader: boolean, { platform, env }: CommandOptions['host']): void {
   if (child.pid === undefined) return
   const isEnded = platform === 'win32' ? endTree(child.pid, env) : isLeader && endGroup(child.pid)
   if (!isEnded) child.kill()
 }
 
-/** Sends TERM to a process group, and KILL 100 ms later. Returns false if `sh` cannot be run. */
+/** Sends TERM, and KILL 100 ms later. Returns false if `sh` cannot be run. */
 function endGroup(pid: number): boolean {
   const script = 'kill -s TERM -- "$1"; sleep 0.1; kill -s KILL -- "$1"'
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
-/** Time limit of taskkill. After a signal, parley must end within half a second. */
+/** Limits taskkill, because parley must end within half a second after a signal. */
 const maxEndMs = 400
 
-/** On Windows, `kill` would not end the child processes, so taskkill ends the whole tree. */
+/** On Windows, `kill` would not end the child processes. */
 function endTree(pid: number, env: Command['env']): boolean {
   // Windows searches the current folder first, so parley runs taskkill by its full path.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')

@@ -7,8 +7,8 @@ import { takeStart } from '../wire/text-start.ts'
 export const unsafeCharacters = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g
 
 /**
- * Makes every control character of remote text visible. Each character is escaped separately, so an escape
- * sequence is harmless even if it arrives in pieces. Newlines and tabs stay.
+ * Escapes each character separately, so an escape sequence is harmless even if it arrives in pieces. Newlines
+ * and tabs stay.
  */
 export function escapeControls(text: string): string {
   return text.replace(unsafeCharacters, (char) => {
@@ -17,12 +17,11 @@ export function escapeControls(text: string): string {
   })
 }
 
-/** Escapes control characters as JSON does, so the strings of a JSON text keep their meaning. */
+/** Strings keep their meaning, because the escapes are JSON's. */
 export const escapeJson = (text: string): string => text.replace(unsafeCharacters, jsonEscape)
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Returns remote text as a single line of at most `length` characters. */
 export function oneLine(text: string, length = 500): string {
   const start = takeStart(text, length * 4)
   const characters = [...escapeControls(start.replace(/\s+/g, ' ').trim())]

@@ -5,10 +5,6 @@ import type { Style } from './style.ts'
 
 const maxShownProblems = 20
 
-/**
- * Formats a failure for a person: what failed, the consequence, and the service's message. `wrap` wraps a
- * line to the width of the terminal.
- */
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resume, problems = [] } = error.details
   const [name = '', ...rest] = wrap(`parley: ${oneLine(error.message, 2000)}`).split(' ')
@@ -27,17 +23,13 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   return `${lines.join('\n')}\n`
 }
 
-/**
- * Returns a heading and the command that resumes the work. The command has its own line, so that a person can
- * copy it.
- */
+/** The command has its own line, so that a person can copy it. */
 export function formatResumeCommand(resume: readonly string[]): string[] {
   const isRedacted = resume.some((word) => word.endsWith('[redacted]'))
   const about = isRedacted ? 'to resume, fill in the [redacted] words:' : 'to resume:'
   return [about, quoteWords(['parley', ...resume])]
 }
 
-/** Formats a failure as one GitHub Actions annotation. */
 export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
   const { problems = [], consequence, resume, serviceMessage } = details
   const service = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
@@ -51,16 +43,15 @@ export function renderAnnotation({ kind, exitCode, message, details }: CliError,
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 
-/** Maximum length of a printed body that is not JSON, in characters. */
+/** In characters, for a body that is not JSON. */
 const maxBodyLength = 4096
 
-/** Formats a failure as the JSON line of `--errors json`. */
 export const renderFailureAsJson = (failure: CliError): string =>
   `${escapeJson(JSON.stringify({ error: { format: 1, ...toFailureJson(failure) } }))}\n`
 
 /**
- * Returns the message of a failure, with the service's message or the problems, on one line. If the session
- * waits for tool uses, the line ends with the commands that answer them.
+ * Formats the failure on one line. If the session waits for tool uses, the line ends with the commands that
+ * answer them.
  */
 export function formatFailureMessage({ message, details }: Pick<CliError, 'message' | 'details'>): string {
   const { serviceMessage, problems, pending, consequence } = details
@@ -69,7 +60,7 @@ export function formatFailureMessage({ message, details }: Pick<CliError, 'messa
   return pending && consequence ? `${text}; ${oneLine(consequence.replaceAll('\n', '; '), 4000)}` : text
 }
 
-/** Returns a failure as a JSON object. An answer that is saved in no file is not shortened. */
+/** Does not shorten an answer that is saved in no file. */
 export function toFailureJson({ kind, exitCode, message, mayDuplicate, details }: CliError): object {
   const { status, retryAfter, requestId, sent = 'no', retry = 'never', deadline, attempts } = details
   const { answer, kept, body } = details

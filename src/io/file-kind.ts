@@ -1,9 +1,8 @@
 const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
-/** Number of bytes at the start of a file that are enough to detect its type. */
 const sampleLength = 4100
 
-/** Detects the MIME type of a file by its first bytes. Returns `undefined` for text. */
+/** Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
   // Most images are PNG, and loading the library takes time. The library would also need complete chunks of a
@@ -13,9 +12,6 @@ export async function detectMimeType(bytes: Uint8Array): Promise<string | undefi
   return (await fileTypeFromBuffer(sample))?.mime
 }
 
-/**
- * Returns whether the bytes begin a PDF file. A PDF file may be valid UTF-8, so callers check this before
- * they decode text.
- */
+/** A PDF file may be valid UTF-8, so callers check this before they decode text. */
 export const isPdf = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 5)).toString('latin1') === '%PDF-'

@@ -8,37 +8,29 @@ import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
-  /** Result of saving, as the end of a sentence: `is saved as …`. */
   outcome: string
-  /** Name of the file, if the part could be saved. */
   name?: string
-  /** The data that could not be saved; base64 for images. */
+  /** Base64 for images. */
   unsaved?: string | undefined
 }
 
-/**
- * Output file of an answer. Until the answer is complete, parley writes it to a temporary file next to the
- * target.
- */
+/** Until the answer is complete, parley writes it to a temporary file next to the target. */
 export interface FileOutput extends Output {
-  /** The target is a device or a pipe, from which written bytes cannot be removed. */
+  /** Written bytes cannot be removed from a device or a pipe. */
   readonly isDirect: boolean
   /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
-   * Saves the received part of a broken answer as `FILE.part` or under the next free name. If nothing was
-   * written yet, saves `held`, which is the text of the answer or its unreadable body. Returns the outcome,
-   * or `undefined` if nothing was received. Does not throw. Synchronous, because signal handlers call it.
+   * Saves the received part as `FILE.part` or under the next free name. If nothing was written yet, saves
+   * `held`, which is the text of the answer or its unreadable body. Returns `undefined` if nothing was
+   * received. Does not throw. Synchronous, because signal handlers call it.
    */
   savePart(held?: Uint8Array | string): SavedPart | undefined
-  /** Removes the temporary file. Does not throw. */
+  /** Does not throw. */
   discard(): void
-  /**
-   * Note for stderr that names the complete file, and the `FILE.part` of an earlier run. `undefined` for a device
-   * or a pipe.
-   */
+  /** Names the complete file, and the `FILE.part` of an earlier run. `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined
-  /** Note for stderr about the `FILE.part` of an earlier run, which may have the only copy of a paid answer. */
+  /** The `FILE.part` of an earlier run may have the only copy of a paid answer. */
   readonly earlierPartNote: string | undefined
 }
 
@@ -48,9 +40,9 @@ interface FileOutputOptions {
 }
 
 /**
- * Prepares to write a file. Only `commit` changes a regular file. parley writes directly to devices, pipes
- * and open descriptors, until the deadline. A file that the user owns keeps its mode. Throws a `CliError` of
- * kind `file` if the file cannot be written.
+ * Only `commit` changes a regular file. parley writes directly to devices, pipes and open descriptors, until
+ * the deadline. A file that the user owns keeps its mode. Throws a `CliError` of kind `file` if the file
+ * cannot be written.
  */
 export async function openFileOutput(
   name: string,
@@ -117,7 +109,7 @@ function createFileSink(target: string, name: string, mode: number | undefined):
   }
 }
 
-/** Opens a pipe for writing. Throws if nobody reads the pipe, because opening would then block forever. */
+/** Throws if nobody reads the pipe, because opening it would then block forever. */
 async function openPipe(path: string, name: string): Promise<Writable> {
   const { Socket } = await import('node:net')
   try {
@@ -131,9 +123,8 @@ async function openPipe(path: string, name: string): Promise<Writable> {
 }
 
 /**
- * Opens a device, or the file of an open descriptor such as `/dev/stdout`. Uses a descriptor of this process
- * directly. A second descriptor would have another offset, so parley and other writers of the file would
- * overwrite each other's text.
+ * Uses a descriptor of this process directly. A second descriptor would have another offset, so parley and
+ * other writers of the file would overwrite each other's text.
  */
 function openDevice(path: string): Writable {
   const fd = findOwnDescriptor(path)
@@ -161,10 +152,9 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   }
 }
 
-/** Saves the received part of an answer if a run ends early. Synchronous; does not throw. */
+/** Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
-/** Returns `WorkHooks` that save the received parts of answers if the work fails or is interrupted. */
 export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
   save: () =>
     savers
@@ -176,7 +166,6 @@ export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
 
 const describeSavedPart = ({ outcome }: SavedPart): string => oneLine(`the received data ${outcome}`, 2000)
 
-/** Returns the failure with the name of the saved part, or with the unsaved data. */
 export const addSavedPart = (failure: CliError, part: SavedPart | undefined): CliError =>
   part
     ? new CliError(failure.kind, `${failure.message}; ${describeSavedPart(part)}`, {

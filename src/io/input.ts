@@ -11,18 +11,14 @@ import { absolutePath } from './paths.ts'
 import { shellQuote } from './shell-quote.ts'
 import { decodeUtf8, isBlank, isUtf16, tooLongError, tryDecodeUtf8 } from './utf8.ts'
 
-/** Standard input. The kind `none` stands for a closed stdin, or a device such as /dev/null. */
+/** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  /** Real path of a regular file. */
+  /** Set for a regular file. */
   readonly file?: string | undefined
   open(): Readable
-  /**
-   * Switches an interactive terminal to raw mode, in which it delivers each key, including Ctrl-C, without
-   * echo.
-   */
+  /** In raw mode, the terminal delivers each key, including Ctrl-C, without echo. */
   setRaw?(isRaw: boolean): void
-  /** Has the effect of Ctrl-C while the terminal is raw. */
   interrupt?(): void
   /** Has the effect of Ctrl-Z while the terminal is raw. Returns after the user has resumed the process. */
   suspend?(): void
@@ -35,40 +31,32 @@ export interface InputOptions {
     stdin?: boolean
     header?: string[]
     failOnEmpty?: boolean
-    /** All flags of the command line. */
     given?: readonly { flag: string }[]
   }
-  /** Deadline for reading stdin and FIFOs, and for waiting for a person's answer. */
+  /** Limits reading stdin and FIFOs, and waiting for a person's answer. */
   deadline: Deadline
   note(line: string): void
 }
 
-/** Content of a file for a request. Text from stdin has no name. */
+/** Text from stdin has no name. */
 export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
 
-/** File types that a service accepts in addition to text. */
 export interface FileKinds {
   mimeTypes: RegExp
-  /** Description for messages, such as `an image or PDF file`. */
   description: string
 }
 
 interface ReadOptions {
-  /** Name of the file in messages. */
   shown?: string
-  /** File types that `-f` accepts instead of text. */
   kinds?: FileKinds | undefined
   /** Called if the first chunk of stdin takes longer than 2 s. */
   onIdle?(): void
 }
 
-/**
- * Maximum size of a file that is sent as base64. The base64 text is a third longer, and must fit into a
- * string.
- */
+/** Base64 text is a third longer, and must fit into a string. */
 const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
-/** Reads the inputs of a command: stdin once, and files. Texts must be UTF-8. */
+/** Reads stdin once, and files. Texts must be UTF-8. */
 export class Input {
   readonly stdinKind: Stdin['kind']
   readonly #options: InputOptions
@@ -88,14 +76,14 @@ export class Input {
     return this.#options.flags.header?.includes('@-') ?? false
   }
 
-  /** Waits for a person's answer. Throws a `CliError` with `action` if the deadline passes first. */
+  /** Throws a `CliError` with `action` if the deadline passes first. */
   withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
     return this.#options.deadline.race(work, () =>
       deadlineBeforeSending(`the deadline passed while ${action}`),
     )
   }
 
-  /** Reads stdin in chunks. `reader` is the name of the flag or input that reads stdin, for messages. */
+  /** `reader` is the name of the flag or input that reads stdin, for messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
     const { stdin, timers } = this.#options.host
@@ -121,14 +109,12 @@ export class Input {
   }
 
   /**
-   * Reads a file, or stdin for `-`. Throws a usage error if another flag or input has read stdin before. The
-   * error names both.
+   * `-` is stdin. Throws a usage error if another flag or input has read stdin before. The error names both.
    */
   readBytes(path: string, reader: string, { shown, onIdle }: ReadOptions = {}): Promise<Uint8Array> {
     return path === '-' ? this.#readStdin(reader, onIdle) : this.readFile(path, shown)
   }
 
-  /** Reads a file as text, or stdin for `-`. */
   async readText(path: string, reader: string, reading: ReadOptions = {}): Promise<string> {
     const { shown = path, kinds } = reading
     const bytes = await this.readBytes(path, reader, reading)
@@ -136,8 +122,8 @@ export class Input {
   }
 
   /**
-   * Reads a file of `-f`, or stdin for `-`. Returns UTF-8 text, or base64 with the MIME type that the bytes
-   * show. Throws a usage error if the service does not accept the type.
+   * Returns UTF-8 text, or base64 with the MIME type that the bytes show. Throws a usage error if the service
+   * does not accept the type.
    */
   async readContent(path: string, { mimeTypes, description }: FileKinds): Promise<GivenFile> {
     const bytes = await this.readBytes(path, '-f -')
@@ -161,7 +147,7 @@ export class Input {
     throw usageError(`${name}: neither UTF-8 text nor ${description}${kind}`)
   }
 
-  /** Returns the text of stdin if it is a pipe, socket or file and nothing has read it yet. */
+  /** Returns `undefined` if stdin is a terminal, or something has read it already. */
   async readPiped(reader: string, kinds?: FileKinds): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
@@ -172,10 +158,6 @@ export class Input {
     return this.readText('-', reader, { kinds, onIdle })
   }
 
-  /**
-   * Like `readPiped`, for text that is added to other input. If stdin is blank, adds nothing and prints a
-   * note.
-   */
   async readPipedAddition(reader: string, kinds?: FileKinds): Promise<string> {
     const text = await this.readPiped(reader, kinds)
     if (text === undefined) return ''
@@ -184,18 +166,15 @@ export class Input {
     return ''
   }
 
-  /**
-   * The caller uses the input `given` instead of stdin. Throws a usage error if `--fail-on-empty` requires
-   * that stdin is read.
-   */
+  /** Throws a usage error if `--fail-on-empty` requires that stdin is read. */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
       throw usageError(`--fail-on-empty: stdin is not read together with ${given}`)
   }
 
   /**
-   * Checks for file names among the words, which parley would send as text. Prints a note for `@NAME`. Throws
-   * a usage error for a bare file name next to `-f`.
+   * parley would send a file name as text. Prints a note for `@NAME`. Throws a usage error for a bare file
+   * name next to `-f`.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options
@@ -221,7 +200,6 @@ export class Input {
     }
   }
 
-  /** Joins the words of a prompt or message. The text of stdin replaces the word `-`. */
   async joinWords(words: string[], reader: string): Promise<string> {
     this.#checkFileNames(words)
     const texts: string[] = []
@@ -232,10 +210,7 @@ export class Input {
     return texts.join(' ')
   }
 
-  /**
-   * Returns the value of a flag: the text itself, the file of `@FILE`, stdin for `@-`, or `@TEXT` for
-   * `@@TEXT`.
-   */
+  /** Reads the file of `@FILE`, or stdin for `@-`. `@@TEXT` means `@TEXT`. */
   async readFlagValue(value: string, flag: string): Promise<string> {
     if (!value.startsWith('@') || value.startsWith('@@')) return value.replace(/^@/, '')
     return this.readText(value.slice(1), `${flag} @-`, { shown: value })
@@ -264,8 +239,7 @@ export class Input {
   }
 
   /**
-   * Reads a stream to its end. Throws a `CliError` if the deadline passes first, or if the content is longer
-   * than V8's longest string.
+   * Throws a `CliError` if the deadline passes first, or if the content is longer than V8's longest string.
    */
   async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
     const { deadline, host } = this.#options
@@ -283,7 +257,6 @@ export class Input {
   }
 }
 
-/** Yields the chunks of a stream. Calls `onIdle` if the first chunk takes longer than 2 s. */
 async function* withWaitingNote(
   pieces: AsyncIterable<Uint8Array>,
   timers: Timers,
@@ -301,9 +274,8 @@ async function* withWaitingNote(
 }
 
 /**
- * Lets a pending signal end the process before the work continues. Ctrl-C also ends the program that writes
- * to the pipe, and the end of the pipe can arrive before the signal. Without this pause parley would still
- * send its request.
+ * Ctrl-C also ends the program that writes to the pipe, and the end of the pipe can arrive before the signal.
+ * Without this pause parley would still send its request.
  */
 export async function yieldToSignals(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
@@ -315,7 +287,6 @@ const emptyStdinError = () => usageError('stdin is empty (--fail-on-empty)')
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
-/** Reads a stream until `stop` aborts. Throws a `CliError` that contains `name`. */
 async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     const stream = await open(stop)
@@ -328,15 +299,15 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
   }
 }
 
-/** Yields the chunks of a stream. After the last chunk, lets a pending signal end the process. */
+/** After the last chunk, lets a pending signal end the process. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()
 }
 
 /**
- * Opens a file for reading in chunks. Opening a FIFO blocks a thread until a program opens the FIFO for
- * writing. If `stop` aborts, parley itself opens it for writing, which frees the thread.
+ * Opening a FIFO blocks a thread until a program opens the FIFO for writing. If `stop` aborts, parley itself
+ * opens it for writing, which frees the thread.
  */
 export async function openReadable(path: string, stop: AbortSignal): Promise<Readable> {
   if (!(await fs.stat(path)).isFIFO()) return createReadStream(path, { highWaterMark: 256 * 1024 })

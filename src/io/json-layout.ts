@@ -2,9 +2,9 @@ import { findEndOfValue, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 
 /**
- * Formats JSON text with one value per line and indentation. Numbers, key order and duplicate keys stay
- * unchanged. Strings lose unneeded escapes, and their control characters are escaped. `json` must be valid.
- * The caller must limit its depth, because each level widens the indentation.
+ * Numbers, key order and duplicate keys stay unchanged. Strings lose unneeded escapes, and their control
+ * characters are escaped. `json` must be valid. The caller must limit its depth, because each level widens
+ * the indentation.
  */
 export function* formatJsonLines(json: string): Generator<string> {
   let line = ''

@@ -1,6 +1,6 @@
 import { parseTimestamp } from '../wire/timestamp.ts'
 
-/** Returns a service's timestamp in local time, as `2026-01-31`, `14:03:22` and `UTC+01:00`. */
+/** Returns `2026-01-31`, `14:03:22` and `UTC+01:00`. */
 export function toLocalTime(timestamp: string) {
   const utc = new Date(parseTimestamp(timestamp))
   if (Number.isNaN(utc.getTime())) return undefined
@@ -11,7 +11,6 @@ export function toLocalTime(timestamp: string) {
   return { date, time: time.slice(0, 8), zone: `UTC${hours}:${minutes}`.replace('+00:00', '') }
 }
 
-/** Formats a timestamp as local date and time with the time zone. Returns any other text unchanged. */
 export function formatZonedTime(timestamp: string): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp
@@ -19,10 +18,7 @@ export function formatZonedTime(timestamp: string): string {
   return `${date} ${time} ${zone}`
 }
 
-/**
- * Formats a timestamp as local time, with the date unless the date is today's. Returns any other text
- * unchanged.
- */
+/** Omits today's date. Returns a text that is not a timestamp unchanged. */
 export function formatLocalTime(timestamp: string, now: number): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp

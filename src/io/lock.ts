@@ -14,10 +14,8 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, type FailureKind, hasCode } from '../errors.ts'
 
 interface LockOptions {
-  /** Name of the file in messages. Default: its path. */
   name?: string
   maxWaitMs: number
-  /** Kind of the failure if the lock cannot be taken. */
   kind: FailureKind
   consequence: string
   /** `later` if the wait ends at the run's deadline. The same command may get the lock later. */
@@ -27,22 +25,19 @@ interface LockOptions {
 }
 
 interface RunLockOptions {
-  /** Name of the file in messages. */
   name: string
   deadline: Deadline
   messages: { note(line: string): void }
 }
 
-/** Interval at which the holder updates the modification time of its lock. */
 const heartbeatMs = 1000
 
-/** An exclusive lock on a file. The lock is an empty file next to the locked file. */
+/** The lock is an empty file next to the locked file. */
 export class Lock {
-  /** Name of the file in messages. */
   readonly name: string
   readonly #path: string
   readonly #file: number
-  /** Inode number of the lock. No other file can get this number while the lock is open. */
+  /** No other file can get this number while the lock is open. */
   readonly #inode: bigint
   readonly #timer: NodeJS.Timeout
   #isReleased = false
@@ -55,7 +50,7 @@ export class Lock {
     this.#timer = setInterval(() => this.#updateTime(), heartbeatMs).unref()
   }
 
-  /** Returns false if another process has removed the lock, which seemed abandoned, or has written to it. */
+  /** Another process may have removed the lock, which seemed abandoned, or may have written to it. */
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n
@@ -83,8 +78,8 @@ export class Lock {
 }
 
 /**
- * Locks a file until the end of the run. Waits for another run until the deadline. Throws a `CliError` of
- * kind `file` if the deadline passes, or if a file that is not a lock has the lock's name.
+ * Waits for another run until the deadline. Throws a `CliError` of kind `file` if the deadline passes, or if
+ * a file that is not a lock has the lock's name.
  */
 export async function lockForRun(path: string, options: RunLockOptions): Promise<Lock> {
   const { name, deadline, messages } = options
@@ -93,20 +88,17 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }
 
-/** A lock that did not change for this time counts as the lock of a killed process. */
+/** A lock without a change for this time counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000
 
-/**
- * Maximum time between two checks that counts as time without a change. A longer time means that this process
- * was suspended and could not observe the lock.
- */
+/** A longer time between two checks means that this process was suspended and could not observe the lock. */
 const maxCountedStepMs = 500
 
 /**
- * Waits until a file can be locked. Throws a `CliError` if the lock does not become free, or if the lock's
- * name belongs to another file. Only an empty regular file is a lock; any other file stays untouched.
+ * Throws a `CliError` if the lock does not become free, or if the lock's name belongs to another file. Only
+ * an empty regular file is a lock; any other file stays untouched.
  */
 export async function lock(target: string, options: LockOptions): Promise<Lock> {
   const { name = target, maxWaitMs, kind, consequence, retry, onWait } = options
@@ -116,10 +108,7 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
   let isNoted = false
   let fingerprint = ''
   let lastCheck = start
-  /**
-   * Time without a change of the lock, by the monotonic clock of this process, because the clocks of other
-   * machines may differ.
-   */
+  /** Measured by the monotonic clock of this process, because the clocks of other machines may differ. */
   let unchanged = 0
   for (;;) {
     const now = performance.now()
@@ -148,8 +137,8 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
 }
 
 /**
- * Creates and opens the lock's file. Returns `undefined` if the file exists. On Windows, EPERM may mean that
- * a removed file still has this name, so EPERM is an error only after `waitingNoteDelayMs`.
+ * Returns `undefined` if the file exists. On Windows, EPERM may mean that a removed file still has this name,
+ * so EPERM is an error only after `waitingNoteDelayMs`.
  */
 function tryCreate(path: string, waited: number): number | undefined {
   try {
@@ -162,8 +151,8 @@ function tryCreate(path: string, waited: number): number | undefined {
 }
 
 /**
- * Removes the lock of a killed process: renames it, checks it, and deletes it. If several processes wait,
- * only one of them can rename the lock. If the renamed lock belongs to a new holder, it gets its name back.
+ * Renames the lock, checks it, and deletes it. If several processes wait, only one of them can rename the
+ * lock. If the renamed lock belongs to a new holder, it gets its name back.
  */
 function removeStaleLock(path: string, fingerprint: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
@@ -178,14 +167,12 @@ function removeStaleLock(path: string, fingerprint: string): void {
   else renameSync(aside, path)
 }
 
-/**
- * Returns a value that changes with every heartbeat of the holder, and stays the same if the lock is renamed.
- */
+/** Changes with every heartbeat of the holder, and stays the same if the lock is renamed. */
 const getFingerprint = ({ ino, mtimeNs }: BigIntStats): string => `${ino} ${mtimeNs}`
 
 /**
- * Returns whether a removed file may still have its name. On Windows, a removed file keeps its name until
- * every process has closed it. Until then, creating the file fails with EPERM.
+ * On Windows, a removed file keeps its name until every process has closed it. Until then, creating the file
+ * fails with EPERM.
  */
 const mayBePendingRemoval = (error: unknown) => platform() === 'win32' && hasCode(error, 'EPERM')
 

@@ -3,20 +3,15 @@ import type { StdStream } from './output.ts'
 import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
-/** Prints lines for the person on stderr, with secrets redacted. */
+/** Prints on stderr, with secrets redacted. */
 export interface Messages {
-  /** Prints an escaped line with parley's name, unless `--quiet`. */
+  /** Escapes the line and adds parley's name. No effect with `--quiet`. */
   note(line: string): void
-  /**
-   * Prints a line about a defect of the result or about safety, even with `--quiet`. With `--errors json`,
-   * the line is JSON.
-   */
+  /** For a defect of the result or safety, even with `--quiet`. With `--errors json`, the line is JSON. */
   warn(line: string): void
-  /** Prints a line that needs no escaping, unless `--quiet`. */
+  /** The line needs no escaping. No effect with `--quiet`. */
   printLine(line: string): void
-  /** Like `printLine`, for the wrapped footer of a run. */
   printFooter(text: string): void
-  /** Wraps a message if stderr is a terminal. */
   wrap(message: string): string
   style: Style
 }
@@ -27,10 +22,7 @@ interface MessageOptions {
   redact(text: string, maxLength?: number): string
 }
 
-/**
- * Maximum length of a message before blanks are removed, in UTF-16 units. parley prints at most 2,000
- * characters.
- */
+/** Before blanks are removed, in UTF-16 units. parley prints at most 2,000 characters. */
 const maxMessageLength = 64 * 1024
 
 export async function createMessages({ host, flags, redact }: MessageOptions): Promise<Messages> {

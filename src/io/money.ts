@@ -1,4 +1,4 @@
-/** Formats money: `$1.87`. `amount` is in minor units, such as cents. */
+/** Returns `$1.87`. `amount` is in minor units, such as cents. */
 export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
   const decimals = findDecimals(currency)
   const digits = String(amount).padStart(decimals + 1, '0')
@@ -7,11 +7,11 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
   return new Intl.NumberFormat('en-US', { style: 'currency', currency }).format(text as unknown as number)
 }
 
-/** Returns the number of decimals of a currency. An unknown currency has two. */
+/** An unknown currency has two decimals. */
 const findDecimals = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
-/** Converts a typed amount such as `2.50` to minor units. Smaller fractions are dropped. */
+/** Smaller fractions than minor units are dropped. */
 export function toMinorUnits(text: string, currency: string): bigint {
   const decimals = findDecimals(currency)
   const [whole = '', fraction = ''] = text.split('.')

@@ -2,40 +2,32 @@ import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
 import { CliError, hasCode, OutputClosed, toFileFailure } from '../errors.ts'
 
-/** A command's output: stdout or a file. */
 export interface Output {
   readonly isTerminal: boolean
   /** True for stdout after the first write. */
   readonly hasBegun?: boolean
-  /** Writes bytes or text. Resolves when the output can take more. */
+  /** Resolves when the output can take more. */
   write(chunk: Uint8Array | string): Promise<void>
-  /** Resolves when everything is written. */
   flush(): Promise<void>
 }
 
-/** stdout or stderr of the process. */
 export interface StdStream {
   isTerminal: boolean
-  /** Real path of a regular file. */
+  /** Set for a regular file. */
   readonly file?: string | undefined
   /** The descriptor was closed when the process started. */
   readonly isClosed?: boolean | undefined
-  /** Width of a terminal. */
   columns?: number
-  /** Height of a terminal. */
   rows?: number
-  /** Opens the stream, which is slower than `writeSync` for one line and faster for many. */
+  /** For many lines, the stream is faster than `writeSync`. For one line it is slower. */
   open(): Writable
-  /**
-   * Writes as much as the descriptor takes at once. Returns the number of written bytes, which is 0 if the
-   * stream is open.
-   */
+  /** Writes as much as the descriptor takes at once. Returns 0 if the stream is open. */
   writeSync(bytes: Uint8Array): number
 }
 
 /**
- * Creates the output of stdout. Its methods throw `OutputClosed` if the reader has closed stdout. They throw
- * a `CliError` of kind `file` for any other error, or if stdout does not accept the output by the deadline.
+ * Methods throw `OutputClosed` if the reader has closed stdout. They throw a `CliError` of kind `file` for
+ * any other error, or if stdout does not accept the output by the deadline.
  */
 export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   let failure: Error | undefined
@@ -90,8 +82,8 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
 }
 
 /**
- * Runs writes until one fails. Stores the failure instead of throwing it, so that parley still reads the rest
- * of a paid answer. Throws only `OutputClosed`.
+ * Stores the first failure instead of throwing it, so that parley still reads the rest of a paid answer.
+ * Throws only `OutputClosed`.
  */
 export class GuardedWriter {
   failure: Error | undefined
@@ -113,9 +105,7 @@ export class GuardedWriter {
   }
 }
 
-/**
- * Returns an output that drops its text after the reader has closed stdout, so that the command continues.
- */
+/** Drops text after the reader has closed stdout, so that the command continues. */
 export function ignoreClosedReader(output: Output): Output {
   let isReaderClosed = false
   const attempt = async (act: () => Promise<void>) => {
@@ -137,7 +127,6 @@ export function requireOpen(stdout: StdStream, details: { consequence?: string }
   if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started', details)
 }
 
-/** Writes a short text such as help. Throws like an `Output`. */
 export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
   // A signal may have arrived, and a blocking write would delay its handler. So Node handles signals first.
   await new Promise(setImmediate)
@@ -155,10 +144,9 @@ export async function writeText(stdout: StdStream, text: string, deadline?: Dead
   await output.flush()
 }
 
-/** Error codes of a closed reader. Windows uses `EOF` for pipes. */
+/** Windows uses `EOF` for pipes. */
 const closedReaderCodes = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-/** Creates the failure for an output that was not completely written before the deadline. */
 export const createWriteTimeoutError = (name: string): CliError =>
   new CliError('file', `${name}: the deadline passed before all output was written`, { deadline: true })
 

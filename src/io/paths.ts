@@ -2,16 +2,13 @@ import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSyn
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { CliError, toFileFailure, usageError } from '../errors.ts'
 
-/**
- * Resolves a name to an absolute path. Reads `host.cwd` only for relative names, because the current folder
- * may have been removed.
- */
+/** Reads `host.cwd` only for relative names, because the current folder may have been removed. */
 export const absolutePath = (host: { readonly cwd: string }, name: string): string =>
   isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 
 /**
- * Resolves the links of an existing path. Returns any other path unchanged. The native call returns each name
- * in its stored case. So two spellings of one file become equal on file systems that ignore case.
+ * Returns a missing path unchanged. The native call returns each name in its stored case. So two spellings of
+ * one file become equal on file systems that ignore case.
  */
 function realPath(path: string): string {
   try {
@@ -21,13 +18,9 @@ function realPath(path: string): string {
   }
 }
 
-/** Maximum number of links in a chain, as on Linux. */
 const maxLinks = 40
 
-/**
- * Returns a path and, if it is a link, every path of the chain of links that starts there. The last path may
- * be missing.
- */
+/** Includes the path itself. The last path may be missing. */
 export function followLinks(path: string): string[] {
   const places = [path]
   try {
@@ -39,16 +32,13 @@ export function followLinks(path: string): string[] {
   return places
 }
 
-/** Returns the real path of a file, or the path at which a file of this name would be created. */
+/** For a missing file, returns the path at which it would be created. */
 export const resolveRealPath = (path: string): string =>
   realPath(resolveFolder(followLinks(path).at(-1) ?? path))
 
 const resolveFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
-/**
- * Returns the path in /proc to which a path such as `/dev/stdout` leads. Returns `undefined` if the path does
- * not lead to an open descriptor.
- */
+/** For example of `/dev/stdout`. Returns `undefined` if the path does not lead to an open descriptor. */
 const findDescriptorPath = (path: string): string | undefined =>
   followLinks(path)
     .map(resolveFolder)
@@ -56,16 +46,15 @@ const findDescriptorPath = (path: string): string | undefined =>
 
 export const isOpenDescriptor = (path: string): boolean => findDescriptorPath(path) !== undefined
 
-/** Returns the number of a descriptor of this process, or `undefined` for any other path. */
 export function findOwnDescriptor(path: string): number | undefined {
   const place = findDescriptorPath(path)
   return place && dirname(place) === realPath('/proc/self/fd') ? Number(basename(place)) : undefined
 }
 
 /**
- * Finds the output file with this name. `isDirect` is true for a device, a pipe or an open descriptor, to
- * which parley writes directly. A link to any other file is an error. Throws a `CliError` of kind `file` if
- * the file cannot be created or, with `replaces`, replaced.
+ * `isDirect` is true for a device, a pipe or an open descriptor, to which parley writes directly. A link to
+ * any other file is an error. Throws a `CliError` of kind `file` if the file cannot be created or, with
+ * `replaces`, replaced.
  */
 export function findTarget(
   host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
@@ -91,10 +80,7 @@ export function findTarget(
   }
 }
 
-/**
- * Returns the reason why parley must not replace an existing file, or `undefined` if it may. Throws the
- * errors of the file system.
- */
+/** Returns `undefined` if parley may replace the file. Throws the errors of the file system. */
 export function findReplaceProblem(
   path: string,
   uid: number | undefined,
@@ -114,14 +100,14 @@ export function findReplaceProblem(
 }
 
 /**
- * Returns the mode for a file that replaces this one: the same mode without set-uid, set-gid and sticky bits.
- * Returns `undefined`, which means the default mode, if the user does not own the file, and on Windows.
+ * Returns the mode without set-uid, set-gid and sticky bits. Returns `undefined`, which means the default
+ * mode, if the user does not own the file, and on Windows.
  */
 export function findModeToKeep(path: string, uid: number | undefined): number | undefined {
   const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })
   return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
 }
 
-/** Returns whether a name ends like a folder's. Outside Windows, a file's name may end in `\`. */
+/** Outside Windows, a file's name may end in `\`. */
 export const isFolderName = (name: string, platform: NodeJS.Platform): boolean =>
   name.endsWith('/') || (platform === 'win32' && name.endsWith('\\'))

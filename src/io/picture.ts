@@ -1,12 +1,8 @@
-/** Protocol of the escape sequences that show pictures on a terminal. */
 export type PictureProtocol = 'kitty' | 'iterm2'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/**
- * Detects the picture protocol from the environment. If the terminal is unknown and the user requests
- * pictures, returns the protocol of iTerm2.
- */
+/** If the terminal is unknown and the user requests pictures, returns the protocol of iTerm2. */
 export function findPictureProtocol(env: Environment, isWanted = false): PictureProtocol | undefined {
   const { TERM = '', TERM_PROGRAM = '', LC_TERMINAL, KITTY_WINDOW_ID, TMUX } = env
   // tmux and screen do not forward pictures, so no picture is shown.
@@ -17,13 +13,12 @@ export function findPictureProtocol(env: Environment, isWanted = false): Picture
   return isKnown || isWanted ? 'iterm2' : undefined
 }
 
-/** Maximum size of a shown picture. Larger pictures slow the terminal down. */
+/** Larger pictures slow the terminal down. */
 const maxPictureBytes = 16 * 1024 * 1024
 
-/** Maximum piece length of the Kitty protocol, in base64 characters. */
+/** Limit of the Kitty protocol, in base64 characters. */
 const maxPieceLength = 4096
 
-/** Returns the reason why a terminal cannot show this picture, or `undefined` if it can. */
 export function findPictureProblem(
   protocol: PictureProtocol,
   bytes: Uint8Array,
@@ -35,7 +30,6 @@ export function findPictureProblem(
     : undefined
 }
 
-/** Returns the escape sequence that shows a picture. */
 export function renderPicture(protocol: PictureProtocol, bytes: Uint8Array): string {
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
   if (protocol === 'iterm2') return `\x1b]1337;File=inline=1;size=${bytes.length}:${base64}\x07\n`

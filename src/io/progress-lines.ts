@@ -4,7 +4,6 @@ import type { StdStream } from './output.ts'
 interface LongRun {
   host: { stderr: Pick<StdStream, 'isTerminal'>; timers: Timers }
   flags: { quiet?: boolean }
-  /** Monotonic start time of the run. */
   summary: { startMs: number }
   messages: { note(line: string): void }
 }
@@ -12,8 +11,8 @@ interface LongRun {
 const minute = 60_000
 
 /**
- * Prints progress on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes.
- * `describe` formats a line; its argument is for example `after 3 min`. Returns a function that stops the lines.
+ * Prints lines on a stderr that is not a terminal: every minute for ten minutes, then every ten minutes. The
+ * argument of `describe` is for example `after 3 min`. The returned function stops the lines.
  */
 export function printProgressLines(
   { host, flags, messages, summary }: LongRun,
@@ -35,7 +34,6 @@ export function printProgressLines(
   return () => stop()
 }
 
-/** Formats a past time relative to now. */
 export function formatAgo(since: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - since) / 1000))
   return seconds < 100 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`

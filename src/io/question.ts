@@ -5,33 +5,24 @@ import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
 import type { StdStream } from './output.ts'
 
-/** Prompts a person on a terminal, one question at a time. */
 export interface Prompter {
-  /**
-   * Resolves with the typed line. Keys typed before the question are dropped. Throws `InputEnded` if the
-   * input ends (Ctrl-D).
-   */
+  /** Keys typed before the question are dropped. Throws `InputEnded` if the input ends (Ctrl-D). */
   prompt(question: string, options?: QuestionOptions): Promise<string>
   /** Withdraws an open question. Later calls of `prompt` reject. Later output begins on a new line. */
   close(): void
 }
 
 interface QuestionOptions {
-  /** Hides the typed answer. */
   isHidden?: boolean
   /**
    * If true, the answer contains all lines of a pasted text, and Enter ends it. Otherwise the answer is the
    * first pasted line.
    */
   takesLines?: boolean
-  /**
-   * Withdraws the question when the signal is aborted. Then `prompt` rejects with the signal's reason and
-   * drops the typed part of the answer.
-   */
+  /** Aborting rejects `prompt` with the signal's reason and drops the typed part of the answer. */
   signal?: AbortSignal | undefined
 }
 
-/** The input ended before an answer. */
 export class InputEnded extends CliError {
   constructor() {
     super('usage', 'the input ended before the question was answered')
@@ -41,18 +32,14 @@ export class InputEnded extends CliError {
 export interface PrompterOptions {
   stdin: Stdin
   stderr: StdStream
-  /**
-   * Functions that run when parley ends. While a question is open, the set has a function that restores the
-   * terminal.
-   */
+  /** While a question is open, the set has a function that restores the terminal. */
   cleanups: ShortLivedSet<() => unknown>
   env: Readonly<Record<string, string | undefined>>
 }
 
-/** Bracketed paste: the terminal marks the start and the end of pasted text. */
+/** The terminal marks the start and the end of pasted text (bracketed paste). */
 const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 
-/** Calls `work` with a prompter, and closes the prompter afterwards. */
 export function withPrompter<T>(
   options: PrompterOptions,
   work: (prompter: Prompter) => Promise<T>,
@@ -61,7 +48,7 @@ export function withPrompter<T>(
   return work(prompter).finally(prompter.close)
 }
 
-/** Asks a yes-or-no question. Enter means `byDefault`. The end of the input (Ctrl-D) means no. */
+/** Enter means `byDefault`. The end of the input (Ctrl-D) means no. */
 export async function askYesNo(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'
@@ -185,10 +172,7 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
 /** After a pause of this length, all keys that were typed earlier have arrived. */
 const typingPauseMs = 50
 
-/**
- * Drops keys that were typed before the question. In raw mode, the terminal also delivers typed text that has
- * no line end yet.
- */
+/** In raw mode, the terminal also delivers typed text that has no line end yet. */
 function dropTyped(keys: Readable, { interrupt }: Stdin): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

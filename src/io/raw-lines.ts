@@ -1,8 +1,6 @@
-/** A line of a file, without its line break. */
 export interface RawLine {
-  /** `undefined` if the line is longer than the limit. */
   bytes: Uint8Array | undefined
-  /** Offset of the next line, in bytes from the start. */
+  /** Offset of the next line from the start, in bytes. */
   end: number
   /** `false` for the text after the last line break. */
   isWhole: boolean
@@ -11,9 +9,9 @@ export interface RawLine {
 const newline = 0x0a
 
 /**
- * Splits bytes into lines, chunk by chunk. The caller must read all lines of a chunk before the next chunk.
- * Lines are split lazily: a batch works on one chunk for a long time, in which a list of the lines would move
- * to V8's old generation. Lines over `maxLineBytes` bytes are dropped.
+ * The caller must read all lines of a chunk before the next chunk. Lines are split lazily: a batch works on
+ * one chunk for a long time, in which a list of the lines would move to V8's old generation. Lines over
+ * `maxLineBytes` are dropped.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -1,20 +1,14 @@
 import { escapeJson } from './escape.ts'
 import type { Output } from './output.ts'
 
-/**
- * Texts are joined up to this length, in UTF-16 units, because writing a short text costs more than producing
- * it.
- */
+/** In UTF-16 units. Writing a short text costs more than producing it. */
 const maxJoinedLength = 64 * 1024
 
-/**
- * Prints bytes unchanged. On a terminal, control characters become JSON escapes and the last line gets a line
- * end.
- */
+/** On a terminal, control characters become JSON escapes and the last line gets a line end. */
 export function createRawPrinter(output: Output) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
-  /** The cursor of the terminal is inside a line. Always false in a pipe. */
+  /** Always false in a pipe. */
   let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk
@@ -51,7 +45,6 @@ export function createRawPrinter(output: Output) {
   }
 }
 
-/** Prints a whole response body. Resolves when the output can take more. */
 export async function printRaw(output: Output, bytes: Uint8Array): Promise<void> {
   const printer = createRawPrinter(output)
   printer.add(bytes)

@@ -3,8 +3,8 @@ import { breakRunnerCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
- * Changes a text so that GitHub's runner finds no workflow command in it: `::` at the start of a line, or
- * `##[` anywhere. `isAtStart` means that the text begins a line.
+ * GitHub's runner executes `::` at the start of a line, and `##[` anywhere. `isAtStart` means that the text
+ * begins a line.
  */
 export function guardTextFromRunner(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
@@ -12,8 +12,8 @@ export function guardTextFromRunner(text: string, isAtStart = true): string {
 }
 
 /**
- * Wraps a stream so that a CI runner executes no line as a command, such as GitHub's `::error::`. The wrapped
- * stream is not a terminal, because a log cannot redraw lines.
+ * CI runners execute lines such as GitHub's `::error::`. The wrapped stream is not a terminal, because a log
+ * cannot redraw lines.
  */
 export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined

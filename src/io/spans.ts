@@ -1,17 +1,16 @@
 import { measureColumns } from './width.ts'
 
-/** A text and its SGR parameters; '' means plain. */
+/** `sgr` has SGR parameters; '' means plain. */
 export interface Span {
   text: string
   sgr: string
 }
 
-/** A line without line breaks. */
 export type StyledLine = readonly Span[]
 
-/** SGR parameters by purpose. They use only the 16 colours of the terminal's theme. */
+/** SGR parameters. They use only the 16 colours of the terminal's theme. */
 export const styles = {
-  /** SGR parameters of headings by level. Deeper headings use the last entry. */
+  /** By level. Deeper headings use the last entry. */
   headings: ['1;4;35', '1;35', '1'],
   bold: '1',
   italic: '3',
@@ -24,7 +23,7 @@ export const styles = {
 
 export const getText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
-/** Formats spans as text. Each span resets its style, so the text can be cut anywhere. */
+/** Each span resets its style, so the text can be cut anywhere. */
 export function paint(line: StyledLine, isColoured: boolean): string {
   if (!isColoured) return getText(line)
   let painted = ''
@@ -37,7 +36,7 @@ export function paint(line: StyledLine, isColoured: boolean): string {
   return painted
 }
 
-/** Returns the width in columns. ASCII text skips the slow measurement. */
+/** ASCII text skips the slow measurement. */
 export function measureWidth(line: StyledLine): number {
   const text = getText(line)
   return /^[\x20-\x7e]*$/.test(text) ? text.length : measureColumns(text)
@@ -50,7 +49,7 @@ export function measureWidth(line: StyledLine): number {
 const unit =
   /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu
 
-/** Breaks a line between words. A word that is wider than a line stays whole. */
+/** A word that is wider than a line stays whole. */
 export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   if (measureWidth(line) <= columns) return [line]
   const rows: StyledLine[] = []
@@ -64,13 +63,11 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   return [...rows, row]
 }
 
-/** A text that must stay on one line, and the blanks before it. */
 interface Word {
   blanks: Span[]
   word: Span[]
 }
 
-/** Splits a line into words. Blanks at its end are dropped. */
 export function splitWords(line: StyledLine): Word[] {
   const words: Word[] = []
   let blanks: Span[] = []
@@ -98,6 +95,6 @@ export function splitWords(line: StyledLine): Word[] {
 
 export const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
 
-/** Returns whether a line may break between two texts without a blank between them. */
+/** The texts have no blank between them. */
 export const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined && (ideograph.test(text) || (ideograph.test(before) && /^[\p{L}\p{N}]/u.test(text)))

@@ -3,7 +3,6 @@ import type { Timers } from '../timers.ts'
 import type { Output, StdStream } from './output.ts'
 import { wantsColour } from './style.ts'
 
-/** Terminal of a spinner, and the flags that disable it. */
 interface SpinnerStage {
   host: { stderr: StdStream; timers: Timers; env: Readonly<Record<string, string | undefined>> }
   flags: { quiet?: boolean; verbose?: boolean; color?: string }
@@ -13,9 +12,9 @@ interface SpinnerStage {
 const spinnerDelayMs = 300
 
 /**
- * Shows the text `what` and the elapsed seconds on a terminal. Starts after 300 ms, so quick calls do not
- * load ora. Returns a function that removes the spinner, and adds it to `cleanups`. The function returns
- * whether the spinner was visible: then the cursor is at the start of a line.
+ * Shows the text `what` and the elapsed seconds. Starts after 300 ms, so quick calls do not load ora. Returns
+ * a function that removes the spinner, and adds it to `cleanups`. The function returns whether the spinner
+ * was visible: then the cursor is at the start of a line.
  */
 export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: string): () => boolean {
   const { stderr, timers, env } = host
@@ -53,7 +52,6 @@ export function showSpinner({ host, flags, cleanups }: SpinnerStage, what: strin
   return stop
 }
 
-/** A spinner that disappears before the next output to stdout. */
 export type PendingSpinner = ReturnType<typeof createPendingSpinner>
 
 export function createPendingSpinner(stage: SpinnerStage) {
@@ -63,12 +61,10 @@ export function createPendingSpinner(stage: SpinnerStage) {
     stopShown = undefined
   }
   return {
-    /** Shows the spinner if no spinner is visible. */
     show(what: string): void {
       stopShown ??= showSpinner(stage, what)
     },
     stop,
-    /** Returns an output whose writes remove the spinner. */
     wrapOutput: (output: Output): Output => ({
       isTerminal: output.isTerminal,
       write(chunk) {

@@ -1,6 +1,5 @@
 import type { StdStream } from './output.ts'
 
-/** Progress on the last line of a terminal. */
 export class StatusLine {
   readonly #stream: StdStream
   #shown = ''
@@ -16,7 +15,7 @@ export class StatusLine {
     this.#write(cleared + text)
   }
 
-  /** Calls `write`. Text that `write` prints appears above the status line. */
+  /** Text that `write` prints appears above the status line. */
   above<T>(write: () => T): T {
     if (this.#shown !== '') this.#write(this.#clear())
     try {
@@ -26,7 +25,7 @@ export class StatusLine {
     }
   }
 
-  /** Removes the status line. Returns whether it was visible: then the cursor is at the start of a line. */
+  /** Returns whether the status line was visible: then the cursor is at the start of a line. */
   readonly remove = (): boolean => {
     const wasShown = this.#shown !== ''
     if (wasShown) this.#write(this.#clear())
@@ -34,10 +33,7 @@ export class StatusLine {
     return wasShown
   }
 
-  /**
-   * Returns the escape sequence that clears the status line, which takes several rows if the terminal became
-   * narrower.
-   */
+  /** The status line takes several rows if the terminal became narrower. */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

@@ -9,8 +9,8 @@ export interface Style {
 const plain: Style = { dim: String, bold: String, red: String, green: String, yellow: String }
 
 /**
- * Returns whether to colour: by `--color` (values other than `always` and `never` count as `auto`), then
- * `NO_COLOR`, `FORCE_COLOR` and `TERM`, then by whether the stream is a terminal.
+ * Uses `--color` (values other than `always` and `never` count as `auto`), then `NO_COLOR`, `FORCE_COLOR` and
+ * `TERM`, then whether the stream is a terminal.
  */
 export function wantsColour(
   choice: string | undefined,
@@ -23,7 +23,7 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
-/** Returns the styles. Loads chalk only if colours are on. */
+/** Loads chalk only if colours are on. */
 export async function createStyle(...choice: Parameters<typeof wantsColour>): Promise<Style> {
   if (!wantsColour(...choice)) return plain
   const { Chalk } = await import('chalk')

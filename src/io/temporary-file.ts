@@ -22,7 +22,7 @@ import { findModeToKeep } from './paths.ts'
 // answer. So this file uses descriptors.
 const writeTo = promisify(writeFile)
 
-/** A file with a random name next to its target. Methods throw the errors of the file system. */
+/** Has a random name next to its target. Methods throw the errors of the file system. */
 export class TemporaryFile {
   readonly #path: string
   #file: number
@@ -43,7 +43,6 @@ export class TemporaryFile {
     }
   }
 
-  /** Number of written bytes. */
   get size(): number {
     return statSync(this.#path).size
   }
@@ -52,12 +51,11 @@ export class TemporaryFile {
     return writeTo(this.#file, chunk)
   }
 
-  /** Writes synchronously, for a signal handler. */
   writeSync(content: Uint8Array | string): void {
     writeFileSync(this.#file, content)
   }
 
-  /** Renames the file to the target, which it replaces. Retries transient errors. Synchronous. */
+  /** Retries transient errors. Synchronous. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -72,7 +70,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Gives the file a second name. Returns `false` if that name exists; nothing is replaced. Synchronous. */
+  /** Returns `false` if the second name exists; nothing is replaced. Synchronous. */
   link(path: string): boolean {
     try {
       try {
@@ -88,7 +86,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Removes the temporary name, if it still exists. Does not throw; a file that cannot be removed stays. */
+  /** Does not throw; a file that cannot be removed stays. */
   readonly remove = (): void => {
     for (const step of [() => this.#close(), () => rmSync(this.#path, { force: true })]) {
       try {
@@ -106,22 +104,21 @@ export class TemporaryFile {
   }
 }
 
-/** Value of the descriptor after the file was closed. */
 const closed = -1
 
-/** Errors of file systems without links. Node reports EISDIR for Windows' error on exFAT. */
+/** File systems without links. Node reports EISDIR for Windows' error on exFAT. */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
-/** Windows errors while a virus scanner or an indexer has one of the files open. */
+/** Windows, while a virus scanner or an indexer has one of the files open. */
 const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 
 /** The pauses double from 10 ms to this limit. */
 const maxRenamePauseMs = 80
 
 /**
- * Writes a file completely or not at all: to a temporary file next to the target, which is then renamed.
- * Synchronous, so that no signal interrupts the steps. A new file gets `mode` or the default mode; a file
- * owned by `uid` keeps its mode. Throws the errors of the file system.
+ * Writes to a temporary file next to the target, which is then renamed. Synchronous, so that no signal
+ * interrupts the steps. A new file gets `mode` or the default mode; a file owned by `uid` keeps its mode.
+ * Throws the errors of the file system.
  */
 export function writeFileAtomically(
   target: string,
@@ -141,17 +138,11 @@ interface LargeFile {
   bytes: Uint8Array
   replaces: boolean
   uid: number | undefined
-  /**
-   * Functions that run when parley ends. While the file is incomplete, the set has a function that removes
-   * it.
-   */
+  /** While the file is incomplete, the set has a function that removes it. */
   cleanups: ShortLivedSet<() => void>
 }
 
-/**
- * Writes a large file like `writeFileAtomically`, asynchronously. Returns `false` if the target exists and
- * must not be replaced.
- */
+/** For a large file, asynchronously. Returns `false` if the target exists and must not be replaced. */
 export async function createFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,

@@ -3,8 +3,8 @@ import { usageError } from '../errors.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 
 /**
- * Decodes text and drops its byte order mark. Throws a usage error if the text is too long or not UTF-8. The
- * error names the first invalid line. `advice` is a hint for input that is not text.
+ * Drops the byte order mark. Throws a usage error if the text is too long or not UTF-8. The error names the
+ * first invalid line. `advice` is a hint for input that is not text.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
   if (bytes.length > maxTextLength) throw tooLongError(name)
@@ -14,7 +14,6 @@ export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): st
   throw usageError(`${name}: not UTF-8 text on line ${findInvalidLine(bytes)}: ${ways}`)
 }
 
-/** Decodes text. Returns `undefined` if it is too long or not UTF-8. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > maxTextLength || !isUtf8(bytes)) return undefined
   // TextDecoder would first make a copy of two bytes per character, so Buffer decodes the text.
@@ -22,22 +21,19 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   return text.startsWith('\ufeff') ? text.slice(1) : text
 }
 
-/** Returns advice for text that is not UTF-8. */
 export const utf8Advice = (bytes: Uint8Array): string =>
   `if it is text, iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
 
-/** Returns whether the bytes begin with UTF-16's byte order mark, as PowerShell writes it. */
+/** Checks the byte order mark, as PowerShell writes it. */
 export const isUtf16 = ([first, second]: Uint8Array): boolean =>
   (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
 
-/** Returns whether the bytes are only blanks and line ends. */
 export const isBlank = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
 
 export const tooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
-/** Returns the number of the first line that is not UTF-8, from 1. */
 function findInvalidLine(bytes: Uint8Array): number {
   let line = 1
   let start = 0

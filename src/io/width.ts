@@ -1,12 +1,12 @@
 import stringWidth from 'string-width'
 import { oneLine } from './escape.ts'
 
-/** Returns the width of a text in terminal columns: two for a wide character, none for a combining one. */
+/** Two columns for a wide character, none for a combining one. */
 export const measureColumns = (text: string): number => stringWidth(text, { countAnsiEscapeCodes: true })
 
 const characters = new Intl.Segmenter()
 
-/** Returns remote text as a single line of at most `width` columns. Keeps combined characters whole. */
+/** Shortens remote text to one line, and keeps combined characters whole. */
 export function clip(text: string, width: number): string {
   const maxLength = width * 4
   const line = oneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
@@ -23,6 +23,5 @@ export function clip(text: string, width: number): string {
   return `${shown.trimEnd()}…`
 }
 
-/** Appends blanks to a text, up to `width` columns. */
 export const pad = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - measureColumns(text)))

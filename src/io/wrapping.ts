@@ -1,22 +1,17 @@
 import type { StdStream } from './output.ts'
 
-/** Minimum width for wrapping. On a narrower terminal, the terminal itself wraps lines. */
+/** On a narrower terminal, the terminal itself wraps lines. */
 const minColumns = 20
 
-/**
- * Matches a parley command, in quotes or up to the end of the message. Wrapping must not break a command,
- * because people copy it.
- */
+/** In quotes or up to the end of the message. Wrapping must not break a command, because people copy it. */
 const command = /'parley .*?'(?=[).,:;]*(?: |$))|(?<=^| )parley .*$/g
 
-/** Stands for a blank of a command while the message is wrapped. */
 const keptBlank = '\ue000'
 
 /**
- * Returns a function that wraps a message to the terminal's width. In a pipe the message stays unchanged.
- * Continuation lines are indented by two columns more than the first line, so a reader cannot mistake them
- * for a new message. If the message begins in column `start`, its continuation lines begin in that column,
- * too.
+ * In a pipe the message stays unchanged. Continuation lines are indented by two columns more than the first
+ * line, so a reader cannot mistake them for a new message. If the message begins in column `start`, its
+ * continuation lines begin in that column, too.
  */
 export async function createLineWrapper(stream: StdStream, start = 0): Promise<(message: string) => string> {
   if (!stream.isTerminal) return String

@@ -1,11 +1,10 @@
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/** Accepted forms of a duration, for messages. */
 export const durationForms = 'such as 500ms, 10s, 2m or 1h'
 
 /**
- * Parses a duration: `500ms`, `10s`, `2m`, `1h`, or a number, which has the unit `defaultUnit`. Returns
- * milliseconds, or `undefined` for any other text.
+ * Parses `500ms`, `10s`, `2m`, `1h`, or a number, which has the unit `defaultUnit`. Returns milliseconds, or
+ * `undefined` for any other text.
  */
 export function parseDuration(text: string, defaultUnit: keyof typeof units): number | undefined {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text.trim())

@@ -15,7 +15,7 @@ import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 
-/** Schema of the profile file. Unknown fields, from other versions of parley, stay in the file. */
+/** Unknown fields, from other versions of parley, stay in the file. */
 const ProfileFile = z.lazily(() =>
   z.looseObject({
     version: z.optional(z.unknown()),
@@ -25,10 +25,9 @@ const ProfileFile = z.lazily(() =>
 )
 export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
 
-/** Prints a warning, even with `--quiet`. */
+/** Not affected by `--quiet`. */
 export type Warn = (line: string) => void
 
-/** Returns the path of the profile file, or `undefined` if the environment names no folder for it. */
 export function findProfilePath(info: ProcessInfo): string | undefined {
   const { env, platform } = info
   const { isAbsolute, join, resolve } = platform === 'win32' ? paths.win32 : paths
@@ -44,7 +43,7 @@ export function findProfilePath(info: ProcessInfo): string | undefined {
   return folder && join(folder, 'parley', 'config.json')
 }
 
-/** Returns the path of the profile file. Throws a `CliError` if the environment names no folder for it. */
+/** Throws a `CliError` if the environment names no folder. */
 export function requireProfilePath(info: ProcessInfo): string {
   const path = findProfilePath(info)
   if (path !== undefined) return path
@@ -52,16 +51,15 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-/** Failure for an existing profile file that the user may not read. */
+/** The file exists, but the user may not read it. */
 export class UnreadableProfiles extends CliError {}
 
 const unreadableError = (path: string, why: string) =>
   new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
- * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not
- * read the file, and a `CliError` for any other problem. The messages never quote the file, which may contain
- * secrets.
+ * A missing file counts as empty. Throws `UnreadableProfiles` if the user may not read the file, and a
+ * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
  */
 export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
   const path = findProfilePath(info)
@@ -104,10 +102,7 @@ function isWritableByOthers(path: string, uid: number): boolean {
   return (stat.mode & 0o022) !== 0 && !isSticky
 }
 
-/**
- * Parses the profile file. Returns the parsed JSON instead of zod's copy, because the copy would not have a
- * key `__proto__`.
- */
+/** Returns the parsed JSON instead of zod's copy, because the copy would not have a key `__proto__`. */
 function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   let text = ''
   let content: unknown
@@ -123,12 +118,11 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
   return content as ProfileFile
 }
 
-/** Permissions of everybody but the owner. */
 export const othersPermissions = 0o077
 
 /**
- * Reads a file of secrets, and prints a warning if others have access to the file. Returns `undefined` if the
- * file does not exist. Throws a `CliError` if the file belongs to another user or is not a regular file.
+ * Prints a warning if others have access to the file. Returns `undefined` if the file does not exist. Throws
+ * a `CliError` if the file belongs to another user or is not a regular file.
  */
 function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Array | undefined {
   const file = openExisting(path)
@@ -158,15 +152,12 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Returns the folder of the profile file, or the file itself, if one of them is a symbolic link. */
 export const findLink = (path: string): string | undefined =>
   [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
 
 export const statIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
-/** Creates the failure for a profile file, or a folder on its path, that parley cannot use. */
 export const profileFileError = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
 
-/** Advice for a file or folder to which others can write. */
 export const permissionAdvice =
   'check that its commands are your own, then remove the permission (chmod go-w)'

@@ -18,7 +18,6 @@ import {
   type Warn,
 } from './profile-file.ts'
 
-/** Version of the file format. */
 const version = 1
 
 /** Every process releases the lock quickly, so a longer wait means that something is wrong. */
@@ -28,7 +27,6 @@ const lockOptions = {
   consequence: 'nothing was changed',
 } as const
 
-/** Returns the new content of the file, or `undefined` to change nothing. */
 type Change = (file: ProfileFile) => ProfileFile | undefined
 
 /**
@@ -47,8 +45,8 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
 }
 
 /**
- * Tries to change the file. Returns false if another process has removed the lock, which seemed abandoned. No
- * step between locking and releasing takes long, so a signal leaves neither a lock nor a temporary file.
+ * Returns false if another process has removed the lock, which seemed abandoned. No step between locking and
+ * releasing takes long, so a signal leaves neither a lock nor a temporary file.
  */
 async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: Change): Promise<boolean> {
   const held = await lock(path, lockOptions)
@@ -74,7 +72,7 @@ async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: C
   }
 }
 
-/** Removes temporary files of killed processes, because they contain secrets. */
+/** Temporary files of killed processes contain secrets. */
 function removeLeftovers(path: string): void {
   const leftover = /\.tmp-\d{10}[0-9a-f]{6}$/
   const [folder, name] = [dirname(path), basename(path)]
@@ -95,7 +93,6 @@ function write(path: string, file: ProfileFile): void {
   conf.store = { version, ...file }
 }
 
-/** Creates the folder of the profile file. Throws a `CliError` if the file may not be replaced. */
 function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
@@ -108,20 +105,14 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   if (!stat) protectFolder(folder, info)
 }
 
-/**
- * Restricts the folder to its owner. The folder of PARLEY_CONFIG_DIR may contain other files, so its mode
- * stays.
- */
+/** The folder of PARLEY_CONFIG_DIR may contain other files, so its mode stays. */
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
   const stat = statIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
   if ((stat.mode & othersPermissions) !== 0) chmodSync(folder, 0o700)
 }
 
-/**
- * Creates a folder and its missing parents one by one. In places such as /proc, Node's recursive mkdir never
- * returns.
- */
+/** Creates folders one by one. In places such as /proc, Node's recursive mkdir never returns. */
 function makeFolderWithParents(folder: string): void {
   if (statIfExists(folder)) return
   if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))

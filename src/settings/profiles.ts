@@ -9,7 +9,7 @@ export interface Profile {
   values: Partial<Record<SettingName, unknown>>
   /** `--profile` names the profile. Then addresses and secrets from the environment do not apply. */
   isNamed: boolean
-  /** Source of the profile's name, such as `--profile` or `config use`. */
+  /** For example `--profile` or `config use`. */
   chosenBy: string
   /**
    * The profile file, its folder or a link to it, if others can write to it. Then no command of the profile
@@ -18,10 +18,9 @@ export interface Profile {
   exposedPath?: string | undefined
 }
 
-/** The built-in profile, which uses the emulator and cannot be changed. */
+/** Uses the emulator and cannot be changed. */
 export const demoName = 'demo'
 
-/** The profile that applies if none was chosen. */
 export const defaultName = 'default'
 
 const demo = {
@@ -37,10 +36,10 @@ const demo = {
 }
 
 /**
- * Reads the profile that applies. The built-in profile needs no file, so an invalid file does not affect it.
- * With `isForRun`, an unreadable file counts as missing and parley prints a note, unless the user requested a
- * profile. A run may have all its values from flags and the environment, and in a container the home folder
- * may belong to another user. The profile's secrets are redacted in later messages.
+ * The built-in profile needs no file, so an invalid file does not affect it. With `isForRun`, an unreadable
+ * file counts as missing and parley prints a note, unless the user requested a profile. A run may have all
+ * its values from flags and the environment, and in a container the home folder may belong to another user.
+ * The profile's secrets are redacted in later messages.
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context
@@ -69,7 +68,6 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   }
 }
 
-/** Returns the name of the profile that applies, even if it does not exist. */
 export function chooseProfileName(
   { current }: ProfileFile,
   { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
@@ -79,11 +77,11 @@ export function chooseProfileName(
   return { name: current || defaultName, chosenBy: current ? 'config use' : 'default', isRequested: false }
 }
 
-/** Returns a profile's values. Reads own properties only, so `constructor` is not a profile. */
+/** Reads own properties only, so `constructor` is not a profile. */
 export const findProfileValues = ({ profiles = {} }: ProfileFile, name: string) =>
   Object.hasOwn(profiles, name) ? profiles[name] : undefined
 
-/** Returns the names of all profiles. The built-in profile is last. */
+/** The built-in profile is last. */
 export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
   ...Object.keys(profiles).filter((name) => name !== demoName),
   demoName,
@@ -98,23 +96,19 @@ export function unknownProfileError(file: ProfileFile, name: string): CliError {
 
 export type ProfileValues = Record<string, unknown>
 
-/**
- * Returns the settings that are removed when this setting gets a value. A secret and its command exclude each
- * other.
- */
+/** A secret and its command exclude each other. */
 export const findReplacedSettings = (name: SettingName): string[] =>
   settingNames.filter(
     (other) => getSetting(other).printsSecret === name || getSetting(name).printsSecret === other,
   )
 
-/** Adds a value to a profile and removes the values that it replaces. */
 export function addProfileValue(values: ProfileValues, name: SettingName, value: unknown): ProfileValues {
   const replaced = findReplacedSettings(name)
   const kept = Object.entries(values).filter(([key]) => !replaced.includes(key))
   return { ...Object.fromEntries(kept), [name]: value }
 }
 
-/** Changes the profile file. Loads the code that writes the file only now. */
+/** Loads the code that writes the file only now. */
 export async function changeProfileFile(
   { host, messages }: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
@@ -124,8 +118,8 @@ export async function changeProfileFile(
 }
 
 /**
- * Changes the values of the profile `named`, by default of the profile that applies. The first value creates
- * the profile. Returns its name.
+ * Changes the profile `named`, by default the profile that applies. The first value creates the profile.
+ * Returns its name.
  */
 export async function changeProfile(
   context: Context,

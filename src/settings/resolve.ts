@@ -9,7 +9,7 @@ import { getSetting, getVariable, type SettingName, settingNames } from './table
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
-  /** Name of the source for the person: `--timeout`, `PARLEY_TIMEOUT`, `profile 'work'`. */
+  /** For messages: `--timeout`, `PARLEY_TIMEOUT`, `profile 'work'`. */
   name: string
 }
 
@@ -19,7 +19,6 @@ export interface ResolvedSettings {
   profile: Omit<Profile, 'chosenBy'>
 }
 
-/** An unchecked value of a setting. */
 export interface UncheckedSetting {
   setting: SettingName
   value: unknown
@@ -32,7 +31,6 @@ interface SettingSources {
   env: Readonly<Record<string, string | undefined>>
 }
 
-/** Reads the settings of a command from flags, environment and profile. */
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
   const { host, flags, deadline } = context
   const profile = await readProfile(context, true)
@@ -45,13 +43,13 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   return resolved
 }
 
-/** Returns the time at which the run must end (monotonic clock), or Infinity for a run without a deadline. */
+/** Monotonic milliseconds; Infinity for a run without a deadline. */
 export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettings, 'values'>): number =>
   values.deadline > 0 ? startMs + values.deadline * 1000 : Infinity
 
 /**
- * Finds the value of every setting. Throws a `CliError` for an invalid value. The message names the source of
- * the value. It quotes the value only for a flag, because any other value may be a misplaced secret.
+ * Throws a `CliError` for an invalid value. The message names the source of the value. It quotes the value
+ * only for a flag, because any other value may be a misplaced secret.
  */
 export function resolveSettings(sources: SettingSources): ResolvedSettings {
   const values: Record<string, unknown> = {}
@@ -65,7 +63,7 @@ export function resolveSettings(sources: SettingSources): ResolvedSettings {
   return { values: values as Settings, origins, profile: sources.profile }
 }
 
-/** Settings that parley does not read from the environment if `--profile` names a profile. */
+/** If `--profile` names a profile, the environment does not apply. */
 const profileOnlySettings: readonly SettingName[] = [
   'baseUrl',
   'accessToken',
@@ -76,7 +74,6 @@ const profileOnlySettings: readonly SettingName[] = [
   'workspaceId',
 ]
 
-/** Returns the value of each setting that has one. A secret and its command count as one setting. */
 export function chooseValues({ flags, profile, env }: SettingSources): UncheckedSetting[] {
   // The name is shown in messages, and a profile file may contain any name, so it is shortened.
   const profileSource = `profile '${oneLine(profile.name, 100)}'`
@@ -105,18 +102,17 @@ export function chooseValues({ flags, profile, env }: SettingSources): Unchecked
     })
 }
 
-/** Returns the reason why a value is invalid, as the end of a sentence. Never quotes a secret. */
+/** Returns the end of a sentence. Never quotes a secret. */
 export const findValueProblem = ({
   setting,
   value,
 }: Pick<UncheckedSetting, 'setting' | 'value'>): string | undefined =>
   getSchema(setting).safeParse(value).error?.issues[0]?.message
 
-/** Formats a name and its value for a message. Omits a value that may contain a password. */
+/** Omits a value that may contain a password. */
 export const formatNameAndValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
 
-/** Parses a value. Throws a `CliError` as described for `resolveSettings`. */
 function parseValue({ setting, value, origin: { source, name } }: UncheckedSetting): unknown {
   const parsed = getSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
@@ -131,19 +127,15 @@ function parseValue({ setting, value, origin: { source, name } }: UncheckedSetti
   throw new CliError(kind, `${location} ${parsed.error.issues[0]?.message}`)
 }
 
-/** Names of the services in messages. */
 export const serviceNames = { gateway: 'the gateway', agents: 'the session service' }
 
-/** Name of the setting with the address of each service. */
 export const addressSettings = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
 
-/** For each service, the setting with its secret and the setting with a command that prints the secret. */
 export const secretSettings = {
   gateway: ['accessToken', 'accessTokenCommand'],
   agents: ['apiKey', 'apiKeyCommand'],
 } as const
 
-/** Returns the source of a service's secret or of its command. */
 export function findSecretOrigin(
   { origins }: Pick<ResolvedSettings, 'origins'>,
   service: Endpoint['service'],
@@ -153,14 +145,13 @@ export function findSecretOrigin(
 }
 
 /**
- * Returns the flag that makes a printed command use the same profile. Without `--profile`, addresses and
- * secrets of the environment apply, so the printed command omits the flag, too.
+ * Without `--profile`, addresses and secrets of the environment apply, so a printed command omits the flag,
+ * too.
  */
 export const formatProfileFlag = ({
   profile: { name, isNamed },
 }: Pick<ResolvedSettings, 'profile'>): string => (isNamed ? ` --profile ${shellQuote(name)}` : '')
 
-/** Describes the source of a refused secret and how to replace it. */
 export function describeSecretSource(settings: ResolvedSettings, service: Endpoint['service']): string {
   const [plain, command] = secretSettings[service]
   const setting = settings.origins[plain] ? plain : command

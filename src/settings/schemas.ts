@@ -4,7 +4,7 @@ import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
 
-/** Converts text, from flags and the environment. Other values, from the profile file, stay unchanged. */
+/** Flags and the environment have text. Other values, from the profile file, stay unchanged. */
 const convertText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 
@@ -17,7 +17,7 @@ const toSeconds = (text: string) => {
 const yes: unknown[] = ['true', 'yes', 'on', '1', 1]
 const no: unknown[] = ['false', 'no', 'off', '0', 0]
 
-/** Converts words such as `yes`, in upper or lower case. The profile file may also have the numbers 1 and 0. */
+/** The profile file may also have the numbers 1 and 0. */
 function toBoolean(value: unknown) {
   const word = typeof value === 'string' ? value.trim().toLowerCase() : value
   return yes.includes(word) || (no.includes(word) ? false : value)
@@ -59,7 +59,7 @@ const secret = z.lazily(() =>
     z.regex(/^[\x21-\x7e]*$/, "must be one word of ASCII: no blank, line break, header name or 'Bearer'"),
   ),
 )
-/** Allowed header values: ASCII without control characters, at a length that servers accept. */
+/** ASCII without control characters, at a length that servers accept. */
 export const headerValueForm = /^[\t\x20-\x7e]{0,16384}$/
 const headerValue = z.lazily(() =>
   text().check(z.regex(headerValueForm, 'must be at most 16 KiB of ASCII without control characters')),
@@ -81,7 +81,6 @@ const address = z.lazily(() =>
   ),
 )
 
-/** Schemas by the type of a setting, which the table names. */
 const types = {
   address,
   secret,
@@ -101,7 +100,6 @@ type Value<K extends SettingName> = (typeof settings)[K]['type'] extends readonl
   ? Word
   : OfType<(typeof settings)[K]['type']>
 
-/** Returns the schema that checks the values of a setting. */
 export function getSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K>> {
   const { type } = settings[name]
   const schema = typeof type === 'string' ? types[type]() : z.enum(type)
@@ -112,7 +110,7 @@ type WithDefault = {
   [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never
 }[SettingName]
 
-/** The value of every setting; absent if it is not set and has no default. */
+/** Absent if a setting is not set and has no default. */
 export type Settings = { [K in WithDefault]: Value<K> } & {
   [K in Exclude<SettingName, WithDefault>]?: Value<K>
 }

@@ -13,10 +13,9 @@ const maxRunMs = 60_000
 const temporaryFailure = 75
 
 /**
- * Runs a command in the shell and returns the first line of its output as the secret. The command gets an
- * empty stdin, and an environment without parley's secrets. On a terminal the command may prompt the user.
- * Throws a `CliError` with the command's stderr if the command fails. Also throws if another user could have
- * written the command.
+ * Returns the first line of the command's output. The command gets an empty stdin, and an environment without
+ * parley's secrets. On a terminal the command may prompt the user. Throws a `CliError` with the command's
+ * stderr if the command fails. Also throws if another user could have written the command.
  */
 export async function runSecretCommand(
   context: Context,
@@ -59,9 +58,6 @@ export async function runSecretCommand(
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
 
-/**
- * Returns the environment without secrets. Windows ignores the case of variable names, so this function
- * ignores it, too.
- */
+/** Windows ignores the case of variable names, so this function ignores it, too. */
 const withoutSecrets = (env: ProcessInfo['env']) =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))

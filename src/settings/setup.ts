@@ -15,10 +15,7 @@ import { addressSettings, secretSettings } from './resolve.ts'
 import { getSetting, isSecret, maskValue, type SettingName } from './table.ts'
 import { parseTypedValue } from './typed-value.ts'
 
-/**
- * Prompts for everything that a profile needs, then saves it. Throws a usage error if the profile cannot be
- * changed. Returns whether the profile has an address.
- */
+/** Throws a usage error if the profile cannot be changed. Returns whether the profile has an address. */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
@@ -34,7 +31,6 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   const known = findProfileValues(file, name) ?? {}
   const print = (text: string) => write(margin + wrapBelow(oneLine(text, 2000)))
   const answers: GivenValue[] = []
-  /** Prompts for a setting. Resolves with true if the setting now has a value. */
   const promptFor = async (setting: keyof typeof explanations) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[setting] ?? getDefault(setting, values)
@@ -63,7 +59,6 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }
 
-/** Left margin of every line except titles. */
 const margin = '  '
 
 type GivenValue = [name: SettingName, value: unknown]
@@ -83,7 +78,6 @@ const services = [
   },
 ] as const
 
-/** Explanation of each setting, with an example and the person who has the value. */
 const explanations = {
   baseUrl:
     "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",

@@ -1,7 +1,6 @@
 import { didYouMean } from '../argv/spelling.ts'
 import { usageError } from '../errors.ts'
 
-/** Properties of a setting. */
 interface Setting {
   about: string
   /**
@@ -10,16 +9,13 @@ interface Setting {
    */
   type: string | readonly string[]
   default?: unknown
-  /** The setting is a command that prints this secret. Such a setting has no flag. */
+  /** Such a setting is a command and has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
-  /**
-   * Flag for this setting, if only some commands have the flag. For other settings, every request command has
-   * a flag.
-   */
+  /** Set if only some commands have the flag. For other settings, every request command has a flag. */
   commandFlag?: string
 }
 
-/** Every setting, by its name in the profile file. */
+/** By name in the profile file. */
 export const settings = {
   baseUrl: { type: 'address', about: "the gateway's address" },
   accessToken: { type: 'secret', about: "the gateway's bearer token" },
@@ -109,22 +105,21 @@ export const getSetting = (name: SettingName): Setting => settings[name]
 
 export const isSecret = (name: SettingName): boolean => settings[name].type === 'secret'
 
-/** Returns whether all commands that send requests have a flag for the setting. */
 export function isRequestFlag(name: SettingName): boolean {
   const { printsSecret, commandFlag } = getSetting(name)
   return !(isSecret(name) || printsSecret || commandFlag)
 }
 
-/** Returns the flag of a setting: `--base-url` for `baseUrl`. */
+/** Returns `--base-url` for `baseUrl`. */
 export const getFlag = (name: SettingName): string => `--${hyphenated(name)}`
 
-/** Returns the variable of a setting: `PARLEY_BASE_URL` for `baseUrl`. */
+/** Returns `PARLEY_BASE_URL` for `baseUrl`. */
 export const getVariable = (name: SettingName): string =>
   `PARLEY_${hyphenated(name).replaceAll('-', '_').toUpperCase()}`
 
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** Finds a setting by any of its names: `baseUrl`, `--base-url`, `PARLEY_BASE_URL`. Throws a usage error. */
+/** Accepts `baseUrl`, `--base-url` and `PARLEY_BASE_URL`. Throws a usage error. */
 export function findSetting(given: string): SettingName {
   const name = settingNames.find((candidate) => normalizeName(candidate) === normalizeName(given))
   if (name) return name
@@ -142,14 +137,13 @@ const normalizeName = (given: string) =>
     .replace(/[-_]/g, '')
     .toLowerCase()
 
-/** Formats a value for display. A secret shows its last four characters only. */
 export function maskValue(name: SettingName, value: unknown): string {
   const text = formatValue(value)
   if (!isSecret(name)) return text
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 
-/** Formats a value in a form that `config set` and the environment accept. */
+/** `config set` and the environment accept the result. */
 export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

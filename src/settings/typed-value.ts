@@ -1,20 +1,15 @@
 import { getSchema } from './schemas.ts'
 import { getSetting, type SettingName } from './table.ts'
 
-/** A value of a setting that a person typed or piped. */
 interface TypedValue {
   value?: unknown
-  /** Reason why the text is invalid, as the end of a sentence. Never quotes the text. */
+  /** The end of a sentence. Never quotes the text. */
   problem?: string | undefined
-  /** The valid part of an invalid address. */
   suggestion?: string
   hadQuotes?: boolean
 }
 
-/**
- * Parses a typed value. Removes quotes around it: they usually come from a file of variables, and no value
- * needs them.
- */
+/** Removes quotes around the value: they usually come from a file of variables, and no value needs them. */
 export function parseTypedValue(name: SettingName, typed: string): TypedValue {
   // The quotes of a shell command have a meaning, so they stay.
   const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
@@ -25,15 +20,11 @@ export function parseTypedValue(name: SettingName, typed: string): TypedValue {
   return { problem: 'must not contain the path of a request, which parley adds', suggestion }
 }
 
-/** Matches the path that parley adds to an address. */
 const addedPaths: { [K in SettingName]?: RegExp } = {
   baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
   agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
 }
 
-/**
- * Returns the address before the path of a pasted endpoint, or `undefined` if the address has no such path.
- */
 function removeAddedPath(name: SettingName, address: unknown): string | undefined {
   const ownPath = addedPaths[name]
   if (!ownPath) return undefined

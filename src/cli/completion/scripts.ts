@@ -27,10 +27,7 @@ type Row = [key: string, word: string, about?: string]
 
 const shells = ['bash', 'zsh', 'fish']
 
-/**
- * Returns a shell's completion script. In the built program, this module only reads a script that the build
- * has rendered.
- */
+/** In the built program, this module only reads a script that the build has rendered. */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
@@ -68,10 +65,7 @@ function listCommandRows({ entry, words, commands, ownFlags, registeredArguments
   ]
 }
 
-/**
- * Returns the rows of a flag and of its values. A flag that takes a value ends with `=`. For shared flags,
- * `path` is empty.
- */
+/** A flag that takes a value ends with `=`. For shared flags, `path` is empty. */
 function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
   return names.flatMap((name) => [
@@ -81,8 +75,7 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
 }
 
 /**
- * Suggested values of flags and arguments, which accept other values, too. The key is a flag, or a command
- * with its flag or argument.
+ * Flags and arguments accept other values, too. The key is a flag, or a command with its flag or argument.
  */
 export const suggestedValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],
@@ -113,7 +106,6 @@ function listArgumentValues(argument: Argument, path: string): readonly string[]
   return argument.argChoices ?? suggestedValues.get(`${path} ${argument.name()}`) ?? []
 }
 
-/** Returns the permitted values of the setting that a flag overrides, if they are limited. */
 function findChoices(flag: string): readonly string[] | undefined {
   const name = settingNames.find((each) => getFlag(each) === flag)
   const type = name && getSetting(name).type

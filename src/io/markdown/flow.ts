@@ -6,11 +6,8 @@ import { readInlineTokens } from './source.ts'
 
 export interface TextFlowLayout {
   page: Page
-  /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
-  /** Number of blanks before every row except the first. */
   indent: number
-  /** Width of a row, without its indentation. */
   columns(): number
 }
 
@@ -18,9 +15,7 @@ export interface TextFlowLayout {
 export class TextFlow {
   readonly #space: TextFlowLayout
   readonly #cutter = new SegmentCutter()
-  /** Text at the start of the next row. */
   #lead: StyledLine
-  /** Width of the row's text. */
   #width = 0
   #lastText: string | undefined
   #isEmpty = true
@@ -34,7 +29,7 @@ export class TextFlow {
     for (const segment of this.#cutter.take(text, false)) this.#print(segment)
   }
 
-  /** Prints the rest of the paragraph. Delimiters that were not closed, such as `**`, are printed as text. */
+  /** Delimiters that were not closed, such as `**`, are printed as text. */
   end(): void {
     for (const segment of this.#cutter.take('', true)) this.#print(segment)
     if (this.#lastText !== undefined) this.#endRow()

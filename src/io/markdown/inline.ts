@@ -2,9 +2,7 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, type Span, type StyledLine, styles } from '../spans.ts'
 import { decodeReferences } from './references.ts'
 
-/**
- * Returns the lines of a paragraph, heading or cell without surrounding blanks. `sgr` applies to every span.
- */
+/** Removes surrounding blanks. `sgr` applies to every span. */
 export function readLines(tokens: readonly Token[], sgr: string): StyledLine[] {
   const lines: Span[][] = [[]]
   for (const span of readSpans(tokens, sgr)) {

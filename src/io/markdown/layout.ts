@@ -4,18 +4,13 @@ import { readLines, trimEnd } from './inline.ts'
 import { countIndent, type FencedCode } from './source.ts'
 import { layOutTable } from './table.ts'
 
-/** Width and nesting of the place in which a block is laid out. */
 export interface LayoutSpace {
   /** Infinity in a pipe. */
   columns: number
-  /** Number of quotes and list items around the block. */
   depth: number
 }
 
-/**
- * Maximum depth of quotes and list items. Deeper levels are not indented, because each level narrows every
- * line.
- */
+/** Deeper quotes and list items are not indented, because each level narrows every line. */
 export const maxDepth = 12
 const maxRuleColumns = 80
 const bar: Span = { text: '│ ', sgr: styles.frame }
@@ -23,7 +18,7 @@ const bullets = ['•', '◦', '▪']
 
 export const getBullet = (depth: number): string => bullets[depth % bullets.length] as string
 
-/** Lays out blocks. Blank lines between blocks of the source become one blank line. */
+/** Blank lines between blocks of the source become one blank line. */
 export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): StyledLine[] {
   const lines: StyledLine[] = []
   let needsBlankLine = false
@@ -37,7 +32,6 @@ export function layOutBlocks(tokens: readonly Token[], space: LayoutSpace): Styl
   return lines
 }
 
-/** Returns whether the block's source ends with a blank line. */
 const endsWithBlankLine = (raw: string): boolean => /\n[ \t]*\n$/.test(raw)
 
 function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
@@ -72,7 +66,6 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
   return layOutVerbatim(token.raw)
 }
 
-/** Adds a prefix to a line, such as the bar of a quote. */
 const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>
   line.length > 0 ? [...lead, ...line] : trimEnd(lead)
 
@@ -95,7 +88,6 @@ function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
 
 const layOutCode = ({ text }: Tokens.Code): StyledLine[] => text.trimEnd().split('\n').map(layOutCodeLine)
 
-/** Lays out a line of a fenced code block. */
 export const layOutFencedLine = ({ indent }: FencedCode, line: string): StyledLine =>
   layOutCodeLine(line.slice(Math.min(indent, countIndent(line))))
 
@@ -107,7 +99,6 @@ const layOutCodeLine = (line: string): StyledLine =>
         { text: line, sgr: styles.code },
       ]
 
-/** Returns the lines of a text without styles, and without blanks and blank lines at its end. */
 export const layOutVerbatim = (raw: string): StyledLine[] =>
   raw
     .trimEnd()

@@ -3,38 +3,31 @@ import { countIndent, fencePattern, maxBlockLength, openFence } from './source.t
 
 type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'html' | 'row' | 'code'
 
-/** A list item's marker. Indentations are numbers of characters of the source. */
+/** Indentations are numbers of characters of the source. */
 interface ListMarker {
   mark: string
-  /** A task's box, such as `[x] `. */
+  /** For example `[x] `. */
   box: string
   indent: number
   textIndent: number
 }
 
-/** The start of a line: its list markers, and the kind of the block after them. */
 export interface LineStart {
   kind: LineKind
-  /** Indentation of the line. */
   indent: number
   markers: ListMarker[]
-  /** The line without its indentation and its list markers. */
   text: string
 }
 
 interface LineContext {
-  /** The line's end has arrived. */
   isWhole: boolean
-  /** A paragraph is open, and the line may continue it. */
   hasText: boolean
   isInList: boolean
   /** A line with at least this indentation is code or, if a paragraph is open, text of the paragraph. */
   codeIndent: number
 }
 
-/**
- * Returns the start of a line, or `undefined` if the kind of the line depends on text that has not arrived.
- */
+/** Returns `undefined` if the kind of the line depends on text that has not arrived. */
 export function readLineStart(line: string, context: LineContext): LineStart | undefined {
   const { isWhole, hasText, isInList, codeIndent } = context
   const indent = countIndent(line)
@@ -89,7 +82,6 @@ interface Item {
   rest: string
 }
 
-/** Returns the list marker at the start of a text. Returns `open` if more text may complete a marker. */
 function readMarker(text: string): Item | 'open' | undefined {
   if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
     return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }
@@ -99,7 +91,6 @@ function readMarker(text: string): Item | 'open' | undefined {
   return { mark, gap: whole.length - mark.length, rest: text.slice(whole.length) }
 }
 
-/** Returns whether an item may follow a paragraph without a blank line. */
 const canInterrupt = ({ mark, rest }: Item, isInList: boolean): boolean =>
   isInList || (rest !== '' && (mark.length === 1 || /^1[.)]$/.test(mark)))
 
@@ -141,6 +132,5 @@ const htmlBlock =
 const htmlLine = /^<\/?(?!br[\s/>])[a-z][^<>:@]{0,200}>\s*$/i
 const mayBeHtml = /^<(?:\/?(?:[a-z][^<>:@]{0,200}(?:>\s*)?)?)?$/i
 
-/** Returns whether a line may be, or may become, the delimiter row below a table's header. */
 export const mayBeDelimiterRow = (line: string): boolean =>
   line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

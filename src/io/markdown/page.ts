@@ -4,16 +4,10 @@ import { trimEnd } from './inline.ts'
 
 export const blanks = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
 
-/** Collects laid-out text and writes it to the output. Written text is never changed. */
 export class Page {
   readonly #output: Output
   readonly #isColoured: boolean
-  /** Laid-out text that is not written yet. */
   #text = ''
-  /**
-   * The source had blank lines. One blank line is printed before the next block, unless that block is the
-   * first.
-   */
   #needsBlankLine = false
   #isEmpty = true
   #isInRow = false
@@ -23,17 +17,16 @@ export class Page {
     this.#isColoured = isColoured
   }
 
-  /** The last row is unfinished. A spinner would erase such a row. */
+  /** A spinner would erase an unfinished row. */
   get isInRow(): boolean {
     return this.#isInRow
   }
 
-  /** Puts a blank line before the next block. */
   separate(): void {
     this.#needsBlankLine = true
   }
 
-  /** Prints lines. The first line begins with `lead`, every other line with `indent` blanks. */
+  /** The first line begins with `lead`, every other line with `indent` blanks. */
   print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [blanks(indent)]): void {
     for (const [index, line] of lines.entries()) {
       const start = index === 0 ? lead : [blanks(indent)]
@@ -42,7 +35,6 @@ export class Page {
     }
   }
 
-  /** Appends to the last row. */
   append(spans: StyledLine): void {
     if (!this.#isInRow && this.#needsBlankLine && !this.#isEmpty) this.#text += '\n'
     this.#needsBlankLine = false
@@ -63,10 +55,7 @@ export class Page {
     if (text !== '') await this.#output.write(text)
   }
 
-  /**
-   * Writes without waiting. Returns true if it wrote to a terminal: then the cursor is at the start of a
-   * line.
-   */
+  /** Returns true if it wrote to a terminal: then the cursor is at the start of a line. */
   writeNow(): boolean {
     const isBroken = this.#text !== '' && this.#output.isTerminal
     this.write().catch(() => {})

@@ -18,30 +18,24 @@ import {
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
 export interface MarkdownOptions {
-  /** The terminal's current width, or Infinity in a pipe. */
+  /** Infinity in a pipe. */
   columns(): number
   isColoured: boolean
-  /** Spinner that is shown while a block is incomplete. */
   waiting?: PendingSpinner | undefined
 }
 
-/** An open list item. */
 interface ListItem {
   /** Lines with at least this indentation belong to the item. */
   minIndent: number
-  /** Indentation of the item's text in the source. */
   sourceIndent: number
-  /** Indentation of the item's text on the terminal. */
   indent: number
 }
 
-/** A block that is printed when it is complete. */
 interface HeldBlock {
   kind: 'row' | 'table' | 'quote' | 'html' | 'code' | 'verbatim'
   text: string
-  /** Indentation of the block's first line. */
   indent: number
-  /** The table's header is already printed, as text: it has no pipe at its start. */
+  /** A header without a pipe at its start was already printed as text. */
   isHeaderPrinted?: boolean
 }
 
@@ -55,18 +49,14 @@ export class MarkdownPrinter implements AnswerPrinter {
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()
   readonly #page: Page
-  /** The line that has not ended. Empty while its text is printed as part of a paragraph. */
+  /** Empty while its text is printed as part of a paragraph. */
   #line = ''
-  /** The start of the line was read. The rest of the line belongs to the open paragraph. */
   #isInText = false
-  /** Last line of the open paragraph. */
   #textLine = ''
-  /** The open paragraph. */
   #flow: TextFlow | undefined
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
   #items: ListItem[] = []
-  /** Bullets of list items whose text has not arrived. */
   #lead: StyledLine | undefined
 
   constructor(output: Output, options: MarkdownOptions) {
@@ -145,7 +135,6 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#page.separate()
   }
 
-  /** Ends the open paragraph or block. Its list items stay open. */
   #endBlock(): void {
     const held = this.#held
     this.#held = undefined
@@ -157,7 +146,6 @@ export class MarkdownPrinter implements AnswerPrinter {
     if (this.#lead) this.#print([[]])
   }
 
-  /** Reads the start of a line, unless the rest of the line may change its kind. */
   #startLine(isWhole: boolean): void {
     this.#line = this.#line.replace(manyBlanks, (text) => text.slice(0, maxBlockLength))
     if (this.#held && !this.#leavesHeld(this.#held, isWhole)) return
@@ -209,8 +197,8 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 
   /**
-   * Adds the line to a held block. A block over the maximum length is printed verbatim. A table over its
-   * maximum length is printed, and a table with the same header follows.
+   * A block over the maximum length is printed verbatim. A table over its maximum length is printed, and a
+   * table with the same header follows.
    */
   #hold(held: HeldBlock): void {
     const indent = Math.min(countIndent(this.#line), this.#sourceIndent)
@@ -254,7 +242,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     }
   }
 
-  /** Ends the open paragraph, and the list items that do not contain a line with this indentation. */
+  /** Also ends the list items that do not contain a line with this indentation. */
   #leaveText(indent: number): void {
     this.#flow?.end()
     this.#flow = undefined
@@ -309,7 +297,6 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#print(layOutBlocks(readTokens(text), space))
   }
 
-  /** Starts a table at its delimiter row. */
   #startTable(header: string, indent: number, isHeaderPrinted = false): void {
     this.#leaveText(indent)
     this.#held = { kind: 'table', text: `${header}\n`, indent, isHeaderPrinted }
@@ -320,7 +307,6 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#print(layOutTable(text, this.#countColumns(), isHeaderPrinted))
   }
 
-  /** Returns the width for text in the open list items. */
   #countColumns(): number {
     return Math.max(1, this.#options.columns() - this.#indent)
   }
@@ -330,8 +316,6 @@ export class MarkdownPrinter implements AnswerPrinter {
   }
 }
 
-/** Matches an indentation that is longer than any parsed block. */
 const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
 
-/** Returns whether a line of text may be the header of a table. */
 const isHeader = (line: string): boolean => line.length <= maxBlockLength && line.includes('|')

@@ -1,6 +1,5 @@
 import { unsafeCharacters } from '../escape.ts'
 
-/** Names of frequent characters, each with its character. */
 const names =
   'amp & lt < gt > quot " apos \' nbsp \u00a0 mdash — ndash – hellip … bull • larr ← rarr → le ≤ ge ≥ ne ≠ times × deg ° copy ©'
 
@@ -9,10 +8,7 @@ const named = new Map(Array.from(names.matchAll(/(\S+) (.)/g), ([, name, char]) 
 const reference = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z][A-Za-z\d]{1,8}));/g
 const blank = /^[\s\u200b]$/
 
-/**
- * Replaces character references such as `&amp;` and `&#8212;`. References to control characters, to line
- * breaks and to unknown names stay unchanged.
- */
+/** References to control characters, to line breaks and to unknown names stay unchanged. */
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(reference, (source: string, decimal?: string, hex?: string, name?: string) => {

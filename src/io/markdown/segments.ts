@@ -1,23 +1,15 @@
 import { ideograph } from '../spans.ts'
 
-/**
- * Maximum distance of an opening delimiter from its closing one, in characters. Beyond it, the delimiter is
- * text.
- */
+/** Beyond this number of characters before its closing delimiter, an opening delimiter is text. */
 const maxOpenLength = 200
 const maxAddressLength = 2000
-/**
- * Maximum length of a segment, in characters. Longer words are cut, because the lexer is quadratic in the
- * worst case.
- */
+/** In characters. Longer words are cut, because the lexer is quadratic in the worst case. */
 const maxSegmentLength = 4000
 
-/** An opening delimiter, such as `**` or `[`, that later text may close. */
 interface OpenDelimiter {
   char: string
   /** Offset from the start of the paragraph. */
   start: number
-  /** Number of the delimiter's characters that are not closed. */
   count: number
 }
 
@@ -30,15 +22,12 @@ export class SegmentCutter {
   #text = ''
   /** Offset of `#text` in the paragraph. */
   #base = 0
-  /** Offset of the next character to read. */
   #at = 0
   #opened: OpenDelimiter[] = []
-  /** Possible ends of segments, as offsets. */
   #cuts: number[] = []
   #isInAddress = false
   #isEnd = false
 
-  /** Adds text and returns the segments that are complete. */
   take(added: string, isEnd: boolean): string[] {
     this.#text += added
     this.#isEnd = isEnd
@@ -142,7 +131,6 @@ export class SegmentCutter {
     return (this.#text.length >= limit || this.#isEnd) && this.#move(open)
   }
 
-  /** Returns the length of a run of one character, or `undefined` if more of the run may arrive. */
   #measureRun(index: number, char: string): number | undefined {
     let end = index
     while (this.#text[end] === char && end - index < maxOpenLength) end++
@@ -178,10 +166,7 @@ export class SegmentCutter {
     return this.#move(1)
   }
 
-  /**
-   * Removes a closed delimiter and all later delimiters. A segment cannot end between the delimiter and its
-   * counterpart.
-   */
+  /** Also removes all later delimiters. A segment cannot end between the delimiter and its counterpart. */
   #close(open: number): void {
     const [mark] = this.#opened.splice(open)
     this.#removeCutsAfter((mark as OpenDelimiter).start)
@@ -191,7 +176,7 @@ export class SegmentCutter {
     while ((this.#cuts.at(-1) ?? 0) > start) this.#cuts.pop()
   }
 
-  /** Reads a run of asterisks, underscores or tildes by CommonMark's flanking rules. */
+  /** Applies CommonMark's flanking rules to asterisks, underscores or tildes. */
   #readRun(index: number, char: string, previous: string): boolean {
     const length = this.#measureRun(index, char)
     if (length === undefined) return false
@@ -233,12 +218,7 @@ const startsWithIdeograph = (text: string, index: number): boolean => {
   return code > 0x2e7f && ideograph.test(String.fromCodePoint(code))
 }
 
-/** Matches the address of a link in parentheses, with its title. */
 const linkAddress =
   /^\([ \t\n]*(?:<[^<>\n]*>|(?:[^\s()\\<]|\\.|\([^\s()]*\))(?:[^\s()\\]|\\.|\([^\s()]*\))*)?(?:[ \t\n]+(?:"[^"]*"|'[^']*'|\([^()]*\)))?[ \t\n]*\)/
 
-/**
- * Matches a parenthesis that does not start the address of a link: the text after the first blank is not a
- * title.
- */
 const noAddress = /^\([ \t\n]*[^\s<]\S*[ \t\n]+[^\s"'()]/

@@ -1,13 +1,10 @@
 import { getDefaults, Lexer, type MarkedToken, type Token, Tokenizer } from 'marked'
 import { escapeControls } from '../escape.ts'
 
-/**
- * Maximum length of a parsed block, in characters. Longer blocks are printed verbatim, because the lexer is
- * quadratic in the worst case.
- */
+/** In characters. Longer blocks are printed verbatim, because the lexer is quadratic in the worst case. */
 export const maxBlockLength = 4000
 
-/** Collects text that arrives in pieces. Escapes control characters before parsing, also in a pipe. */
+/** Escapes control characters before parsing, also in a pipe. */
 export class MarkdownBuffer {
   #added = ''
 
@@ -15,7 +12,7 @@ export class MarkdownBuffer {
     this.#added += text
   }
 
-  /** Returns the added text, except half a character or half a line break at its end. */
+  /** Keeps back half a character or half a line break at the end. */
   take(isEnd: boolean): string {
     const text = this.#added
     const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
@@ -34,7 +31,6 @@ const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTok
 /** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
-/** Parses blocks and their inline content. */
 export function readTokens(text: string): MarkedToken[] {
   try {
     if (!tooDeep.test(text)) return createLexer().lex(text) as MarkedToken[]
@@ -44,7 +40,6 @@ export function readTokens(text: string): MarkedToken[] {
   return [{ type: 'html', raw: text, text, block: true, pre: false }]
 }
 
-/** Parses the inline content of a block. */
 export function readInlineTokens(text: string): Token[] {
   try {
     return createLexer().inlineTokens(text)
@@ -55,17 +50,15 @@ export function readInlineTokens(text: string): Token[] {
 
 export const countIndent = (line: string): number => line.length - line.trimStart().length
 
-/** An open fenced code block. */
 export interface FencedCode {
-  /** The opening fence. The closing fence has the same character and at least this length. */
+  /** The closing fence has the same character and at least this length. */
   mark: string
-  /** Number of blanks to remove from the start of each line. */
   indent: number
 }
 
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
-/** Returns the fence that a line opens. The line must have no indentation. */
+/** The line must have no indentation. */
 export function openFence(line: string): string | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark

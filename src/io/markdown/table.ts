@@ -2,26 +2,23 @@ import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } f
 import { readLines, trimEnd } from './inline.ts'
 import { maxBlockLength, readInlineTokens } from './source.ts'
 
-/** Maximum length of a table that is laid out as a whole, in characters. */
+/** In characters. A longer table is laid out in parts. */
 export const maxTableLength = 64 * 1024
 
 /**
- * Maximum table width, even in a pipe. Without a limit, a short cell next to a very long cell would become a
- * long row of blanks.
+ * Also applies in a pipe. Without a limit, a short cell next to a very long cell would become a long row of
+ * blanks.
  */
 const maxTableColumns = 500
-/** Minimum width of a column whose cells are wrapped. */
 const minColumnWidth = 8
-/** Maximum width of a header cell that is repeated for each row. */
 const maxRepeatedColumns = 80
 
-/** Returns whether a line separates the header of a table from its rows. */
 export const isDelimiterRow = (line: string): boolean =>
   line.includes('|') && splitCells(line).every((cell) => /^:?-+:?$/.test(cell))
 
 /**
- * Lays out the source of a table. Rows may have fewer or more cells than the header. If the columns do not
- * fit, each cell gets its own line. A header that was printed before is omitted.
+ * Rows may have fewer or more cells than the header. If the columns do not fit, each cell gets its own line.
+ * A header that was printed before is omitted.
  */
 export function layOutTable(source: string, columns: number, isHeaderPrinted = false): StyledLine[] {
   const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
@@ -49,8 +46,8 @@ export function layOutTable(source: string, columns: number, isHeaderPrinted = f
 }
 
 /**
- * Returns the texts of a row's cells. By GFM, a pipe in a code span ends a cell, too, but models often forget
- * to escape it. If splitting at the pipes outside of code gives `count` cells, the pipes in code are text.
+ * By GFM, a pipe in a code span ends a cell, too, but models often forget to escape it. If splitting at the
+ * pipes outside of code gives `count` cells, the pipes in code are text.
  */
 function splitRow(line: string, count: number): string[] {
   const cells = splitCells(line)
@@ -58,7 +55,7 @@ function splitRow(line: string, count: number): string[] {
   return whole.length === count ? whole : cells
 }
 
-/** Returns the texts between the pipes of a line. A backslash escapes a pipe. */
+/** A backslash escapes a pipe. */
 function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
   const cells = [...line.trim().replace(/^\|/, '').matchAll(cell)]
   // The last match is the empty text after the last cell.
@@ -67,8 +64,8 @@ function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
 }
 
 /**
- * Returns the width of each column. A column is as wide as its widest line or, if the table is too wide, at
- * least as wide as its longest word. Returns `undefined` if even the words do not fit.
+ * A column is as wide as its widest line or, if the table is too wide, at least as wide as its longest word.
+ * Returns `undefined` if even the words do not fit.
  */
 function findWidths(
   rows: readonly StyledLine[][][],
@@ -91,7 +88,6 @@ function findWidths(
   return limited()
 }
 
-/** Returns the width of each column's widest piece. `cut` cuts a line into pieces. */
 function measureCells(
   rows: readonly StyledLine[][][],
   cut: (line: StyledLine) => readonly StyledLine[],
@@ -104,7 +100,7 @@ function measureCells(
   return widths
 }
 
-/** Lays out a table that is too wide for columns: one line per cell, after the header of its column. */
+/** For a table that is too wide: one line per cell, after the header of its column. */
 function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
   const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
   if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
@@ -125,7 +121,6 @@ function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns:
 
 const blank: Span = { text: ' ', sgr: '' }
 
-/** Joins one line of each cell of a row. The result ends with the last cell that has text. */
 function joinCells(
   cells: readonly StyledLine[],
   widths: readonly number[],
