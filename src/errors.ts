@@ -145,7 +145,7 @@ export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
-export const deadlineBeforeSending = (message: string): CliError =>
+export const unsentDeadlineError = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
     consequence: 'nothing was sent',

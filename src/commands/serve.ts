@@ -4,7 +4,7 @@ import { appendValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
-import { addressToCall, listen } from '../emulator/listen.ts'
+import { getServerUrl, listen } from '../emulator/listen.ts'
 import { readRecord } from '../emulator/sessions/replay.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -106,7 +106,7 @@ export default {
       throw new CliError('file', `cannot listen on ${options.host}:${options.port}: ${why}`)
     })
     if (!isLoopback(options.host)) messages.note(`listening on ${options.host}: other machines may reach it`)
-    const address = addressToCall(options.host, server.port)
+    const address = getServerUrl(options.host, server.port)
     await output
       .write(`${JSON.stringify({ baseUrl: address, agentsUrl: address, ...credentials })}\n`)
       .catch((error: unknown) => {

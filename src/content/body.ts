@@ -1,6 +1,6 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
-import { type Assignment, createAppending, createAssignment, editJson } from '../wire/json/edit.ts'
+import { type Assignment, createAppendingAssignment, createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
@@ -50,7 +50,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     const added = { role: 'user', parts: turn }
     // Adding a long prompt to a parsed body would copy the prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])
-    const more = turn.length > 0 ? [createAppending(['contents'], JSON.stringify(added))] : []
+    const more = turn.length > 0 ? [createAppendingAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...set, ...assignments])
   })
   if (text !== given?.text && (given || assignments.length > 0)) await check({ text, name: 'the body' })

@@ -45,7 +45,7 @@ export async function listen({ port, host, exchange, onRequest }: ListenOptions)
 }
 
 /** Returns the server's URL. If the server listens on all interfaces, the URL has the loopback address. */
-export function addressToCall(host: string, port: number): string {
+export function getServerUrl(host: string, port: number): string {
   const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${isIP(name) === 6 ? `[${name}]` : name}:${port}`
 }

@@ -10,7 +10,7 @@ import {
   type ResolvedSettings,
   secretSettings,
 } from '../settings/resolve.ts'
-import { headerValueForm, type Settings } from '../settings/schemas.ts'
+import { headerValuePattern, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { refusesSecret } from './retry.ts'
 
@@ -89,7 +89,7 @@ const findTrace = ({ env }: Context['host']): Header[] =>
   ['TRACEPARENT', 'TRACESTATE'].flatMap((variable): Header[] => {
     const value = env[variable]
     // A malformed value is omitted without an error, because the build system sets it, not the user.
-    return value && headerValueForm.test(value) ? [[variable.toLowerCase(), value]] : []
+    return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
 /** Reads `-H` and the environment. Throws a usage error. */
@@ -138,7 +138,7 @@ export function parseHeader(line: string): Header {
     throw usageError("a header must have the form 'NAME: VALUE', with a name of letters, digits and hyphens")
   }
   if (forbidden.test(name)) throw usageError(`the header ${name} cannot be set`)
-  if (!headerValueForm.test(value))
+  if (!headerValuePattern.test(value))
     throw usageError(`the header ${name} must be at most 16 KiB of ASCII without control characters`)
   return [name, value]
 }

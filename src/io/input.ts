@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, promises as fs, open, openSync,
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, deadlineBeforeSending, toFileFailure, usageError } from '../errors.ts'
+import { CliError, toFileFailure, unsentDeadlineError, usageError } from '../errors.ts'
 import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
@@ -78,9 +78,7 @@ export class Input {
 
   /** Throws a `CliError` with `action` if the deadline passes first. */
   withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
-    return this.#options.deadline.race(work, () =>
-      deadlineBeforeSending(`the deadline passed while ${action}`),
-    )
+    return this.#options.deadline.race(work, () => unsentDeadlineError(`the deadline passed while ${action}`))
   }
 
   /** `reader` is the name of the flag or input that reads stdin, for messages. */
@@ -249,7 +247,7 @@ export class Input {
     const whole = readBody(pieces, maxTextLength + 1)
     const bytes = await deadline.race(whole, () => {
       stop.abort()
-      return deadlineBeforeSending(`the deadline passed while ${name} was read`)
+      return unsentDeadlineError(`the deadline passed while ${name} was read`)
     })
     if (bytes.length > maxTextLength) throw tooLongError(name)
     await yieldToSignals()

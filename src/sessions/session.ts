@@ -6,7 +6,7 @@ import { CliError, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders } from '../http/request.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
-import { betaForm, describeUndocumentedBeta } from '../wire/sessions/betas.ts'
+import { betaPattern, describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import { formatSessionCommand } from './session-command.ts'
 
 export interface BetaOptions {
@@ -91,7 +91,7 @@ export function createServiceHeaders(
   const isBetaHeaderGiven = context.flags.header?.some((line) =>
     line.toLowerCase().startsWith(`${values.vendor}-beta:`.toLowerCase()),
   )
-  if (!given.every((id) => betaForm.test(id)))
+  if (!given.every((id) => betaPattern.test(id)))
     throw usageError('--beta takes one id without blanks or commas; repeat the flag for more')
   if (!isBetaHeaderGiven && validate) {
     const problem = describeUndocumentedBeta(given)

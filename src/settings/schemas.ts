@@ -1,5 +1,5 @@
 import { findAddressProblem } from '../wire/address.ts'
-import { betaForm } from '../wire/sessions/betas.ts'
+import { betaPattern } from '../wire/sessions/betas.ts'
 import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
@@ -60,14 +60,14 @@ const secret = z.lazily(() =>
   ),
 )
 /** ASCII without control characters, at a length that servers accept. */
-export const headerValueForm = /^[\t\x20-\x7e]{0,16384}$/
+export const headerValuePattern = /^[\t\x20-\x7e]{0,16384}$/
 const headerValue = z.lazily(() =>
-  text().check(z.regex(headerValueForm, 'must be at most 16 KiB of ASCII without control characters')),
+  text().check(z.regex(headerValuePattern, 'must be at most 16 KiB of ASCII without control characters')),
 )
 const betaList = z.lazily(() =>
   z.pipe(
     convertText(toList),
-    z.array(z.string().check(z.regex(betaForm, 'must be a list of betas without blanks in them'))),
+    z.array(z.string().check(z.regex(betaPattern, 'must be a list of betas without blanks in them'))),
   ),
 )
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
-import { CliError, deadlineBeforeSending, usageError } from '../../errors.ts'
+import { CliError, unsentDeadlineError, usageError } from '../../errors.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 
 const maxCheckMs = 10_000
@@ -38,7 +38,7 @@ export class SchemaChecker {
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // A timeout does not prove that the schema is wrong.
-      throw error.details.deadline ? deadlineBeforeSending(error.message) : usageError(error.message)
+      throw error.details.deadline ? unsentDeadlineError(error.message) : usageError(error.message)
     })
   }
 

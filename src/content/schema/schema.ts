@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError, createUsageErrorFromProblems, formatProblemCount } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { type Assignment, createAppending, createAssignment } from '../../wire/json/edit.ts'
+import { type Assignment, createAppendingAssignment, createAssignment } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { buildBody, type Part } from '../body.ts'
 import { SchemaChecker } from './checker.ts'
@@ -123,7 +123,7 @@ export class AnswerSchema {
     return buildBody({
       given: { text: Buffer.from(body).toString(), name: 'the body' },
       turn: [],
-      assignments: turns.map((turn) => createAppending(['contents'], JSON.stringify(turn))),
+      assignments: turns.map((turn) => createAppendingAssignment(['contents'], JSON.stringify(turn))),
     })
   }
 }

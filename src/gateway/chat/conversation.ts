@@ -8,7 +8,7 @@ import { type Lock, lockForRun } from '../../io/lock.ts'
 import { findTarget, resolveRealPath } from '../../io/paths.ts'
 import { writeFileAtomically } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
-import { createAppending } from '../../wire/json/edit.ts'
+import { createAppendingAssignment } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
@@ -72,7 +72,10 @@ export async function openConversation(context: Context, name: string): Promise<
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
-        const turn = createAppending(['contents'], JSON.stringify({ role, parts: [{ text: answer }] }))
+        const turn = createAppendingAssignment(
+          ['contents'],
+          JSON.stringify({ role, parts: [{ text: answer }] }),
+        )
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         const thread = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])

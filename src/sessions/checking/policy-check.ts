@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { CliError, deadlineBeforeSending, maxCountedProblems, usageError } from '../../errors.ts'
+import { CliError, maxCountedProblems, unsentDeadlineError, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
 import { createTable } from '../../io/columns.ts'
 import { escapeJson, oneLine } from '../../io/escape.ts'
@@ -131,7 +131,7 @@ async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<Know
   const { output, deadline } = context
   const pauser = createPauser(async () => {
     await yieldToSignals()
-    if (deadline.hasPassed) throw deadlineBeforeSending('the deadline passed while parley checked the policy')
+    if (deadline.hasPassed) throw unsentDeadlineError('the deadline passed while parley checked the policy')
   })
   const layOut = createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }

@@ -7,7 +7,7 @@ import { CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addFile } from '../../summary.ts'
-import { createAppending, editJson } from '../../wire/json/edit.ts'
+import { createAppendingAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
@@ -60,7 +60,7 @@ export function addSchemaInstructions(
     return body
   }
   const block = JSON.stringify({ type: 'text', text: instructions })
-  return Buffer.from(editJson(text, [createAppending(['events', index, 'content'], block)]))
+  return Buffer.from(editJson(text, [createAppendingAssignment(['events', index, 'content'], block)]))
 }
 
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>

@@ -18,7 +18,7 @@ export const createAssignment = (path: Path, json: string): Assignment => ({
   source: path.join('.'),
 })
 
-export const createAppending = (path: Path, json: string): Assignment => ({
+export const createAppendingAssignment = (path: Path, json: string): Assignment => ({
   ...createAssignment(path, json),
   path: [...path, undefined],
 })
@@ -52,7 +52,7 @@ export function parseAssignment(source: string): Assignment {
   if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
   const json = isJson(value) ? value : JSON.stringify(value)
   return {
-    ...(brackets ? createAppending(path, json) : createAssignment(path, json)),
+    ...(brackets ? createAppendingAssignment(path, json) : createAssignment(path, json)),
     source: `--set ${source}`,
   }
 }

@@ -51,7 +51,7 @@ export const betas = [
 ]
 
 /** A comma would split a beta in the header. */
-export const betaForm = /^[!-+\--~]+$/
+export const betaPattern = /^[!-+\--~]+$/
 
 export function describeUndocumentedBeta(ids: readonly string[]): string | undefined {
   const id = ids.find((each) => !betas.includes(each))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import {
-  createAppending,
+  createAppendingAssignment,
   createAssignment,
   editJson,
   parseAssignment,
@@ -63,7 +63,7 @@ describe('assignment of --set', () => {
 
   test('an assignment that a flag makes names its path in messages', () => {
     expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
-    expect(createAppending(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
+    expect(createAppendingAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 
