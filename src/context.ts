@@ -19,7 +19,6 @@ export interface ProcessInfo {
   uid?: number
 }
 
-/** By the name of the setting. */
 export type FlagSettings = Partial<Record<string, { value: unknown; flag: string }>>
 
 /** Tests replace the streams, timers, network and signals of the process. */
@@ -65,7 +64,7 @@ export interface Host extends ProcessInfo {
 
 export interface Interrupt {
   release(): void
-  /** Ends the process as the intercepted SIGINT would have done. The promise never resolves. */
+  /** Never resolves. */
   raise(): Promise<never>
 }
 
@@ -102,7 +101,6 @@ export interface SharedFlags extends RequestFlags, MessageFlags {
   failOnEmpty?: boolean
 }
 
-/** `main` creates the state, and all parts of the run share it. */
 export interface RunContext {
   /** Infinite until the settings are read. */
   deadline: Deadline

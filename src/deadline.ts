@@ -78,7 +78,6 @@ export class Deadline {
     }
   }
 
-  /** Ends early at the deadline. */
   async wait(ms: number): Promise<void> {
     if (ms <= 0 || this.hasPassed) return
     const end = new AbortController()

@@ -52,7 +52,6 @@ export interface DeliveryOutcome {
   mayDuplicate: boolean
   /** Printed if a signal ends the run in this state. */
   interrupted?: string
-  /** Printed if the call fails in this state. */
   failed?: string
 }
 

@@ -45,7 +45,6 @@ interface ServiceAnswer {
   /** Seconds. */
   retryAfter?: number
   requestId?: string
-  /** Unescaped. */
   serviceMessage?: string
   /** Location of an error that a response with status 2xx reported. */
   errorIn?: 'body' | 'stream'
@@ -64,7 +63,6 @@ interface RawResponse {
 }
 
 interface Advice {
-  /** One line. */
   consequence?: string
   /** Set if there is more than one problem. */
   problems?: string[]

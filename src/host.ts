@@ -68,7 +68,6 @@ const restoreYoungGeneration = () => setGrowthFactor(2)
 const setGrowthFactor = (factor: number) =>
   process.getBuiltinModule('node:v8').setFlagsFromString(`--semi-space-growth-factor=${factor}`)
 
-/** Throws a `CliError` if the folder was removed. */
 function currentFolder(): string {
   try {
     return process.cwd()

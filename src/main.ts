@@ -96,7 +96,6 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return `${escapeJson(JSON.stringify(secrets.redactValue({ error })))}\n`
   }
 
-  /** `create` gets a description of the run's state. */
   async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
     if (ending) return ending
     const { consequence, savedFiles } = tracker.interrupt()

@@ -134,7 +134,6 @@ function countWarnings(counters: Record<string, () => number>): Record<string, n
 const pickUsage = (tokens: { [Name in (typeof usageFields)[number]]?: number | null } = {}) =>
   Object.fromEntries(usageFields.map((name) => [name, tokens[name] ?? null]))
 
-/** In minor units, as the services do. */
 const formatCost = ({ cost }: UsageFigures = {}) =>
   cost ? { amount: String(cost.amount), currency: cost.currency } : null
 

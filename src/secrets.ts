@@ -152,7 +152,6 @@ const addressSecrets = [
 /** Finds a secret that is plain, escaped, or inside of base64. */
 class Secret {
   readonly #word: string
-  /** The secret, and the secret with its escapes resolved. */
   readonly #words: ReadonlySet<string>
   readonly #cores: readonly string[]
 
@@ -174,7 +173,6 @@ class Secret {
 
 interface SearchText {
   text: string
-  /** Offsets of each character, and of the end, in the original text. */
   starts?: readonly number[]
 }
 

@@ -36,7 +36,6 @@ interface SessionFigures {
   readonly warnings: WarningCounts
 }
 
-/** Collects the facts for `--report`. */
 export class Summary {
   readonly startMs: number
   command: string | undefined
@@ -47,7 +46,6 @@ export class Summary {
   model: string | undefined
   stopReason: string | undefined
   id: string | undefined
-  /** From the headers of the last response. */
   requestId: string | undefined
   session: string | undefined
   /** `null` if one of the values could not be read. */

@@ -27,7 +27,6 @@ export interface WorkHooks {
    * Returns `undefined` if the command would start from the beginning.
    */
   describeRerun?(): { mayDuplicate: boolean } | undefined
-  /** Adds details, such as the name of a saved file. */
   explain?(failure: CliError): CliError
 }
 
@@ -36,7 +35,6 @@ export type Call = ReturnType<typeof createCall>
 
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
-  /** From the outermost to the innermost work. */
   readonly #hooks: WorkHooks[] = []
   /** The calls in progress, and those that ended since the newest of them began. */
   #latestChanges: Call[] = []
@@ -47,7 +45,6 @@ export class WorkTracker {
   #sentByEnded: Sent = 'no'
   /** An ended call may have been carried out. */
   #mayDuplicate = false
-  /** For example `the task was accepted`. */
   #accepted: string | undefined
 
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {

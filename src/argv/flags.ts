@@ -19,14 +19,12 @@ export class TextFlag extends Option {}
 /** The header may be a secret and contains blanks. */
 export class HeaderFlag extends TextFlag {}
 
-/** Accepts all spellings of a setting's name. */
 export class SettingArgument extends Argument {
   constructor() {
     super('<key>', "a setting: 'parley help settings' lists them")
   }
 }
 
-/** A file to read, or `-`. */
 export class FileArgument extends Argument {}
 
 export const createFailOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')

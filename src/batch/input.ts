@@ -19,7 +19,6 @@ import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, parseLine } from './line-form.ts'
 
 export interface LineAnswer {
-  /** `json` and `response` are JSON source text. */
   content:
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
@@ -47,7 +46,6 @@ export interface LineCall {
 export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 
 export interface BatchLine {
-  /** From 1. */
   index: number
   id?: Id
   /** From model and body. The hash of a duplicate ends with `#2`, `#3`. */
@@ -58,7 +56,6 @@ export interface BatchLine {
   /** Requests that paused all lines do not count. */
   failures: number
   failure?: CliError | undefined
-  /** The service may have carried out a failed request of the line. */
   mayDuplicate?: boolean
 }
 

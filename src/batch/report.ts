@@ -196,7 +196,6 @@ export class BatchReport {
   }
 }
 
-/** Starts with the most important facts. */
 export function formatProgress(tally: Tally, passedSeconds: number, pauseSeconds = 0): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped

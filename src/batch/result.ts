@@ -6,7 +6,6 @@ type ResultLine = Pick<BatchLine, 'index' | 'id' | 'hash' | 'seconds'> & {
   spent: Pick<LineUsage, 'attempts' | 'usage'>
 }
 
-/** Returns one line of JSON, without a line break. */
 export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
   const { content, model, stopReason, warning } = answer
   const { seconds, spent } = subject

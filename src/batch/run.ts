@@ -40,7 +40,6 @@ export interface BatchSettings {
 
 export interface BatchOutcome {
   stop: unknown
-  /** Prefers a failed line that may succeed later. */
   failure: LineFailure | undefined
 }
 
@@ -103,7 +102,6 @@ export class BatchRun implements BatchState {
     return { stop: this.#stopReason, failure: this.#firstTransient ?? this.#firstFailure }
   }
 
-  /** Running requests finish. */
   finish(): void {
     this.#stop(undefined)
     this.#wake()

@@ -6,7 +6,6 @@ import type { OutputBundle, Plugin } from 'rolldown'
 interface LicenceFacts {
   /** SPDX ids. */
   allowed: string[]
-  /** With any copyright notice. */
   mit: string
   /**
    * Files of packages that are the work of another project under the MIT licence, with the name and copyright

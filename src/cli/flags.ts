@@ -42,7 +42,6 @@ export const declareRequestFlags = (command: Command) =>
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 
-/** Excludes the help flag. */
 export const isFlag = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
 
 const sharedHeading = 'Shared flags:'

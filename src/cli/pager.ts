@@ -45,7 +45,6 @@ function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   return count > rows
 }
 
-/** The returned function restores SIGINT. */
 function ignoreInterrupts(host: Host): () => void {
   let interrupt = host.interceptInterrupt?.(ignoreNext)
   function ignoreNext(): void {

@@ -40,7 +40,6 @@ export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
   /** `undefined` for a group, and for a command that is not loaded. */
   module: CommandModule | undefined
-  /** The flags that this command parsed, in the order written. */
   readonly given: GivenFlag[] = []
 
   constructor(name?: string) {
@@ -80,7 +79,6 @@ export class ParleyCommand extends Command {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
-  /** Without `parley`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }

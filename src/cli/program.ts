@@ -116,7 +116,6 @@ class Program implements CommandTree {
     return root
   }
 
-  /** Each command is loaded when it is called. */
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
     // A group needs the request flags only if a flag precedes the command's name, which is rare.

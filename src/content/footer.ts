@@ -31,7 +31,6 @@ export function listWarnings(end: AnswerEnd): string[] {
 /** `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
-/** Returns `undefined` if the answer meets the requirement. */
 export function describeMissingPart(
   end: AnswerEnd,
   isBlank: boolean,

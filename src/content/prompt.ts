@@ -6,9 +6,7 @@ import type { SchemaSource } from './schema/schema.ts'
 
 export interface InputOptions {
   input?: string
-  /** `-f`: names of files that are added to the prompt. */
   file?: string[]
-  /** Instructions, or `@FILE`. */
   system?: string
   schema?: string
 }

@@ -6,7 +6,6 @@ export interface TokenUsage extends AnswerTokenCounts {
   totalTokens: TokenCount
 }
 
-/** `1 token`, `12,282 tokens` */
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
 
@@ -22,7 +21,6 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
   return fields
 }
 
-/** `12,282` */
 export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 

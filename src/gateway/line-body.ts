@@ -24,7 +24,6 @@ export interface LineRequest {
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  /** From the command line, added to each line's prompt. */
   inputs: NamedInputs
   /** Called for lines that name no model. Throws a usage error if no model is set. */
   model(): string
@@ -43,7 +42,6 @@ export interface LineContext {
 export type RequireContinuation = () => void
 
 export interface LineReader<T> extends PartReader<T> {
-  /** Returns `undefined` if nothing was received. */
   addReceived(failure: CliError): CliError | undefined
 }
 

@@ -150,7 +150,6 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
 
   return {
     open,
-    /** The secrets that commands printed may have expired. Returns whether there were any. */
     dropPrintedSecrets: credentials.dropPrinted,
     /** Adds the secret and sends nothing. Throws like `call` for an invalid request or credential. */
     prepare: async (endpoint: Endpoint, parts: RequestParts) =>

@@ -12,7 +12,6 @@ import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
 import type { Request } from './request.ts'
 
-/** Prints a curl command or JSON. In a batch, the JSON is on one line. */
 export async function previewRequest(
   { flags, output, messages, secrets }: Context,
   settings: ResolvedSettings,
@@ -43,7 +42,6 @@ export async function previewRequest(
  */
 const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
-/** Redacts secrets. The body keeps its source text. */
 function toDryRun(
   { method, url, headers, body, credential }: Request,
   secrets: Secrets,
@@ -110,5 +108,4 @@ function toShellText(body: Uint8Array): string {
 const findSecretNames = (headers: Request['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
-/** Returns `X_API_KEY` for `X-Api-Key`. */
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

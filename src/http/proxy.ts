@@ -76,7 +76,6 @@ function matchesEntry(entry: string, host: string, port: string): boolean {
   return host === suffix || host.endsWith(`.${suffix}`)
 }
 
-/** `length` is the length of the block's prefix, in bits. */
 function isInBlock(host: string, address: string, length?: string): boolean {
   const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
   const blocks = new BlockList()
@@ -120,7 +119,6 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
 
 const notSent = (message: string, isPermanent = false) => new CliError('not-sent', message, { isPermanent })
 
-/** Reads up to the blank line after the headers. Later bytes stay in the socket. */
 async function readHead(socket: Socket, { url, variable }: HttpProxy): Promise<string> {
   let received = Buffer.alloc(0)
   for (;;) {

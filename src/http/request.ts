@@ -26,7 +26,7 @@ export interface RequestParts {
   /** A spinner would erase an unfinished line of earlier output, so no spinner is shown. */
   hasOutput?: boolean | undefined
   deadline?: Deadline
-  /** Called before each attempt. Throws a `CliError` if this run has lost its lock to another run. */
+  /** Throws a `CliError` if this run has lost its lock to another run. */
   requireLock?: (() => void) | undefined
   /**
    * parley sends the request at most once and shows no spinner, because the caller has its own retry rules.
@@ -153,7 +153,6 @@ export const createAgentHeaders = (
   ...(workspaceId === undefined ? {} : { [`${vendor}-workspace-id`]: workspaceId }),
 })
 
-/** Returns `undefined` if no setting caused the failure. */
 export function describeSettingFix(
   { details: { status } }: CliError,
   { endpoint, credential, headers, url }: Request,

@@ -9,7 +9,6 @@ export interface RetryRules {
    */
   decide(failure: CliError, attempts: number): number | CliError
   getDeadlineFailure(failure: CliError): CliError
-  /** Throws a `CliError` if no further attempt is allowed. */
   beforeNext?(): void
 }
 
@@ -52,7 +51,6 @@ interface StatusRow {
 /** `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
 type StatusSet = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
-/** The first row that matches a failure applies. */
 const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },
@@ -177,7 +175,6 @@ export const computeBackoffMs = (
 
 const maxWaitMs = 60_000
 
-/** Returns a failure if the wait is longer than 60 s. */
 export function refuseLongWait(error: CliError, waitMs: number): CliError | undefined {
   if (waitMs <= maxWaitMs) return undefined
   const why = `the service asks to wait ${Math.ceil(waitMs / 1000)} s, more than 60 s`

@@ -3,10 +3,8 @@ import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
 export interface AnswerPrinter {
-  /** A piece may end inside a line break or inside a surrogate pair. */
   add(text: string): void
   write(): Promise<void>
-  /** Ends the text with one newline and waits until it is written. */
   end(): Promise<void>
   /**
    * Ends an unfinished line on a terminal, or an unfinished block of Markdown. Returns true if it wrote

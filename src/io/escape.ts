@@ -17,7 +17,6 @@ export function escapeControls(text: string): string {
   })
 }
 
-/** Strings keep their meaning, because the escapes are JSON's. */
 export const escapeJson = (text: string): string => text.replace(unsafeCharacters, jsonEscape)
 
 const jsonEscape = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`

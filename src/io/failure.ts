@@ -43,7 +43,6 @@ export function renderAnnotation({ kind, exitCode, message, details }: CliError,
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 
-/** In characters, for a body that is not JSON. */
 const maxBodyLength = 4096
 
 export const renderFailureAsJson = (failure: CliError): string =>

@@ -10,7 +10,6 @@ import { TemporaryFile } from './temporary-file.ts'
 export interface SavedPart {
   outcome: string
   name?: string
-  /** Base64 for images. */
   unsaved?: string | undefined
 }
 
@@ -18,7 +17,6 @@ export interface SavedPart {
 export interface FileOutput extends Output {
   /** Written bytes cannot be removed from a device or a pipe. */
   readonly isDirect: boolean
-  /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
    * Saves the received part as `FILE.part` or under the next free name. If nothing was written yet, saves

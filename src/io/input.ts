@@ -14,7 +14,6 @@ import { decodeUtf8, isBlank, isUtf16, tooLongError, tryDecodeUtf8 } from './utf
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  /** Set for a regular file. */
   readonly file?: string | undefined
   open(): Readable
   /** In raw mode, the terminal delivers each key, including Ctrl-C, without echo. */
@@ -33,12 +32,10 @@ export interface InputOptions {
     failOnEmpty?: boolean
     given?: readonly { flag: string }[]
   }
-  /** Limits reading stdin and FIFOs, and waiting for a person's answer. */
   deadline: Deadline
   note(line: string): void
 }
 
-/** Text from stdin has no name. */
 export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
 
 export interface FileKinds {
@@ -56,7 +53,6 @@ interface ReadOptions {
 /** Base64 text is a third longer, and must fit into a string. */
 const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
-/** Reads stdin once, and files. Texts must be UTF-8. */
 export class Input {
   readonly stdinKind: Stdin['kind']
   readonly #options: InputOptions
@@ -236,9 +232,6 @@ export class Input {
     return bytes
   }
 
-  /**
-   * Throws a `CliError` if the deadline passes first, or if the content is longer than V8's longest string.
-   */
   async #read(open: OpenStream, name: string, onIdle: () => void): Promise<Uint8Array> {
     const { deadline, host } = this.#options
     const { timers } = host

@@ -18,7 +18,6 @@ export function formatZonedTime(timestamp: string): string {
   return `${date} ${time} ${zone}`
 }
 
-/** Omits today's date. Returns a text that is not a timestamp unchanged. */
 export function formatLocalTime(timestamp: string, now: number): string {
   const moment = toLocalTime(timestamp)
   if (!moment) return timestamp

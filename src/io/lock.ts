@@ -20,7 +20,6 @@ interface LockOptions {
   consequence: string
   /** `later` if the wait ends at the run's deadline. The same command may get the lock later. */
   retry?: 'later'
-  /** Called once, after the wait took two seconds. */
   onWait?(): void
 }
 
@@ -32,7 +31,6 @@ interface RunLockOptions {
 
 const heartbeatMs = 1000
 
-/** The lock is an empty file next to the locked file. */
 export class Lock {
   readonly name: string
   readonly #path: string
@@ -88,7 +86,6 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }
 
-/** A lock without a change for this time counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000

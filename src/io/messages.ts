@@ -3,7 +3,6 @@ import type { StdStream } from './output.ts'
 import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
-/** Prints on stderr, with secrets redacted. */
 export interface Messages {
   /** Escapes the line and adds parley's name. No effect with `--quiet`. */
   note(line: string): void

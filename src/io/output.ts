@@ -13,15 +13,12 @@ export interface Output {
 
 export interface StdStream {
   isTerminal: boolean
-  /** Set for a regular file. */
   readonly file?: string | undefined
-  /** The descriptor was closed when the process started. */
   readonly isClosed?: boolean | undefined
   columns?: number
   rows?: number
   /** For many lines, the stream is faster than `writeSync`. For one line it is slower. */
   open(): Writable
-  /** Writes as much as the descriptor takes at once. Returns 0 if the stream is open. */
   writeSync(bytes: Uint8Array): number
 }
 

@@ -20,7 +20,6 @@ function realPath(path: string): string {
 
 const maxLinks = 40
 
-/** Includes the path itself. The last path may be missing. */
 export function followLinks(path: string): string[] {
   const places = [path]
   try {
@@ -80,7 +79,7 @@ export function findTarget(
   }
 }
 
-/** Returns `undefined` if parley may replace the file. Throws the errors of the file system. */
+/** Throws the errors of the file system. */
 export function findReplaceProblem(
   path: string,
   uid: number | undefined,

@@ -8,7 +8,6 @@ const maxJoinedLength = 64 * 1024
 export function createRawPrinter(output: Output) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
-  /** Always false in a pipe. */
   let isInLine = false
   const shown = (chunk: Uint8Array | string) => {
     if (!output.isTerminal) return chunk

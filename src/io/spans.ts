@@ -10,7 +10,6 @@ export type StyledLine = readonly Span[]
 
 /** SGR parameters. They use only the 16 colours of the terminal's theme. */
 export const styles = {
-  /** By level. Deeper headings use the last entry. */
   headings: ['1;4;35', '1;35', '1'],
   bold: '1',
   italic: '3',
@@ -95,6 +94,5 @@ export function splitWords(line: StyledLine): Word[] {
 
 export const ideograph = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u
 
-/** The texts have no blank between them. */
 export const canBreakBetween = (before: string | undefined, text: string): boolean =>
   before !== undefined && (ideograph.test(text) || (ideograph.test(before) && /^[\p{L}\p{N}]/u.test(text)))

@@ -23,7 +23,6 @@ export function wantsColour(
   return isTerminal && env.TERM !== 'dumb' && env.CLICOLOR !== '0'
 }
 
-/** Loads chalk only if colours are on. */
 export async function createStyle(...choice: Parameters<typeof wantsColour>): Promise<Style> {
   if (!wantsColour(...choice)) return plain
   const { Chalk } = await import('chalk')

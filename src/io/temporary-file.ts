@@ -112,7 +112,6 @@ const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDI
 /** Windows, while a virus scanner or an indexer has one of the files open. */
 const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 
-/** The pauses double from 10 ms to this limit. */
 const maxRenamePauseMs = 80
 
 /**

@@ -51,7 +51,6 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
-/** The file exists, but the user may not read it. */
 export class UnreadableProfiles extends CliError {}
 
 const unreadableError = (path: string, why: string) =>

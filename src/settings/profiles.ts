@@ -9,7 +9,6 @@ export interface Profile {
   values: Partial<Record<SettingName, unknown>>
   /** `--profile` names the profile. Then addresses and secrets from the environment do not apply. */
   isNamed: boolean
-  /** For example `--profile` or `config use`. */
   chosenBy: string
   /**
    * The profile file, its folder or a link to it, if others can write to it. Then no command of the profile

@@ -15,7 +15,6 @@ interface Setting {
   commandFlag?: string
 }
 
-/** By name in the profile file. */
 export const settings = {
   baseUrl: { type: 'address', about: "the gateway's address" },
   accessToken: { type: 'secret', about: "the gateway's bearer token" },
@@ -110,10 +109,8 @@ export function isRequestFlag(name: SettingName): boolean {
   return !(isSecret(name) || printsSecret || commandFlag)
 }
 
-/** Returns `--base-url` for `baseUrl`. */
 export const getFlag = (name: SettingName): string => `--${hyphenated(name)}`
 
-/** Returns `PARLEY_BASE_URL` for `baseUrl`. */
 export const getVariable = (name: SettingName): string =>
   `PARLEY_${hyphenated(name).replaceAll('-', '_').toUpperCase()}`
 

@@ -23,7 +23,6 @@ export function createBodyTextDecoder(contentType: string): BodyTextDecoder {
   let pending: Uint8Array = new Uint8Array()
   let hasText = false
   let isDamaged = false
-  /** End of the previous chunk, which may begin a character that this chunk completes. */
   let last: Uint8Array = new Uint8Array()
 
   function decodeWith(decoder: CharsetDecoder, bytes: Uint8Array, stream: boolean): string {
@@ -81,7 +80,6 @@ function hasInvalidBytes(
 export const decodeBodyText = (bytes: Uint8Array, contentType = ''): string =>
   createBodyTextDecoder(contentType).decode(bytes)
 
-/** Converts piece by piece to save memory. Returns the same bytes if they are UTF-8. */
 export function toUtf8(bytes: Uint8Array, contentType: string): Uint8Array {
   const { declared } = readCharset(contentType)
   const decoder = declared && chooseDecoder(bytes, declared, false)
@@ -163,7 +161,6 @@ function chooseDecoder(
   return isUtf8(run, true) ? createUtf8Decoder() : declared
 }
 
-/** Uses a byte order mark, or the zero byte of a first ASCII character. */
 function findByteOrder([first, second]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return 'utf-16le'
   if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) return 'utf-16be'

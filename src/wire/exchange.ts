@@ -32,7 +32,6 @@ export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<Ht
 /** Large steps are cheap, because the system provides memory only when it is written. */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
-/** Uses one buffer, because joining chunks would need a second copy. */
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
   const collected = collectBody(limit)
   for await (const chunk of body) if (collected.add(chunk) >= limit) break

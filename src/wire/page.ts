@@ -15,7 +15,6 @@ export interface Cursor {
 
 export interface Page {
   data: unknown[]
-  /** Each on one line. */
   texts: string[]
   hasNextField: boolean
   /**
@@ -48,7 +47,6 @@ export function readPage(text: string, name: string): Page {
   }
 }
 
-/** Services identify the next page by a token, a number, or the id of the last element. */
 function findNext(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }

@@ -46,5 +46,4 @@ function parse(read: () => unknown, what: string, failure: (message: string) => 
   }
 }
 
-/** The data may be plain text. */
 export const readErrorEvent = (data: string): unknown => tryParseJson(data) ?? data

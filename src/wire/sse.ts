@@ -2,7 +2,6 @@ import { CliError } from '../errors.ts'
 import type { BodyTextDecoder } from './charset.ts'
 import { createSequenceSplitter } from './json/splitter.ts'
 
-/** `event` is the `event:` line, or `''`. `data` is the `data:` lines joined by newlines. */
 export interface SseEvent {
   event: string
   data: string
@@ -23,7 +22,6 @@ export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new Tex
   let endedInCr = false
   let event = ''
   let data: string | undefined
-  /** 0 between events. */
   let size = 0
 
   function takeLine(line: string): void {

@@ -128,7 +128,6 @@ export class AnswerSchema {
   }
 }
 
-/** Also removes a Markdown fence around the JSON. */
 function unwrapJson(answer: string): string {
   const text = answer.trim()
   const [opening, fence = ''] = /^(`{3,}|~{3,})[^`\r\n]*\r?\n/.exec(text) ?? []

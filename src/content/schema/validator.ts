@@ -116,7 +116,6 @@ function describeValue(value: unknown): string {
   return text.length > 40 ? 'a longer text' : text
 }
 
-/** Converts a JSON pointer such as `/items/0`. */
 function formatJsonPath(pointer: string): string {
   const keys = pointer.split('/').slice(1)
   return `$${keys.map((key) => formatKey(key.replaceAll('~1', '/').replaceAll('~0', '~'))).join('')}`

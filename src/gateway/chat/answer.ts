@@ -30,7 +30,6 @@ export interface PrintedAnswer {
 }
 
 export interface PrintOptions {
-  /** Receives the answer instead of stdout. */
   file?: FileOutput | undefined
   isMarkdown?: boolean
   returnsText?: boolean

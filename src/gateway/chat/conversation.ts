@@ -100,7 +100,6 @@ export async function openConversation(context: Context, name: string): Promise<
   }
 }
 
-/** A text that is not JSON stays unchanged. */
 function splitModel(text: string): { text: string; model: string | undefined } {
   const thread = tryParseJson(text)
   if (!isObject(thread) || typeof thread.model !== 'string') return { text, model: undefined }

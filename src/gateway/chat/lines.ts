@@ -139,7 +139,6 @@ class ReceivedParts {
   readonly answer: LongAnswer
   #text = ''
   #pieces: string[] = []
-  /** Empty without `--raw`. */
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
   #readUnread = () => ''
 

@@ -13,7 +13,6 @@ const canonicalExtensions = new Map([
 
 const normalizeExtension = (name: string) => canonicalExtensions.get(name) ?? name
 
-/** Returns `heic` for `image/heif-sequence`. */
 function getExtension(mimeType: string): string | undefined {
   const [, name = ''] = /^image\/(?:x-ms-)?(.*?)(?:-sequence)?$/.exec(mimeType) ?? []
   return extensions.find((extension) => extension === normalizeExtension(name))

@@ -86,5 +86,4 @@ export class TextFlow {
   }
 }
 
-/** Matches a character that may begin inline Markdown or a URL. */
 const special = /[\\`*_~[\]<>&!:@]|www\./

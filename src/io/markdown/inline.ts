@@ -2,7 +2,6 @@ import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, type Span, type StyledLine, styles } from '../spans.ts'
 import { decodeReferences } from './references.ts'
 
-/** Removes surrounding blanks. `sgr` applies to every span. */
 export function readLines(tokens: readonly Token[], sgr: string): StyledLine[] {
   const lines: Span[][] = [[]]
   for (const span of readSpans(tokens, sgr)) {

@@ -5,7 +5,6 @@ import { countIndent, type FencedCode } from './source.ts'
 import { layOutTable } from './table.ts'
 
 export interface LayoutSpace {
-  /** Infinity in a pipe. */
   columns: number
   depth: number
 }

@@ -3,7 +3,6 @@ import { countIndent, fencePattern, maxBlockLength, openFence } from './source.t
 
 type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'html' | 'row' | 'code'
 
-/** Indentations are numbers of characters of the source. */
 interface ListMarker {
   mark: string
   /** For example `[x] `. */
@@ -27,7 +26,6 @@ interface LineContext {
   codeIndent: number
 }
 
-/** Returns `undefined` if the kind of the line depends on text that has not arrived. */
 export function readLineStart(line: string, context: LineContext): LineStart | undefined {
   const { isWhole, hasText, isInList, codeIndent } = context
   const indent = countIndent(line)

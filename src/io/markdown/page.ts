@@ -26,7 +26,6 @@ export class Page {
     this.#needsBlankLine = true
   }
 
-  /** The first line begins with `lead`, every other line with `indent` blanks. */
   print(lines: readonly StyledLine[], indent: number, lead: StyledLine = [blanks(indent)]): void {
     for (const [index, line] of lines.entries()) {
       const start = index === 0 ? lead : [blanks(indent)]

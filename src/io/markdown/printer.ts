@@ -18,14 +18,12 @@ import {
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
 export interface MarkdownOptions {
-  /** Infinity in a pipe. */
   columns(): number
   isColoured: boolean
   waiting?: PendingSpinner | undefined
 }
 
 interface ListItem {
-  /** Lines with at least this indentation belong to the item. */
   minIndent: number
   sourceIndent: number
   indent: number
@@ -169,7 +167,6 @@ export class MarkdownPrinter implements AnswerPrinter {
     })
   }
 
-  /** Adds the line to the held block, or returns true if the block does not contain it. */
   #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
     if (held.kind === 'row') {
       if (!isWhole && mayBeDelimiterRow(this.#line)) return false
@@ -242,7 +239,6 @@ export class MarkdownPrinter implements AnswerPrinter {
     }
   }
 
-  /** Also ends the list items that do not contain a line with this indentation. */
   #leaveText(indent: number): void {
     this.#flow?.end()
     this.#flow = undefined

@@ -8,7 +8,6 @@ const maxSegmentLength = 4000
 
 interface OpenDelimiter {
   char: string
-  /** Offset from the start of the paragraph. */
   start: number
   count: number
 }
@@ -166,7 +165,6 @@ export class SegmentCutter {
     return this.#move(1)
   }
 
-  /** Also removes all later delimiters. A segment cannot end between the delimiter and its counterpart. */
   #close(open: number): void {
     const [mark] = this.#opened.splice(open)
     this.#removeCutsAfter((mark as OpenDelimiter).start)

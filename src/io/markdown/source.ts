@@ -12,7 +12,6 @@ export class MarkdownBuffer {
     this.#added += text
   }
 
-  /** Keeps back half a character or half a line break at the end. */
   take(isEnd: boolean): string {
     const text = this.#added
     const end = isEnd || !/[\r\ud800-\udbff]$/.test(text) ? text.length : text.length - 1
@@ -28,7 +27,6 @@ class SourceTokenizer extends Tokenizer {
 
 const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTokenizer() })
 
-/** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
 export function readTokens(text: string): MarkedToken[] {
@@ -58,7 +56,6 @@ export interface FencedCode {
 
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
-/** The line must have no indentation. */
 export function openFence(line: string): string | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark

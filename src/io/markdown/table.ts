@@ -55,7 +55,6 @@ function splitRow(line: string, count: number): string[] {
   return whole.length === count ? whole : cells
 }
 
-/** A backslash escapes a pipe. */
 function splitCells(line: string, cell = /((?:\\.|[^|])*)(?:\||$)/g): string[] {
   const cells = [...line.trim().replace(/^\|/, '').matchAll(cell)]
   // The last match is the empty text after the last cell.

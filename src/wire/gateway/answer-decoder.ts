@@ -64,7 +64,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start) || size > maxBlankBytes) open()
       } else take(decoder, bytes)
     },
-    /** Throws a `CliError` if the answer is incomplete. */
     end(): void {
       const chosen = decoder ?? open()
       chosen.end()
@@ -98,7 +97,6 @@ export interface AnswerSink {
   text(text: string): void
   /** Receives each event's data as a line, or the bytes of another body. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
-  /** Receives values of any shape, because an answer with images may have any shape. */
   images?: ImageFinder
 }
 
@@ -117,7 +115,6 @@ interface BodyDecoder {
   mayEndHere(): boolean
   isDamaged(): boolean
   push(bytes: Uint8Array): void
-  /** Throws a `CliError` if the answer is incomplete. */
   end(): void
 }
 
@@ -158,7 +155,6 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   }
 }
 
-/** Throws the error in the event, otherwise the failure of an incomplete stream. */
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
   // The event may contain an image, even if the event is incomplete.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
@@ -260,7 +256,6 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   }
 }
 
-/** Limits the search for an error message. */
 const maxUnknownBytes = 1024 * 1024
 
 /** The body is not an answer but may contain an error message. */

@@ -75,13 +75,10 @@ function toBlocks(value: unknown): unknown {
 const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
   z.pipe(z.transform(normalize), schema)
 
-/** Limited to the fields that parley prints. */
 const messages = z.lazily(() => {
   const block = z.looseObject({ type: lenientText, text: optionalText })
   const content = normalized(toBlocks, z.array(block))
-  /** Response body of the chat endpoint (src/wire/README.md: gateway, 2.3). */
   const whole = z.looseObject({ id: lenientText, content, model: lenientText, stop_reason: lenientText })
-  /** Message events (src/wire/README.md: public clients, 7). */
   const event = z.looseObject({
     message: z.nullish(z.extend(whole, { content: z.nullish(content) })),
     content_block: z.nullish(normalized(toBlock, block)),
@@ -241,7 +238,6 @@ function readReason(reason: string | number = ''): string | undefined {
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 
-/** Returns `undefined` if a count is missing, or the part is larger than the total. */
 function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefined): TokenCount | undefined {
   if (total === undefined || part === undefined) return undefined
   if (total === null || part === null) return null

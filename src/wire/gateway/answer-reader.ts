@@ -109,7 +109,6 @@ export class AnswerReader {
   }
 }
 
-/** Uses the event's name if the value has no type. */
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })
     ? { ...value, type: event }

@@ -29,7 +29,6 @@ export function decodeBase64(text: Uint8Array): Uint8Array | undefined {
   return bytes.subarray(0, written)
 }
 
-/** Returns the length of the text before the line breaks. */
 function moveLineBreaksToEnd(bytes: Buffer): number {
   if (!bytes.includes('\n') && !bytes.includes('\r')) return bytes.length
   let length = 0

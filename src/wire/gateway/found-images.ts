@@ -9,13 +9,11 @@ export interface FoundImage {
   base64: Uint8Array
 }
 
-/** `texts` is the answer's text without images. */
 export interface Findings {
   images: FoundImage[]
   /** Control characters are percent-encoded. */
   links: string[]
   texts: string[]
-  /** The service's explanations of the stop reason. */
   reasons: string[]
 }
 
@@ -31,11 +29,9 @@ export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
   /** Failure of the first value that cannot be parsed. */
   unreadable: CliError | undefined
-  /** Failure of an answer that was cut off. */
   broken: CliError | undefined
   /** Failure of a value that is an error, or has an undocumented shape. */
   failure: CliError | undefined
-  /** Reported by an error event of a stream. */
   error: CliError | undefined
   readonly strings = new LongStrings()
   /** Joined before the search, because a piece may end inside a data URI. */
@@ -83,7 +79,6 @@ export class ImageFinder {
       this.error ??= failure
   }
 
-  /** Records the failure of `read`, so that the caller can continue to read. */
   tryRead(read: () => void): void {
     try {
       read()
@@ -151,7 +146,6 @@ const imageUri = new RegExp(
   'gi',
 )
 
-/** Returns a view of the value, or `undefined` if the whole value is not a base64 data URI. */
 function parseDataUri(value: Uint8Array): FoundImage | undefined {
   const start = Buffer.from(value.buffer, value.byteOffset, Math.min(value.length, 1100)).toString('latin1')
   const [head, mimeType] = wholeUri.exec(start) ?? []

@@ -27,7 +27,6 @@ export class LongStrings {
     return Buffer.concat([...pieces, bytes.subarray(done)])
   }
 
-  /** Returns UTF-8. `text` may be a placeholder. */
   readonly readBytes = (text: string): Uint8Array =>
     (text.startsWith(this.#mark) ? this.#strings[Number(text.slice(this.#mark.length))] : undefined) ??
     Buffer.from(text)

@@ -25,7 +25,6 @@ export const createAppendingAssignment = (path: Path, json: string): Assignment 
 
 const maxPathLength = 1000
 
-/** Reads `a.b`, `a[0]` or `a["x.y"]` at the start of the text. */
 export function readFieldPath(source: string): { path: Path; end: number } {
   const path: Path = []
   const key = /\.?([^.[\]="]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
@@ -71,7 +70,6 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
 }
 
 interface Child {
-  /** Text between the previous value and this one: a comma, a key, blanks. */
   lead: string
   value: string | Container
 }
@@ -82,7 +80,6 @@ class Container {
   readonly #head: string
   readonly #tail: string
   readonly #children: Child[] = []
-  /** If a key occurs twice, the last child. */
   readonly #byKey = new Map<Step, Child>()
 
   constructor(text: string) {
@@ -107,7 +104,6 @@ class Container {
     return typeof child?.value === 'string' ? undefined : child?.value
   }
 
-  /** Appends a missing value. */
   set(key: Step, json: string): void {
     const child = this.#byKey.get(key)
     if (child) child.value = json
@@ -135,7 +131,6 @@ class Container {
 const openContainer = (text: string): Container | undefined =>
   /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
 
-/** Creates missing parents. */
 function assign(root: Container | undefined, { path, json, source }: Assignment): void {
   let inner = root
   for (const [depth, key] of path.entries()) {

@@ -15,7 +15,6 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text)
 }
 
-/** Parses untrusted JSON. Returns `undefined` for an invalid text. */
 export function tryParseJson(text: string): unknown {
   try {
     return parseJson(text)
@@ -38,7 +37,7 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
 
 export const tooDeep = `nested more than ${maxDepth} deep`
 
-/** Returns line, column and reason. Quotes nothing, because the text may contain a secret. */
+/** Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findSyntaxError(text, maxDepth)

@@ -61,7 +61,6 @@ const marks = Array.from({ length: 128 }, (_, code) =>
 )
 
 export interface ChildRange {
-  /** `undefined` in a list. */
   name: string | undefined
   start: number
   end: number
@@ -160,7 +159,6 @@ export function parseWithSourceTexts(json: string): unknown {
   return JSON.parse(parts.join(''))
 }
 
-/** The text need not be valid. */
 export function isDeeperThan(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0
@@ -173,7 +171,6 @@ export function isDeeperThan(text: string, maxDepth: number): boolean {
 
 /** The key occurs twice in one object. `JSON.parse` must accept the text. */
 export function findRepeatedKey(text: string): string | undefined {
-  /** One entry for each enclosing object or list; `undefined` for a list. */
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined
   createScanner()(text, (mark, place) => {

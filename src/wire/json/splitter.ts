@@ -4,7 +4,6 @@ export type JsonSplitter = ReturnType<typeof createSplitter>
 
 export const createArraySplitter = () => createSplitter(1)
 
-/** Splits values that follow each other, with or without line breaks. */
 export const createSequenceSplitter = () => createSplitter(0)
 
 /**

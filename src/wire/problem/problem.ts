@@ -9,7 +9,6 @@ export const createResponseError = (message: string, serviceMessage?: string) =>
 
 /** An error body in any known form (src/wire/README.md: public clients, 8; recorded, 4). */
 export interface Problem {
-  /** For example `rate_limit_error`, `RESOURCE_EXHAUSTED`. */
   type?: string
   message?: string
   /** Seconds. */
@@ -56,7 +55,6 @@ function readDelay(error: unknown): number | undefined {
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
-/** `body` is the body of a successful response. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
@@ -68,7 +66,6 @@ export function isErrorEnvelope(body: unknown): boolean {
   return type === 'error' || (isProblem && readMessage(value) !== undefined)
 }
 
-/** An error response does not have these fields. */
 const answerFields = 'content candidates promptFeedback data choices predictions response events'.split(' ')
 
 function looksLikeError(value: Record<string, unknown>): boolean {
@@ -127,7 +124,6 @@ export function unexpectedBodyFailure(body: unknown, otherwise: string): CliErro
 
 const [maxErrorDepth, maxListedErrors] = [5, 20]
 
-/** Far more characters than parley ever prints. */
 const maxReadLength = 64 * 1024
 
 /** Reads own properties only. Returns the first field with a value. */
@@ -161,7 +157,6 @@ function readMessage(value: unknown, depth = 0): string | undefined {
 const joinTexts = (...words: (string | undefined)[]) =>
   [...new Set(words.filter((each) => each !== undefined))].join(': ') || undefined
 
-/** `place` is the path of the invalid request field. */
 function addLocation(place: unknown, message: string | undefined): string | undefined {
   if (message === undefined || !Array.isArray(place)) return message
   const steps = place.filter((step) => typeof step === 'string' || typeof step === 'number')

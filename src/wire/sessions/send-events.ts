@@ -151,7 +151,6 @@ export function createEventsCheck() {
       type = (event as { type?: unknown } | null | undefined)?.type
       count++
     },
-    /** Returns at most one problem more than `maxCountedProblems`. */
     end(): EventProblem[] {
       if (count === 0) return [{ path: [], message: 'must have at least one event' }]
       if (type === 'system.message' && !typesBeforeSystemMessage.includes(typeBefore as string)) {

@@ -79,7 +79,6 @@ export function readError(error: unknown): {
   }
 }
 
-/** Reads `workflow_run.status_ended` (src/wire/README.md: public clients, 10). */
 export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
@@ -135,18 +134,14 @@ export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boo
 export const stopsSession = (event: SessionEvent): boolean =>
   /^session\.(status_idle|status_terminated|deleted)$/.test(event.type) && isOfMainThread(event)
 
-/** True for an event from a client, except an interrupt, and for `session.status_running`. */
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-/** Fields with the id of the tool use that an event answers. */
 export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
-/** A client's decision or result, or the service's own result, answers a tool use. */
 export const isAnswerType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
-/** Returns the id of the tool use that an event decides or answers. */
 export function getAnsweredId(event: SessionEvent): string | undefined {
   const ids = isAnswerType(event.type) ? answerFields.map((field) => event[field]) : []
   return ids.find((each): each is string => typeof each === 'string')

@@ -7,7 +7,6 @@ export interface Money {
   currency: string
 }
 
-/** For a session, or one model request (src/wire/README.md: public clients, 9). */
 export interface SessionUsage {
   tokens: TokenCounts
   cost?: Money | undefined
