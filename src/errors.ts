@@ -45,6 +45,7 @@ interface ServiceAnswer {
   /** Seconds. */
   retryAfter?: number
   requestId?: string
+  /** Unescaped. */
   serviceMessage?: string
   /** Location of an error that a response with status 2xx reported. */
   errorIn?: 'body' | 'stream'

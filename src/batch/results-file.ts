@@ -15,7 +15,7 @@ export class EarlierResults {
   /** Answers without a token count are missing. */
   tokens = 0
   isPartial = false
-  /** In bytes, after the last complete line. */
+  /** Offset after the last complete line, in bytes. */
   end = 0
   /** Kind of text after the last line break: the start of a result is `torn`, other text is `foreign`. */
   tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'

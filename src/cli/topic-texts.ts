@@ -42,7 +42,7 @@ function describeSetting(name: SettingName): string {
 /** The build copies the file next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Reads the topic `exit-codes`. Keys are the kinds. */
+/** Reads the topic `exit-codes`. The keys are the kinds of failures. */
 export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)

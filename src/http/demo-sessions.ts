@@ -9,7 +9,7 @@ import { lock } from '../io/lock.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Counts from the last use of a demo session. */
+/** Starts with the last use of a demo session. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
 const version = 5

@@ -221,7 +221,7 @@ function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Ar
 
 const tlsHint = '(should the address begin with https://?)'
 
-/** undici puts the received data into a parser error. */
+/** A parser error of undici has the received data. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
 /** Keys are undici's codes and messages. */

@@ -51,6 +51,7 @@ interface StatusRow {
 /** `limited 503` is a 503 with `Retry-After`. `broken off` is an answer that was cut. */
 type StatusSet = readonly number[] | '429 and limited 503' | '3xx and 4xx' | '5xx' | 'broken off'
 
+/** The first row that matches a failure applies. */
 const retryTable: readonly StatusRow[] = [
   { kind: 'not-sent', delivery: 'not-sent', isTransient: true, retryable: 'all', otherCalls: 'wait' },
   { kind: 'unknown', delivery: 'sent', isTransient: true, retryable: 'reading' },

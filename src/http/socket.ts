@@ -85,7 +85,7 @@ function withOneLength(head: string): string {
   return `${lines.reduce((rest, line) => rest.replace(line, ''), head)}\r\ncontent-length: ${length}`
 }
 
-/** Finds also an error that Node missed: a reset together with the last bytes looks like a normal end. */
+/** Also finds an error that Node missed: a reset together with the last bytes looks like a normal end. */
 export function findSocketError(socket: Socket): Error | null {
   // After a plain end the socket still has a remote address. After a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined

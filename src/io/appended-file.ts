@@ -27,6 +27,7 @@ function findKindProblem(stat: Stats | undefined): string | undefined {
 interface AppendedFileOptions {
   path: string
   name: string
+  /** If omitted, the run appends to an existing file. */
   refusal?: string | undefined
 }
 

@@ -23,6 +23,7 @@ export interface CommandOptions {
 
 export interface CommandResult {
   stdout: Buffer
+  /** The last 8 KiB. */
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
@@ -140,6 +141,7 @@ function endGroup(pid: number): boolean {
   return spawnSync('sh', ['-c', script, 'sh', `-${pid}`], { stdio: 'ignore' }).error === undefined
 }
 
+/** Limits taskkill, because parley must end within half a second after a signal. */
 const maxEndMs = 400
 
 /** On Windows, `kill` would not end the child processes. */

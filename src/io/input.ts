@@ -14,6 +14,7 @@ import { decodeUtf8, isBlank, isUtf16, tooLongError, tryDecodeUtf8 } from './utf
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
+  /** Real path of a regular file. */
   readonly file?: string | undefined
   open(): Readable
   /** In raw mode, the terminal delivers each key, including Ctrl-C, without echo. */

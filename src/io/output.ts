@@ -13,12 +13,15 @@ export interface Output {
 
 export interface StdStream {
   isTerminal: boolean
+  /** Real path of a regular file. */
   readonly file?: string | undefined
+  /** The descriptor was closed when the process started. */
   readonly isClosed?: boolean | undefined
   columns?: number
   rows?: number
   /** For many lines, the stream is faster than `writeSync`. For one line it is slower. */
   open(): Writable
+  /** Writes as much as the descriptor takes at once. Returns 0 if the stream is open. */
   writeSync(bytes: Uint8Array): number
 }
 

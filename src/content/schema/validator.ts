@@ -131,7 +131,7 @@ type SchemaObject = Record<string, unknown>
 const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Any other keyword may have a schema or a list of schemas. */
+/** These keywords map names to schemas. Any other keyword may have a schema or a list of schemas. */
 const keywordsWithNamedSchemas = new Set([
   '$defs',
   'definitions',

@@ -111,7 +111,7 @@ const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 /** A value of an unexpected shape is not a failure of an answer that has images. */
 const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
-/** Returns the failure of an answer with images or links. Throws the failure of any other answer. */
+/** Returns the failure of an answer with images or links, if any. Throws the failure of any other answer. */
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,

@@ -26,6 +26,7 @@ interface LineContext {
   codeIndent: number
 }
 
+/** Returns `undefined` if the kind of the line depends on text that has not arrived. */
 export function readLineStart(line: string, context: LineContext): LineStart | undefined {
   const { isWhole, hasText, isInList, codeIndent } = context
   const indent = countIndent(line)

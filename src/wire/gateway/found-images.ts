@@ -29,9 +29,11 @@ export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
   /** Failure of the first value that cannot be parsed. */
   unreadable: CliError | undefined
+  /** Failure of an answer that was cut off. */
   broken: CliError | undefined
   /** Failure of a value that is an error, or has an undocumented shape. */
   failure: CliError | undefined
+  /** Failure that an error event of a stream reported. */
   error: CliError | undefined
   readonly strings = new LongStrings()
   /** Joined before the search, because a piece may end inside a data URI. */

@@ -159,6 +159,7 @@ export function parseWithSourceTexts(json: string): unknown {
   return JSON.parse(parts.join(''))
 }
 
+/** The text need not be valid. */
 export function isDeeperThan(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0

@@ -55,6 +55,7 @@ function readDelay(error: unknown): number | undefined {
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
+/** `body` is the body of a successful response. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
