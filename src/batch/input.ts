@@ -86,7 +86,7 @@ export class Tally implements BatchUsage {
   skipped = 0
   /** Results that could not be written to their destination and were printed or saved in another file. */
   savedElsewhere = 0
-  /** Includes earlier runs. Answers without a token count are missing. */
+  /** Tokens of this and earlier runs, except of answers without a token count. */
   tokens = 0
   earlierTokens = 0
   /** Some answers of this or an earlier run have no token count. */

@@ -12,7 +12,7 @@ import type { Ledger } from './ledger.ts'
 
 export class EarlierResults {
   results = 0
-  /** Answers without a token count are missing. */
+  /** Tokens of all results, except of answers without a token count. */
   tokens = 0
   isPartial = false
   /** Offset after the last complete line, in bytes. */

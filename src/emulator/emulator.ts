@@ -125,7 +125,7 @@ export function createEmulator(options: EmulatorOptions, now = () => performance
     const value = bytes && tryParseJson(Buffer.from(bytes).toString())
     const call = { ...route, headers, body: value as Call['body'] }
     const refusal =
-      refuseCredential(call, options.credentials) ?? (await findProblems(call, options.isStrict))
+      refuseCredential(call, options.credentials) ?? (await refuseInvalid(call, options.isStrict))
     return toHttpResponse(refusal ?? (await handlers[route.name](call)), fault === 'cut')
   }
 }
@@ -169,7 +169,7 @@ const maxMessageLength = 4000
  * Returns a 400 for a request that does not match the endpoint's schema or, with `isStrict`, that a service
  * may refuse.
  */
-async function findProblems(
+async function refuseInvalid(
   { endpoint, headers, body }: Call,
   isStrict = false,
 ): Promise<EmulatedResponse | undefined> {

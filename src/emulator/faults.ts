@@ -12,7 +12,7 @@ export interface Fault {
   left: number
 }
 
-const form = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
+const faultPattern = new RegExp(`^(?:([a-z]+):)?(${faultKinds.join('|')}|[45]\\d\\d)(?:x(0*[1-9]\\d*))?$`)
 
 export type Faults = ReturnType<typeof parseFaults>
 
@@ -28,7 +28,7 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
 
 /** Without a count, the fault applies to every request. Throws a usage error. */
 function parseFault(spec: string, endpoints: readonly string[]): Fault {
-  const found = form.exec(spec.toLowerCase())
+  const found = faultPattern.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
   if (!found || (endpoint !== undefined && !endpoints.includes(endpoint))) {
     throw usageError(

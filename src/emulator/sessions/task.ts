@@ -19,7 +19,7 @@ export interface RunPlan {
 }
 
 /** Matches a line with a step: its keyword, its name, and its input as JSON. */
-const stepForm = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
+const stepPattern = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
  * Matches a line that begins with the keyword of a step. The line may also be prose, so it counts only if
@@ -54,7 +54,7 @@ export const taskForms = [
 export function readTask(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
   const lines = text.split('\n')
-  const isScript = lines.some((line) => stepForm.test(line))
+  const isScript = lines.some((line) => stepPattern.test(line))
   const given = isScript ? lines.filter((line) => stepStart.test(line)) : []
   const count = /\btwo tools\b/i.test(text) ? 2 : /\b(a|one) tool\b/i.test(text) ? 1 : 0
   const rounds: TaskStep[][] = []
@@ -75,7 +75,7 @@ const say = (text: string): TaskStep => ({
 })
 
 function readStep(line: string): TaskStep | undefined {
-  const [, words = '', names = '', json = ''] = stepForm.exec(line) ?? []
+  const [, words = '', names = '', json = ''] = stepPattern.exec(line) ?? []
   const input = tryParseJson(json)
   if (!isObject(input)) return undefined
   const name = names.trim()

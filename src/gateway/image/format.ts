@@ -19,10 +19,10 @@ function getExtension(mimeType: string): string | undefined {
 }
 
 /**
- * The bytes decide or, if they show no known format, the MIME type. Returns `undefined` for an unknown
- * format.
+ * Returns the file extension for the format of the bytes or, if that is unknown, for the MIME type. Returns
+ * `undefined` if both are unknown.
  */
-export async function findFormat(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
+export async function findImageExtension(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'

@@ -7,7 +7,7 @@ import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import type { Destination } from './destination.ts'
-import { findFormat } from './format.ts'
+import { findImageExtension } from './format.ts'
 
 export interface SaveOptions {
   destination: Destination
@@ -61,7 +61,7 @@ async function saveImage(
 ): Promise<void> {
   const { mimeType } = found
   const bytes = await decode(context, found)
-  const extension = await findFormat(bytes, mimeType).catch((error: unknown) => {
+  const extension = await findImageExtension(bytes, mimeType).catch((error: unknown) => {
     throw saveAnswerAfterFailure(context, toFailure(error), bytes)
   })
   if (count > destination.capacity)

@@ -59,7 +59,8 @@ interface CommonFields {
 export type EffectResult =
   /**
    * `list` contains all events, or only those since the last reading. `isQuiet`: the stream was silent for
-   * `maxSilenceMs` before. `status`: status of the session resource, if the follower read it before the list.
+   * `maxSilenceMs` before the reading. `status`: status of the session resource, if the follower read it
+   * before the list.
    */
   | {
       is: 'list'

@@ -35,8 +35,8 @@ export class SeenEvents {
   /** Digests of all client events in the first list, from the fields that identify sent events. */
   readonly #earlierClientDigests = new Set<string>()
   /**
-   * Identities of the last two events in the last list. Lists that may be older than the sent events are
-   * ignored.
+   * Identities of the two newest events of the previous reading of the list. Lists that may be older than the
+   * sent events are ignored.
    */
   #listEnd: string[] = []
 
