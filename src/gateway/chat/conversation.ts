@@ -45,7 +45,9 @@ export async function openConversation(context: Context, name: string): Promise<
   const read = async () => {
     if (!existsSync(target)) return undefined
     const text = decodeUtf8(await input.readFile(target), name)
-    return text.trim() === '' ? undefined : { ...splitModel(text), name }
+    if (text.trim() === '') return undefined
+    requireConversation(tryParseJson(text), name)
+    return { ...splitModel(text), name }
   }
 
   let lock: Lock | undefined
@@ -111,6 +113,16 @@ function splitModel(text: string): { text: string; model: string | undefined } {
   const isFirstOfMany = index === 0 && fields.length > 1
   const after = isFirstOfMany ? text.indexOf(',', end) + 1 : end
   return { text: text.slice(0, before) + text.slice(after), model: thread.model }
+}
+
+/** Throws a `CliError` for JSON of another kind, such as a `package.json`, because a turn would change it. */
+function requireConversation(thread: unknown, name: string): void {
+  const fields = isObject(thread) ? Object.keys(thread) : []
+  const isBody = fields.some((field) => /^(contents|system_?instruction|generation_?config)$/i.test(field))
+  if (isBody || fields.length === 0) return
+  throw new CliError('file', `${name}: it is not a conversation, because it has no "contents"`, {
+    consequence: 'nothing was sent',
+  })
 }
 
 function findThreadFile({ host }: Context, name: string): string {

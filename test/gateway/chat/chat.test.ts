@@ -324,6 +324,16 @@ describe('chat reads and writes files', () => {
     expect(ended.err).toMatch(/^parley: .*; t\.json was not created\n/)
   })
 
+  test('--thread exits with 11 and sends nothing if the file is JSON of another kind', async () => {
+    const cwd = temporaryFolder()
+    const path = join(cwd, 'package.json')
+    writeFileSync(path, '{"name":"x"}')
+    const { code, err, requests } = await run(['chat', 'x', '--thread', 'package.json'], { cwd })
+    expect({ code, requests }).toEqual({ code: 11, requests: [] })
+    expect(err).toContain('package.json: it is not a conversation')
+    expect(readFileSync(path, 'utf8')).toBe('{"name":"x"}')
+  })
+
   test('--thread stays unchanged after a failed or refused turn, and stderr says so', async () => {
     const cwd = temporaryFolder()
     const before =
