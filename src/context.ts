@@ -63,6 +63,7 @@ export interface Host extends ProcessInfo {
 }
 
 export interface Interrupt {
+  /** The next SIGINT ends the process. */
   release(): void
   /** Never resolves. */
   raise(): Promise<never>

@@ -34,6 +34,7 @@ export class Deadline {
     return this.hasPassed ? 0 : this.atMs - this.#timers.now()
   }
 
+  /** The outermost deadline that has passed, among this deadline and its outer ones. */
   get passed(): Deadline | undefined {
     const isPassed = this.#hasFired || this.#ownMs <= this.#timers.now()
     return this.#outer?.passed ?? (isPassed ? this : undefined)

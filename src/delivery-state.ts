@@ -47,6 +47,7 @@ export type RetryAdvice = 'never' | 'later' | 'look-first'
 
 export interface DeliveryOutcome {
   sent: Sent
+  /** The same command may send the request again without a check. */
   isRepeatable: boolean
   /** The request may have been carried out, so the service may carry out or bill a repetition again. */
   mayDuplicate: boolean

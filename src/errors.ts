@@ -67,12 +67,15 @@ interface Advice {
   consequence?: string
   /** Set if there is more than one problem. */
   problems?: string[]
+  /** Ids of the tool uses for which the session waits. */
   pending?: string[]
   /** Without `parley`. */
   resume?: string[]
+  /** Id of the session that the command created. */
   session?: string
+  /** Text of an answer that does not match the request. */
   answer?: string
-  /** Paid data that could not be written to its destination. */
+  /** Files with paid data that could not be written to its destination. */
   kept?: SavedFiles
 }
 

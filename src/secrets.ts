@@ -171,8 +171,10 @@ class Secret {
   }
 }
 
+/** The original text, or the text with its escapes resolved. */
 interface SearchText {
   text: string
+  /** Offsets of each character, and of the end, in the original text. */
   starts?: readonly number[]
 }
 

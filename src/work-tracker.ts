@@ -35,6 +35,7 @@ export type Call = ReturnType<typeof createCall>
 
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
+  /** From the outermost to the innermost work. */
   readonly #hooks: WorkHooks[] = []
   /** The calls in progress, and those that ended since the newest of them began. */
   #latestChanges: Call[] = []
@@ -45,6 +46,7 @@ export class WorkTracker {
   #sentByEnded: Sent = 'no'
   /** An ended call may have been carried out. */
   #mayDuplicate = false
+  /** Message about the last accepted request, such as `the task was accepted`. */
   #accepted: string | undefined
 
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
@@ -125,10 +127,12 @@ export class WorkTracker {
     return all.reduce(combineSent, this.#sentByEnded)
   }
 
+  /** Calls in progress that may have been carried out. */
   get unansweredCount(): number {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
 
+  /** True if a second run of the same command may repeat a request that was carried out or billed. */
   get mayDuplicate(): boolean {
     if (this.unansweredCount > 0) return true
     return this.#describeRerun()?.mayDuplicate ?? this.#mayDuplicate

@@ -14,6 +14,7 @@ export interface BatchOptions {
 
 interface MaxFailed {
   text: string
+  /** Returns Infinity for a percentage of an unknown number of lines. */
   getMaxFailed(lines: number | undefined): number
 }
 

@@ -105,6 +105,7 @@ export interface Gate {
   readonly outage: Outage | undefined
 }
 
+/** In an outage, parley sends only one request at a time, to test whether the service works again. */
 interface Outage {
   readonly tests: number
   readonly isTesting: boolean
@@ -119,7 +120,9 @@ export interface FailedRequest {
   random: number
 }
 
+/** Limits the wait that a service requests with Retry-After. */
 const maxPauseMs = 3_600_000
+/** Limits the pauses without a success between them. */
 const maxFailedPausesMs = 300_000
 /** Maximum time after a pause in which a rate limiter may allow a burst of requests. */
 const maxBurstMs = 60_000

@@ -19,6 +19,7 @@ import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, parseLine } from './line-form.ts'
 
 export interface LineAnswer {
+  /** `json` and `response` are JSON source text. */
   content:
     | { text: string }
     | { files: string[]; links?: string[] | undefined; text?: string | undefined }
@@ -55,6 +56,7 @@ export interface BatchLine {
   seconds: number
   /** Requests that paused all lines do not count. */
   failures: number
+  /** Set while the line waits for a retry. */
   failure?: CliError | undefined
   mayDuplicate?: boolean
 }

@@ -59,6 +59,7 @@ export class BatchRun implements BatchState {
   readonly limits
   readonly #lines
   readonly #options
+  /** Lines with a running request or a scheduled retry. */
   readonly #activeLines: ShortLivedSet<BatchLine> = new ShortLivedSet()
   #firstFailure: LineFailure | undefined
   #firstTransient: LineFailure | undefined
@@ -68,6 +69,7 @@ export class BatchRun implements BatchState {
   #hasReportedMissingTokens = false
   /** Repeating a failed line may cost twice. */
   mayDuplicate = false
+  /** Results that stdout has not accepted yet. */
   readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
   /** Each pending operation continues the loop of `runToEnd` when it ends. */
   #pending = 0

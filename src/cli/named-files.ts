@@ -8,6 +8,7 @@ import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
 interface NamedFile {
+  /** Name of the flag or argument, or a description such as `the file on stdin`. */
   about: string
   isWritten: boolean
   /** Real path of a regular or missing file. `undefined` for devices, pipes and open descriptors. */

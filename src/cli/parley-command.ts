@@ -79,6 +79,7 @@ export class ParleyCommand extends Command {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
+  /** Without `parley`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }

@@ -22,6 +22,7 @@ export interface ProgramEnd extends CommandEnd {
   exit: number
 }
 
+/** Throws a `CliError` of kind `usage` for wrong arguments. */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).run()
 

@@ -6,6 +6,7 @@ import { formatNumber, formatTokenUsage, readTokenUsage } from './tokens.ts'
 
 export interface AnswerEnd {
   summary: AnswerSummary
+  /** Kinds of content other than text. */
   otherContent: ReadonlySet<string>
   /** Some bytes were invalid text and became U+FFFD. */
   isDamaged: boolean

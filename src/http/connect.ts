@@ -8,6 +8,7 @@ import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 export interface ConnectOptions {
   /** Limits name lookup, connection, proxy and TLS together. Milliseconds; 0 for no limit. */
   timeout: number
+  /** Extra certificates, in PEM. */
   ca: string | undefined
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
 }

@@ -34,6 +34,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
   }
 
   return {
+    /** Throws like `openConnection`. `signal` cancels the attempt. */
     async take(url: URL, signal: AbortSignal): Promise<Connection> {
       if (!closers) return connect(url, options, signal)
       // The server may have closed idle connections. Node handles these events before the next line runs.

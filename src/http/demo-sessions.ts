@@ -20,6 +20,7 @@ const lockOptions = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was
 /** Stores the sessions in the user's cache folder. If they cannot be stored, prints a note once. */
 export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
   let isReported = false
+  /** Content of the file after the last read or write by this process. */
   let known = ''
   const isFresh = ({ updated }: StoredSession) =>
     host.timers.wallTime() - Date.parse(updated) < sessionLifetimeMs

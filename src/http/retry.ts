@@ -111,6 +111,7 @@ function findRow({ kind, details }: CliError): StatusRow {
   }
 }
 
+/** Advises on another run of the same command. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
   // Such a failure is, for example, an unknown host or an untrusted certificate.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'

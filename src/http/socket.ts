@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 
+/** undici's parser continues while the socket is paused. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void

@@ -2,6 +2,7 @@ const pngSignature = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 
 const sampleLength = 4100
 
+/** Returns `undefined` for text. */
 export async function detectMimeType(bytes: Uint8Array): Promise<string | undefined> {
   const sample = bytes.subarray(0, sampleLength)
   // Most images are PNG, and loading the library takes time. The library would also need complete chunks of a

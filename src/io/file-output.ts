@@ -8,8 +8,10 @@ import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
+  /** The end of a sentence: `is saved as …`. */
   outcome: string
   name?: string
+  /** Data that could not be saved; base64 for images. */
   unsaved?: string | undefined
 }
 
@@ -17,6 +19,7 @@ export interface SavedPart {
 export interface FileOutput extends Output {
   /** Written bytes cannot be removed from a device or a pipe. */
   readonly isDirect: boolean
+  /** Replaces the file's content with the whole answer. */
   commit(): Promise<void>
   /**
    * Saves the received part as `FILE.part` or under the next free name. If nothing was written yet, saves

@@ -37,6 +37,7 @@ export interface InputOptions {
   note(line: string): void
 }
 
+/** Text from stdin has no name. */
 export type GivenFile = { name?: string; text: string } | { mimeType: string; base64: string }
 
 export interface FileKinds {
@@ -153,6 +154,7 @@ export class Input {
     return this.readText('-', reader, { kinds, onIdle })
   }
 
+  /** Returns an empty text and prints a note if stdin is blank. */
   async readPipedAddition(reader: string, kinds?: FileKinds): Promise<string> {
     const text = await this.readPiped(reader, kinds)
     if (text === undefined) return ''

@@ -16,6 +16,7 @@ import { CliError, type FailureKind, hasCode } from '../errors.ts'
 interface LockOptions {
   name?: string
   maxWaitMs: number
+  /** Kind of the failure if the lock cannot be taken. */
   kind: FailureKind
   consequence: string
   /** `later` if the wait ends at the run's deadline. The same command may get the lock later. */
@@ -29,8 +30,10 @@ interface RunLockOptions {
   messages: { note(line: string): void }
 }
 
+/** Interval at which the holder updates the modification time of its lock. */
 const heartbeatMs = 1000
 
+/** The lock is an empty file next to the locked file. */
 export class Lock {
   readonly name: string
   readonly #path: string
@@ -86,6 +89,7 @@ export async function lockForRun(path: string, options: RunLockOptions): Promise
   return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
 }
 
+/** A lock without a change for this time counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
 const waitingNoteDelayMs = 2000

@@ -62,6 +62,7 @@ export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   return [...rows, row]
 }
 
+/** A text that must stay on one line, and the blanks before it. */
 interface Word {
   blanks: Span[]
   word: Span[]

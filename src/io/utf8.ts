@@ -14,6 +14,7 @@ export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): st
   throw usageError(`${name}: not UTF-8 text on line ${findInvalidLine(bytes)}: ${ways}`)
 }
 
+/** Returns `undefined` if the text is too long or not UTF-8. */
 export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes.length > maxTextLength || !isUtf8(bytes)) return undefined
   // TextDecoder would first make a copy of two bytes per character, so Buffer decodes the text.

@@ -51,6 +51,7 @@ export function requireProfilePath(info: ProcessInfo): string {
   throw new CliError('credentials', `no home folder for profiles: set ${variable} or PARLEY_CONFIG_DIR`)
 }
 
+/** The file exists, but the user may not read it. */
 export class UnreadableProfiles extends CliError {}
 
 const unreadableError = (path: string, why: string) =>
@@ -151,6 +152,7 @@ function openExisting(path: string): number | undefined {
   }
 }
 
+/** Returns the folder of the file, or the file itself, if one of them is a symbolic link. */
 export const findLink = (path: string): string | undefined =>
   [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
 

@@ -9,6 +9,7 @@ export interface Profile {
   values: Partial<Record<SettingName, unknown>>
   /** `--profile` names the profile. Then addresses and secrets from the environment do not apply. */
   isNamed: boolean
+  /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
   /**
    * The profile file, its folder or a link to it, if others can write to it. Then no command of the profile
@@ -67,6 +68,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   }
 }
 
+/** The chosen profile may not exist. */
 export function chooseProfileName(
   { current }: ProfileFile,
   { named, env }: { named: string | undefined; env: ProcessInfo['env'] },

@@ -109,7 +109,7 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
   return `${head}${lines.join('')}\n`
 }
 
-/** The end marker is, for example, `[DONE]` (src/wire/README.md: recorded, 3). */
+/** For example `[DONE]` (src/wire/README.md: recorded, 3). */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 

@@ -22,6 +22,7 @@ export interface Conversation {
   addTurn(turn: Turn): Promise<void>
   /** Throws a `CliError` if another run holds the lock of the file now. */
   requireLock(): void
+  /** Message after a failure: the file is unchanged, or was not created. */
   readonly unchangedNote: string
 }
 

@@ -140,6 +140,7 @@ function checkRawAnswer(context: Context, finder: ImageFinder, summary: AnswerSu
 interface ReadPart extends AnswerPart {
   bytes: Uint8Array
   failure: CliError | undefined
+  /** `--raw` has printed the whole part. */
   isPrinted: boolean
 }
 

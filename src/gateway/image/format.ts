@@ -2,6 +2,7 @@ import { detectMimeType } from '../../io/file-kind.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
+/** Maps other extensions of the same formats. */
 const canonicalExtensions = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],

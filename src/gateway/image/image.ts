@@ -102,6 +102,7 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
 }
 
+/** Returns `undefined` if no image is saved. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,

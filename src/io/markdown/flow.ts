@@ -6,6 +6,7 @@ import { readInlineTokens } from './source.ts'
 
 export interface TextFlowLayout {
   page: Page
+  /** Text at the start of the first row, such as the bullet of a list item. */
   lead: StyledLine
   indent: number
   columns(): number

@@ -81,6 +81,7 @@ interface Item {
   rest: string
 }
 
+/** Returns `open` if more text may complete a marker. */
 function readMarker(text: string): Item | 'open' | undefined {
   if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
     return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }

@@ -24,7 +24,9 @@ export interface MarkdownOptions {
 }
 
 interface ListItem {
+  /** Lines with at least this indentation belong to the item. */
   minIndent: number
+  /** Indentation of the item's text in the source. `indent` is the indentation on the terminal. */
   sourceIndent: number
   indent: number
 }
@@ -49,12 +51,14 @@ export class MarkdownPrinter implements AnswerPrinter {
   readonly #page: Page
   /** Empty while its text is printed as part of a paragraph. */
   #line = ''
+  /** The rest of the line belongs to the open paragraph. */
   #isInText = false
   #textLine = ''
   #flow: TextFlow | undefined
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
   #items: ListItem[] = []
+  /** Bullets of list items whose text has not arrived. */
   #lead: StyledLine | undefined
 
   constructor(output: Output, options: MarkdownOptions) {
@@ -167,6 +171,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     })
   }
 
+  /** Adds the line to the held block, or returns true if the block does not contain it. */
   #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
     if (held.kind === 'row') {
       if (!isWhole && mayBeDelimiterRow(this.#line)) return false

@@ -9,6 +9,7 @@ const maxSegmentLength = 4000
 interface OpenDelimiter {
   char: string
   start: number
+  /** Number of the delimiter's characters that are not closed. */
   count: number
 }
 
@@ -23,6 +24,7 @@ export class SegmentCutter {
   #base = 0
   #at = 0
   #opened: OpenDelimiter[] = []
+  /** Offsets at which a segment may end. */
   #cuts: number[] = []
   #isInAddress = false
   #isEnd = false
@@ -130,6 +132,7 @@ export class SegmentCutter {
     return (this.#text.length >= limit || this.#isEnd) && this.#move(open)
   }
 
+  /** Returns `undefined` if more of the run may arrive. */
   #measureRun(index: number, char: string): number | undefined {
     let end = index
     while (this.#text[end] === char && end - index < maxOpenLength) end++

@@ -27,6 +27,7 @@ class SourceTokenizer extends Tokenizer {
 
 const createLexer = () => new Lexer({ ...getDefaults(), tokenizer: new SourceTokenizer() })
 
+/** Matches a line with more quotes and list items than the lexer's recursion supports. */
 const tooDeep = /^(?:[ \t]*(?:>|[-*+]|\d{1,9}[.)])){50}/m
 
 export function readTokens(text: string): MarkedToken[] {
@@ -56,6 +57,7 @@ export interface FencedCode {
 
 export const fencePattern = /^(`{3,}|~{3,})(.*)$/
 
+/** The line must have no indentation. */
 export function openFence(line: string): string | undefined {
   const [, mark, info = ''] = fencePattern.exec(line) ?? []
   return mark?.[0] === '`' && info.includes('`') ? undefined : mark

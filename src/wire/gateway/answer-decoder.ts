@@ -64,6 +64,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start) || size > maxBlankBytes) open()
       } else take(decoder, bytes)
     },
+    /** Throws a `CliError` if the answer is incomplete. */
     end(): void {
       const chosen = decoder ?? open()
       chosen.end()
@@ -110,6 +111,7 @@ interface BodyReading {
 }
 
 interface BodyDecoder {
+  /** `AnswerSink.raw` receives the body's bytes unchanged. */
   isVerbatim: boolean
   /** True if the last value is complete, and no end marker is missing. */
   mayEndHere(): boolean

@@ -26,15 +26,18 @@ export type Progress = 'open' | 'finished' | 'settled' | 'ended'
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
   readonly otherContent = new Set<OtherContent>()
+  /** Number of values with text or an image. */
   contentCount = 0
   /** Blanks do not count. */
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
+  /** At least one value had the form of an answer. */
   #isKnown = false
   /** For native chunks: the last chunks of all candidates have a finish reason. */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
+  /** Number of native chunks with a stop reason. */
   #finishes = 0
 
   /**

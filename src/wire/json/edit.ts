@@ -70,6 +70,7 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
 }
 
 interface Child {
+  /** Text between the previous value and this one: a comma, a key, blanks. */
   lead: string
   value: string | Container
 }

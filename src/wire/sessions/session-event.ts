@@ -79,6 +79,7 @@ export function readError(error: unknown): {
   }
 }
 
+/** See src/wire/README.md: public clients, 10. */
 export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)

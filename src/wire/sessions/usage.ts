@@ -7,6 +7,7 @@ export interface Money {
   currency: string
 }
 
+/** Usage of a session, or of one model request (src/wire/README.md: public clients, 9). */
 export interface SessionUsage {
   tokens: TokenCounts
   cost?: Money | undefined
