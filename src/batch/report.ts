@@ -90,7 +90,9 @@ export class BatchReport {
 
   onOtherRequests(name: string, requests: number): void {
     if (requests > 0)
-      this.note(`${name} has results of ${count(requests)} other request${requests === 1 ? '' : 's'}`)
+      this.note(
+        `${name} has results of ${count(requests)} request${requests === 1 ? ' that is' : 's that are'} not in the input`,
+      )
   }
 
   note(message: string): void {

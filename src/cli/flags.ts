@@ -107,6 +107,6 @@ export function requireCompanions(given: readonly TypedFlag[], companions: FlagC
     const { needs, bars = [] } = (Object.hasOwn(companions, flag) && companions[flag]) || {}
     if (needs && !needs.some(has)) throw usageError(`${flag} works only with ${needs.join(' or ')}`)
     const bar = bars.find(has)
-    if (bar !== undefined) throw usageError(`${flag} does nothing with ${bar}`)
+    if (bar !== undefined) throw usageError(`${flag} has no effect with ${bar}`)
   }
 }

@@ -141,7 +141,7 @@ function addToken(body: Uint8Array, token: string): Uint8Array {
   try {
     return Buffer.from(requireTextFits(() => editJson(text, [assignment])))
   } catch (error) {
-    throw error instanceof CliError ? incomplete(`for its continuation, ${error.message}`) : error
+    throw error instanceof CliError ? incomplete(`it cannot be continued: ${error.message}`) : error
   }
 }
 

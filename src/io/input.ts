@@ -166,7 +166,7 @@ export class Input {
   /** Throws a usage error if `--fail-on-empty` requires that stdin is read. */
   skipStdin(given: string): void {
     if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
-      throw usageError(`--fail-on-empty: stdin is not read together with ${given}`)
+      throw usageError(`--fail-on-empty: parley does not read stdin with ${given}`)
   }
 
   /**

@@ -104,7 +104,7 @@ describe('an empty pipe adds nothing to other input', () => {
     writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
     const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
     expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`--fail-on-empty: stdin is not read together with ${reason}\n`)
+    expect(ended.err).toContain(`--fail-on-empty: parley does not read stdin with ${reason}\n`)
     expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
   })
 

@@ -168,7 +168,7 @@ test('--stream with --schema prints an answer only after its check, and saves a 
 test('--schema with --raw is a usage error', async () => {
   const argv = ['chat', '--schema', 's.json', '--raw']
   const { code, err, requests } = await run(argv, { cwd: folderWith(person), stdin: '"a"' })
-  expect([code, err, requests]).toEqual([2, 'parley: --schema does nothing with --raw\n', []])
+  expect([code, err, requests]).toEqual([2, 'parley: --schema has no effect with --raw\n', []])
 })
 
 test('--schema-retries sends the mismatches to the model as further turns', async () => {

@@ -138,7 +138,7 @@ function assign(root: Container | undefined, { path, json, source }: Assignment)
     const above = path.slice(0, depth) as Path
     const container = requireKind(inner, typeof key !== 'string', above, source)
     if (typeof key === 'number' && key > 0 && !container.has(key - 1))
-      throw usageError(`${source}: ${formatPath([...above, key])} would leave a gap`)
+      throw usageError(`${source}: ${formatPath([...above, key])} would leave a gap in the list`)
     if (depth === path.length - 1 || key === undefined) container.set(key, json)
     else {
       if (!container.has(key)) container.set(key, typeof path[depth + 1] === 'string' ? '{}' : '[]')
