@@ -60,7 +60,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
   [
     '--yes, --allow, --approve, --allowed-tools, --dangerously-skip-permissions',
-    "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm' confirms waiting tool uses",
+    "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm --allow' allows the waiting ones",
   ],
   ['--max-turns', '--deadline, --max-cost and --max-total-tokens limit a run'],
   ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N limits a list of events'],
@@ -81,7 +81,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--rate', 'it was removed: serve --fault rate:N answers N requests a second'],
   ['--chunk-delay', 'it was removed: serve --latency MS waits before each answer'],
   ['--log', 'it was removed: the log of serve is on stderr, as in: 2> FILE'],
-  ['--seed, --stream-style', 'serve no longer has this flag; --set PATH=VALUE sets any field of a request'],
+  ['--seed, --stream-style', '--set PATH=VALUE sets any field of a request; serve no longer has this flag'],
   ['--no-color, --no-colour', '--color never turns colors off'],
   ['--url, --endpoint', "--base-url URL sets the gateway's address, --agents-url URL the session service's"],
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
@@ -109,10 +109,9 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   const hint = findHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
   const isTopicMissing = isHelp && group.length === 0
-  const near = suggestNames(word, [
-    ...Object.keys(command.entry.group ?? {}),
-    ...(isTopicMissing ? topics : []),
-  ])
+  const names = [...Object.keys(command.entry.group ?? {}), ...(isTopicMissing ? topics : [])]
+  // `policy` is a command and a topic.
+  const near = suggestNames(word, [...new Set(names)])
   const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
   if (isHelp || group.length > 0) return `${start}${near || list}`
   // An unknown word with several words after it is probably a prompt, not a misspelt command.
