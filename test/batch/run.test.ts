@@ -379,7 +379,7 @@ describe('batch that starts no further request', () => {
     expect([late.asked, (late.stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('a batch stops when stdout is closed', async () => {
+  test('a batch starts no further request after stdout was closed', async () => {
     const gone = { write: () => Promise.reject(new OutputClosed()) }
     const { asked: requested, stop } = await runWithTenthLine(() => undefined, { stdout: gone })
     expect(stop).toMatchObject({ kind: 'file', message: 'stdout: its reader closed the pipe' })
@@ -433,7 +433,7 @@ describe('deadline of a batch', () => {
   })
 })
 
-test('a batch that has nothing to wait for is a bug, with and without a deadline', async () => {
+test('a batch throws instead of waiting forever if no line can start and no request is running', async () => {
   const never = () => Promise.reject(new Error('no slot is free'))
   await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
     'the batch has nothing to wait for',

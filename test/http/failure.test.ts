@@ -44,7 +44,7 @@ test.each([
   [500, 7],
   [503, 7],
   [529, 7],
-])('status %i exits with %i', async (status, code) => {
+])('after a response with the status %i, parley exits with %i', async (status, code) => {
   const ended = await failing(status)
   expect(ended).toMatchObject({ code, out: '' })
   expect(ended.err).toContain(String(status))

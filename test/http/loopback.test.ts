@@ -11,7 +11,7 @@ describe.each([
   ['127.0.0.1', true],
   ['[::1]', true],
   ['localhost.h.test', false],
-])('base URL with the host %s', (host, isHere) => {
+])('the host %s decides about plain http and the proxy', (host, isHere) => {
   test(`a token is ${isHere ? '' : 'not '}sent to ${host} by plain http`, async () => {
     const argv = ['chat', 'hi', '--base-url', `http://${host}:8080`]
     const { code, requests } = await run(argv, { exchange: answering(message('Hello')) })

@@ -53,7 +53,7 @@ describe('K30: headers whose name looks like a credential', () => {
 describe.each([
   ['bash', 'bash'],
   ['zsh', 'zsh'],
-])('V20: --curl in %s (needs %s)', (shell) => {
+])('V20: a command of --curl runs in %s (needs %s)', (shell) => {
   const curlArguments = (script: string) =>
     spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
       .stdout.toString()

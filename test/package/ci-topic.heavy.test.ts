@@ -209,7 +209,7 @@ describe('the jobs of help github work as printed (needs bash and jq)', () => {
     expect(job.read('step-summary')).toBe('parley: exit 3, ? tokens\n')
   })
 
-  test('the action exists and has the inputs and outputs that help github uses', async () => {
+  test('the GitHub action exists and has the inputs and outputs that help github uses', async () => {
     const [checkout, node, ask, copy] = parseJob(action).steps
     expect([checkout, node].map((step) => step?.uses?.split('@')[0])).toEqual([
       'actions/checkout',

@@ -172,7 +172,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     return ended.out
   }
 
-  test('the packed chat works', async () => {
+  test('chat works in the packed program', async () => {
     expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
     expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
     expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({ exit: 0 })
@@ -208,7 +208,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(readFileSync(join(cwd, 'results.ndjson'), 'utf8').trim().split('\n')).toHaveLength(2)
   })
 
-  test('the packed image works', async () => {
+  test('image works in the packed program', async () => {
     const argv = ['image', '-m', 'alpha-image', 'a red fox']
     await parley([...argv, '--profile', 'demo', '-o', 'demo.png'])
     expect(await parley(argv)).toBe('a-red-fox.png\n')
@@ -221,7 +221,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await parley(['chat', '-f', 'dot.gif', 'What is it?', '--dry-run'])).toContain('image/gif')
   })
 
-  test('the packed events commands work', async () => {
+  test('the events commands work in the packed program', async () => {
     writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
     await parley(['events', 'send', 'Use a tool: list the files', '--follow'], { code: 12 })
     await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
@@ -234,7 +234,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
   })
 
-  test('the packed api works', async () => {
+  test('api works in the packed program', async () => {
     const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
     await parley(argv)
     const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
@@ -242,7 +242,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(readFileSync(join(cwd, 'page.ndjson'), 'utf8')).toContain('session.status_idle')
   })
 
-  test('the packed config works', async () => {
+  test('config works in the packed program', async () => {
     const command = `${JSON.stringify(program[0])} -p 1`
     await parley(['config', 'set', 'accessToken'], { stdin: 'canary-1234\n' })
     await parley(['config', 'set', '--profile', 'work', 'baseUrl', env.PARLEY_BASE_URL ?? ''])
@@ -258,7 +258,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
   })
 
-  test('the packed serve, completion and help work', async () => {
+  test('serve, completion and help work in the packed program', async () => {
     const port = new URL(env.PARLEY_BASE_URL ?? '').port
     await parley(['serve', '--port', port], { code: 11 })
     for (const shell of ['bash', 'zsh', 'fish']) {

@@ -110,9 +110,9 @@ test("the note before a reconnect has the service's message on one line", () => 
 })
 
 test.each([
-  ['now has passed', start, true],
-  ['1 ms ago has passed', start - 1, true],
-  ['of Infinity has not passed', Infinity, false],
+  ['of this millisecond counts as passed', start, true],
+  ['1 ms ago counts as passed', start - 1, true],
+  ['of Infinity does not count as passed', Infinity, false],
 ])('a deadline %s', (_, deadlineMs, isOver) => {
   const { deadline, policy, notes } = createPolicy(deadlineMs)
   const check = expect(() => requireTime(deadline))

@@ -376,11 +376,14 @@ test.each([
     `${'['.repeat(1e5)} ${']'.repeat(1e5)}`,
     true,
   ],
-])('two inputs of an id are compared: %s', (_, one, other, isContradicted) => {
-  const state = new SessionState()
-  for (const input of [one, other]) {
-    const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
-    state.add(JSON.parse(text), text)
-  }
-  expect(state.getToolUse('t1')?.isContradicted ?? false).toBe(isContradicted)
-})
+])(
+  'a second input of a tool use contradicts the first only if its value differs: %s',
+  (_, one, other, isContradicted) => {
+    const state = new SessionState()
+    for (const input of [one, other]) {
+      const text = `{"id":"t1","type":"agent.tool_use","name":"bash","input":${input}}`
+      state.add(JSON.parse(text), text)
+    }
+    expect(state.getToolUse('t1')?.isContradicted ?? false).toBe(isContradicted)
+  },
+)

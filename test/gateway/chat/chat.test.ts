@@ -147,7 +147,7 @@ describe('--dry-run, --curl and -v show the request', () => {
   describe.each([
     ['sh', 'sh'],
     ['bash', 'bash'],
-  ])('--curl in %s (needs %s and curl)', (shell) => {
+  ])('a command of --curl runs in %s (needs %s and curl)', (shell) => {
     /** Returns a request with sorted headers, whose order may differ. */
     const normalized = (request: string) => {
       const [head = '', body] = request.split(/\r\n\r\n(.*)/s)

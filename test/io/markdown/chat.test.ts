@@ -69,7 +69,7 @@ describe('Markdown answer', () => {
     expect(readFileSync(join(cwd, 'talk.json'), 'utf8')).toContain(JSON.stringify(source))
   })
 
-  test.each([['--raw'], ['-o', 'file']])('exits with 2 for --markdown with %s', async (...flags) => {
+  test.each([['--raw'], ['-o', 'file']])('chat exits with 2 for --markdown with %s', async (...flags) => {
     const { code, err, requests } = await run(['chat', 'hi', '--markdown', ...flags], { exchange })
     expect({ code, requests }).toEqual({ code: 2, requests: [] })
     expect(err).toContain('--markdown')

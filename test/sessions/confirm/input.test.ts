@@ -50,7 +50,7 @@ describe('stop reason with event_ids and without a type', () => {
 describe.each([
   ['requires_action', { type: 'requires_action' }],
   ['no stop reason', undefined],
-])('idle event without ids: %s', (_, reason) => {
+])('events confirm accepts an idle event that lists no ids: %s', (_, reason) => {
   const events = [use('t1'), use('t2', { type: 'agent.mcp_tool_use' }), idle(reason)]
 
   test('Q02: events confirm --pending --allow sends no reply, exits with 12 and names the tool uses', async () => {

@@ -146,9 +146,9 @@ test('a reply without a response is reported as unknown after an interrupt, not 
 })
 
 test.each([
-  ['is reported as unknown, if the turn then ends by itself', [says('done'), endTurn], true],
+  ['is reported as unknown if the turn ends by itself', [says('done'), endTurn], true],
   ['counts as arrived once the session shows it', [{ type: 'user.interrupt' }, endTurn], false],
-])('an interrupt without a response %s', async (_, end, isUnknown) => {
+])('an interrupt that got no response %s', async (_, end, isUnknown) => {
   const service = createWaitingSession({
     work: [running, spent, shown(running, { after: 3_000 }), ...end],
     posts: [{ type: 'user.interrupt', fault: 'reset', isAccepted: false }],

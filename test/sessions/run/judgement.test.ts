@@ -55,7 +55,7 @@ describe('tool use from the JSON of its event', () => {
     expect(read(fields)).toMatchObject(expected)
   })
 
-  test('a tool use with two inputs is unclear', () => {
+  test('a tool use that was sent with two inputs counts as unclear', () => {
     expect(read('"name":"bash"', own, true)).toMatchObject({ isContradicted: true, isUnclear: true })
   })
 })

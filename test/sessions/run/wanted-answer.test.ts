@@ -141,7 +141,7 @@ describe('events run --last prints only the last answer', () => {
   describe.each([
     ['show', true],
     ['omit', false],
-  ])('Y126: another client interrupts the turn, and streams %s the interrupt', (_, echoes) => {
+  ])('Y126: an interrupt of another client ends the run although streams %s the interrupt', (_, echoes) => {
     const rounds = [[says('half'), used, { type: 'user.interrupt' }, endTurn]]
 
     test.each([

@@ -200,7 +200,7 @@ describe.each([
   ['an array', arrays],
   ['values in a row', sequences],
   ['something else', others],
-])('body of an answer as %s', (_, rows) => {
+])('the decoder reads a body of %s', (_, rows) => {
   test.each(rows)(
     'a body of type %s is decoded the same for any split: %j',
     (type, body, { text = '', raw, progress, failure }) => {
