@@ -36,7 +36,7 @@ const width = 80
 const boldMarks = { bold: (text: string) => `\x01${text}\x02` }
 
 /** Lines are printed verbatim. The section has no margin, so the lines may use the whole width. */
-export const renderSection = (title: string, text: string): string =>
+const renderSection = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
