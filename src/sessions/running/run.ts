@@ -205,7 +205,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
         session,
         ids,
         markdown,
-        isStdoutReserved,
+        isStdoutReserved: isStdoutReserved || ids,
         sent,
         incidents,
         async onBatch(items) {

@@ -130,3 +130,11 @@ test.each([
     expect.objectContaining({ event: 'not-asked', toolUse: 't1' }),
   )
 })
+
+test('events run --ids prints only the ids of waiting tool uses', async () => {
+  const service = createSessionService({
+    posts: [{ next: [running, says('wait'), ran('ask'), waitsFor('t1')] }],
+  })
+  const { code, out } = await service.run(['events', 'run', 'go', '--ids'])
+  expect({ code, out }).toEqual({ code: 12, out: 't1\n' })
+})
