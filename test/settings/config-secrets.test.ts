@@ -219,7 +219,9 @@ describe('places where a secret must not be', () => {
       expect(ended.out).not.toContain('canary')
       expect(ended.out).not.toContain('short')
     }
-    expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${token}\n`)
+    expect((await run(['config', 'get', 'accessToken'], world)).err).toContain('--reveal prints it')
+    const revealed = await run(['config', 'get', 'accessToken', '--reveal'], world)
+    expect(revealed).toMatchObject({ out: `${token}\n`, err: '' })
   })
 })
 
