@@ -19,7 +19,8 @@ export function onSignal(clean: (exit: number) => string, stderr: StdStream): vo
         // Opening the stream makes stderr non-blocking, so a full pipe does not delay the end.
         const stream = stderr.open()
         const text = clean(128 + constants.signals[signal])
-        // On Windows a stream writes synchronously. A console accepts text only from a stream.
+        // On Windows, a stream also writes synchronously. It shows any text on a console, while `writeSync`
+        // writes UTF-8, which a console may take for another encoding.
         if (process.platform === 'win32') stream.write(text)
         else writeSync(2, text)
       } catch {

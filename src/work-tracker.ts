@@ -41,7 +41,10 @@ export class WorkTracker {
   #latestChanges: Call[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ShortLivedSet<Call>()
-  /** Remains set after the work, because a signal may arrive while `main` prints the result. */
+  /**
+   * The work changes something at the service. Stays true after the work, because a signal may arrive while
+   * `main` prints the result.
+   */
   #isChange = false
   #sentByEnded: Sent = 'no'
   /** An ended call may have been carried out. */

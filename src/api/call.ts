@@ -5,7 +5,7 @@ import { CliError, joinFailures, toFailure, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../io/file-output.ts'
-import { GuardedWriter, type Output } from '../io/output.ts'
+import { FailureStoringWriter, type Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/utf8.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
@@ -177,7 +177,8 @@ async function printFailureBody(print: Printer, { details: { response } }: CliEr
     await print.head(response)
     await print.body(response.bytes)
   } catch (error) {
-    // Ignores the error for a binary body on a terminal. The failure that follows already names the status.
+    // For a binary body on a terminal, `print` throws a `CliError`. It is ignored, because the caller then
+    // throws the failure of the response, which names the status.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
@@ -219,7 +220,7 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
 /** Saves the body in the temporary folder if printing fails. `end` then throws the failure of the output. */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
-  const writer = new GuardedWriter(() => unprinted.reject())
+  const writer = new FailureStoringWriter(() => unprinted.reject())
 
   return {
     head: (answer) => writer.run(() => printer.head(answer)),

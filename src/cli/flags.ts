@@ -42,7 +42,7 @@ export const declareRequestFlags = (command: Command) =>
 
 export const isHelpFlag = (word: string): boolean => word === '--help' || word === '-h'
 
-export const isFlag = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
+export const isFlagExceptHelp = (word: string): boolean => word.startsWith('-') && !isHelpFlag(word)
 
 const sharedHeading = 'Shared flags:'
 

@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle } from '../io/style.ts'
 import { printHelp, wrapTopic } from './help-text.ts'
-import { findHelpTarget, isTopic, topics } from './topics.ts'
+import { isTopic, resolveHelpWords, topics } from './topics.ts'
 
 export default {
   parameters: () => [
@@ -15,7 +15,7 @@ export default {
   async run(context, { json }: { json?: boolean }, words, grammar) {
     const { host, flags, output } = context
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
-    const target = findHelpTarget(words)
+    const target = resolveHelpWords(words)
     const [name = '', ...rest] = target
     // `policy` is a topic and a command group: `help policy` prints the topic, and `help policy check` the
     // help of the command.

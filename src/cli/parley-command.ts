@@ -177,8 +177,8 @@ export class ParleyCommand extends Command {
 }
 
 /**
- * If a value after a short flag has blanks, the word is probably a prompt that begins with a hyphen. Headers
- * are an exception: they contain blanks, and users of curl attach them.
+ * Throws an error if a value is attached to a short flag and has blanks. The word is then probably a prompt
+ * that begins with a hyphen. Headers are an exception, because users of curl write `-H'Name: value'`.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command

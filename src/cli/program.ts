@@ -6,7 +6,13 @@ import { type CommandEnd, type Context, createContext, type Host, type RunContex
 import { CliError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
 import { rootEntry } from './command-tree.ts'
-import { declareRequestFlags, isFlag, isHelpFlag, readSharedFlags, requireCompanions } from './flags.ts'
+import {
+  declareRequestFlags,
+  isFlagExceptHelp,
+  isHelpFlag,
+  readSharedFlags,
+  requireCompanions,
+} from './flags.ts'
 import { helpOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { describeUnknown } from './unknown-words.ts'
@@ -73,7 +79,7 @@ class Program implements CommandTree {
     } catch (error) {
       if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
         throw error
-      if (error.code === 'commander.help' && words.some(isFlag)) throw usageError(noCommand)
+      if (error.code === 'commander.help' && words.some(isFlagExceptHelp)) throw usageError(noCommand)
     }
   }
 
@@ -120,7 +126,7 @@ class Program implements CommandTree {
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
     // A group needs the request flags only if a flag precedes the command's name, which is rare.
-    if (this.#argv.slice(0, group.path.length).some(isFlag)) declareRequestFlags(group)
+    if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
     // commander emits an event for an unknown word. With --help it prints the group's help instead.
     const rejectWord = (words: readonly string[]) => {
       if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
@@ -160,7 +166,10 @@ class Program implements CommandTree {
     }
   }
 
-  /** Disables the report before it throws, because the report must not replace that file. */
+  /**
+   * Throws a usage error if two flags name the same file and one of them would overwrite it. Disables the
+   * report first, because the report could overwrite that file.
+   */
   async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
     const { describeFileConflict } = await import('./named-files.ts')
     const conflict = describeFileConflict(path, this.#host)

@@ -18,7 +18,7 @@ const generatedLists: Record<string, () => Row[]> = {
   variables: () => [
     ...settingNames.map((name): Row => [getVariable(name), getSetting(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
-    ['PARLEY_SESSION', 'the session of events send, confirm, run, list and follow'],
+    ['PARLEY_SESSION', 'the default session for events send, confirm, run, list and follow'],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
     ['HTTPS_PROXY, HTTP_PROXY', 'the proxy; also ALL_PROXY, and NO_PROXY for hosts without a proxy'],
     ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to the system's"],

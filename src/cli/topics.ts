@@ -46,7 +46,7 @@ const otherNames = new Map<string, string[]>([
   ['variables', ['environment']],
 ])
 
-export const findHelpTarget = (words: string[]): string[] =>
+export const resolveHelpWords = (words: string[]): string[] =>
   (words.length === 1 && otherNames.get(words[0] as string)) || words
 
 export const isTopic = (name: string): name is TopicName => topics.some((topic) => topic === name)

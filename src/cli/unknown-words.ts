@@ -34,13 +34,19 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"',
   ],
   ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
-  ['--format, --output-format', "--raw prints the service's JSON, chat --schema FILE an answer in JSON"],
+  [
+    '--format, --output-format',
+    "--raw prints the service's JSON, and chat --schema FILE prints an answer in JSON",
+  ],
   [
     '--since, --tail, --reverse',
     'events list --limit N prints the newest N events, --order asc the oldest first',
   ],
   ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
-  ['--max-time', '--deadline limits the total time, --timeout the silence of the service'],
+  [
+    '--max-time',
+    '--deadline limits the total time, and --timeout limits the time in which the service sends nothing',
+  ],
   ['--retry, --max-retries', '--retries N sets the number of extra attempts'],
   ['--silent', '-q prints only errors and important warnings'],
   ['--debug, --log-level', '-v prints the headers of requests and responses, timings and retries'],
@@ -49,7 +55,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--json-schema, --response-format', '--schema FILE requires JSON that matches'],
   ['--parallel, --jobs, --workers', '--concurrency N limits the concurrent requests of a batch'],
   ['--out, --outfile', '-o FILE writes the result of chat, image, api and events run to a file'],
-  ['--max-tokens', '--max-output-tokens N limits the answer to a prompt'],
+  ['--max-tokens', '--max-output-tokens N limits the length of an answer, in chat and image'],
   [
     '--schema-retries',
     'only chat has this flag; after a run, run again with a message that names the mismatches',
@@ -91,7 +97,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '-d, --data',
     '-i FILE gives the whole body, in commands that send one; --set PATH=VALUE sets a field of it, in chat, image and api',
   ],
-  ['--image', "-f FILE adds an image to a request, and 'parley image' makes one"],
+  ['--image', "-f FILE adds an image to a request, and 'parley image' creates an image"],
   ['--download', 'it was removed: image prints a link, which curl can download'],
   ['--size, --top-p, --aspect-ratio', '--set PATH=VALUE sets any field of the body that the model accepts'],
 ]

@@ -230,7 +230,10 @@ export const configCommands = {
 
   delete: {
     parameters: () => [
-      new Argument('<name>', "the profile to delete, with its secrets: 'parley config profiles' lists them"),
+      new Argument(
+        '<name>',
+        "the profile to delete, with its secrets ('parley config profiles' lists the profiles)",
+      ),
       new Option('--yes', 'delete without a prompt'),
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],

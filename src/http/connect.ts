@@ -15,7 +15,8 @@ export interface ConnectOptions {
 
 /**
  * Throws a `CliError` of kind `not-sent`, or `credentials` if the proxy refuses user name and password.
- * `signal` cancels the attempt. Calls `meanwhile` while the network is busy, to load code.
+ * `signal` cancels the attempt. Calls `meanwhile` while it waits for the network, so that the caller can load
+ * code.
  */
 export async function openConnection(
   url: URL,

@@ -242,8 +242,8 @@ const pauseAtBytes = 256 * 1024
 const resumeAtBytes = 64 * 1024
 
 /**
- * Buffers a body between the socket, which must not wait, and the reader, which may be slow. The queue is its
- * own iterator, because a generator would keep each response in memory (V8's heap, in src/README.md).
+ * Buffers a body between the socket and the reader, which may be slow. The queue is its own iterator, because
+ * a generator would keep each response in memory (see "V8's heap" in src/README.md).
  */
 class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
   readonly #pause: (isPaused: boolean) => void

@@ -68,8 +68,8 @@ const maxArgumentBytes = 100 * 1024
 
 /**
  * curl reads secrets from its stdin, so they are never process arguments. The shell's printf writes a long
- * body, because printf has no limit. For a terminal, control characters become escapes, which bash and zsh
- * support.
+ * body, because its arguments may have any length. For a terminal, control characters become escapes, which
+ * bash and zsh support.
  */
 function toCurl(request: Request, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, removedHeaders } = request

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
-  /** The next received bytes are the headers of another response. */
+  /** Announces that the next received bytes are the headers of another response. */
   expectResponse(): void
 }
 

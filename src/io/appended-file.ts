@@ -85,7 +85,7 @@ export class AppendedFile {
 
   /**
    * Returns how another program changed the file, such as `replaced`. Returns `undefined` if other programs
-   * at most appended.
+   * did not change the file, or only appended to it.
    */
   findChange(): string | undefined {
     return this.#attempt(() => {

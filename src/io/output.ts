@@ -85,7 +85,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
  * Stores the first failure instead of throwing it, so that parley still reads the rest of a paid answer.
  * Throws only `OutputClosed`.
  */
-export class GuardedWriter {
+export class FailureStoringWriter {
   failure: Error | undefined
   readonly #onFailure: () => void
 

@@ -3,7 +3,7 @@ import { isObject } from '../wire/json/parse.ts'
 import {
   isDeeperThan,
   listChildren,
-  listTokens,
+  listNamesAndScalars,
   parseWithSourceTexts,
   skipBlanks,
 } from '../wire/json/scanner.ts'
@@ -87,7 +87,7 @@ class OrderedState {
   readonly open = new Set<string>()
   /**
    * Tool uses that a client has allowed and that now wait for a result, by id. The value is the permission
-   * before the allow.
+   * that the tool use had before.
    */
   readonly awaitingResult = new Map<string, unknown>()
   readonly background = new BackgroundWork()
@@ -625,7 +625,9 @@ export function getToolUseFingerprint(
     .filter((child) => child.name === 'input')
     .map(({ start, end }) => text.slice(start, end))
   const inputs = (given.length > 0 ? given : ['{}']).map((input) =>
-    isDeeperThan(input, maxInputDepth) ? input : [parseWithSourceTexts(input), [...listTokens(input)].sort()],
+    isDeeperThan(input, maxInputDepth)
+      ? input
+      : [parseWithSourceTexts(input), [...listNamesAndScalars(input)].sort()],
   )
   const whole = JSON.stringify([type, server ?? null, name, inputs], (_, value) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

@@ -153,7 +153,7 @@ function openExisting(path: string): number | undefined {
 }
 
 /** Returns the folder of the file, or the file itself, if one of them is a symbolic link. */
-export const findLink = (path: string): string | undefined =>
+export const findSymbolicLink = (path: string): string | undefined =>
   [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
 
 export const statIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })

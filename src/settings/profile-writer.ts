@@ -7,7 +7,7 @@ import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
   findExposedPath,
-  findLink,
+  findSymbolicLink,
   othersPermissions,
   type ProfileFile,
   permissionAdvice,
@@ -96,7 +96,7 @@ function write(path: string, file: ProfileFile): void {
 function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
-  const link = findLink(path)
+  const link = findSymbolicLink(path)
   if (link) throw profileFileError(link, 'it is a symbolic link: change the file that it points to')
   const stat = statIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {

@@ -102,7 +102,7 @@ export function chooseValues({ flags, profile, env }: SettingSources): Unchecked
     })
 }
 
-/** Returns the end of a sentence. Never quotes a secret. */
+/** Describes an invalid value by the end of a sentence, such as `must be text`. Never quotes a secret. */
 export const findValueProblem = ({
   setting,
   value,

@@ -37,7 +37,11 @@ export const settings = {
     default: 'x-api-key',
   },
   workspaceId: { type: 'headerValue', about: 'a workspace of the session service' },
-  family: { type: 'word', about: "the vendor's name in the gateway's paths and models", default: 'alpha' },
+  family: {
+    type: 'word',
+    about: "the vendor's name in the gateway's paths and model names",
+    default: 'alpha',
+  },
   vendor: { type: 'word', about: "the vendor's name in the session service's headers", default: 'vendor' },
   agentsVersion: {
     type: 'headerValue',

@@ -45,7 +45,7 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },
-  /** Only `parley api` commands that parley prints call this endpoint, to raise a budget. */
+  /** parley only prints `parley api` commands for this endpoint, to raise or remove a budget. */
   updateSession: {
     ...post,
     path: '/v1/sessions/{session}',

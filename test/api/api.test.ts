@@ -126,7 +126,7 @@ describe('output of api', () => {
     expect(ended.code).toBe({ 200: 0, 201: 0, 404: 4, 500: 7 }[status])
   })
 
-  test('api exits with the code of an error in a 200, and -o replaces no file', async () => {
+  test('if a response with status 200 contains an error, api exits with the code of the error, and -o writes no file', async () => {
     const body = '{"type":"error","error":{"type":"overloaded_error"}}'
     expect(await api(['agents', '/v1/x'], { exchange: answering(body) })).toMatchObject({
       code: 7,

@@ -713,7 +713,7 @@ describe('results file that changes during a batch', () => {
 })
 
 describe('results file that an editor wrote', () => {
-  test('B05: a results file with a byte order mark, CRLF and an incomplete last line resumes without a request', async () => {
+  test('B05: --resume repeats no finished line of a results file with a byte order mark, CRLF and an incomplete last line', async () => {
     const edit = (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`
 
     const cwd = folderWith(5)

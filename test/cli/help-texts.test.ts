@@ -27,8 +27,8 @@ test('help event-types says that system.message works only on some models and do
 })
 
 test.each([
-  ['chat', '--system', /--system <text> +instructions, or @FILE \(not in the gateway's spec\)/],
-  ['chat', '--temperature', /--temperature <n> +sampling temperature \(not in the gateway's spec\)/],
+  ['chat', '--system', /--system <text> +instructions, or @FILE \(the spec has no such field\)/],
+  ['chat', '--temperature', /--temperature <n> +sampling temperature \(the spec has no such field\)/],
   ['events send', 'the format of --rubric', /--rubric <text> .* \(its format is not in the service's spec\)/],
   ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
 ])('help on %s marks what the specification does not show: %s', async (name, _, marked) => {

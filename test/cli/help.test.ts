@@ -55,7 +55,7 @@ test('help accepts flags before and after it', async () => {
 test('help on chat names the documented models, and help environment names all variables', async () => {
   const { out } = await run(['chat', '--help'])
   expect(out).toContain('alpha-3-pro-preview')
-  expect(out).toMatch(/start\s+with\s+the\s+setting\s+family/)
+  expect(out).toMatch(/start\s+with\s+the\s+value\s+of\s+the\s+setting\s+family/)
   expect((await run(['help', 'environment'])).out).toContain('PARLEY_SESSION')
 })
 

@@ -12,7 +12,7 @@ async function usageError(argv: string[], env: Record<string, string> = {}): Pro
 test.each([
   ['chat hi --json', "--raw prints the service's JSON"],
   ['chat -p hi', 'the prompt, the message or the task is an argument without a flag'],
-  ['chat hi --max-tokens 5', '--max-output-tokens N limits the answer'],
+  ['chat hi --max-tokens 5', '--max-output-tokens N limits the length of an answer'],
   ['events follow --live', 'it was removed: messages are printed when they are complete'],
   ['serve --rate 2', 'it was removed: serve --fault rate:N'],
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
@@ -28,7 +28,7 @@ test.each([
     'config check --ask',
     "it was removed: 'parley config check' does not ask the model; 'parley chat Hello' does",
   ],
-  ['chat hi --image a.png', "-f FILE adds an image to a request, and 'parley image' makes one"],
+  ['chat hi --image a.png', "-f FILE adds an image to a request, and 'parley image' creates an image"],
   ['chat hi --access-token canary', "'parley config set accessToken', or PARLEY_ACCESS_TOKEN"],
   ['events follow --since 1h', '--limit N prints the newest N events'],
   ['chat hi --insecure', '--cacert FILE adds CA certificates'],

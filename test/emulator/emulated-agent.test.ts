@@ -185,7 +185,7 @@ describe('the emulated agent explains lines that are not a tool use', () => {
       const ended = await send(`say {"text":"first"}\n${line}\nPlease.`)
       expect(ended.out).toContain('first')
       expect(ended.out).toContain(
-        `does not understand “${line}”. A step is one of use, thread use, thread lose, run, say,`,
+        `does not understand “${line}”. A step starts with use, thread use, thread lose, run, say,`,
       )
     },
   )

@@ -53,7 +53,7 @@ async function gatewayThatRefuses(refused: Set<number>) {
 }
 
 describe('the commands of help clusters run shares without a scheduler (needs bash and jq)', () => {
-  test('the script of help clusters joins three shares in the order of the input', async () => {
+  test("the script in 'parley help clusters' joins three shares in the order of the input", async () => {
     const job = createJob(await serveEmulator())
     job.write('prompts.ndjson', prompts)
     expect(await job.step(byHand)).toMatchObject({ code: 0 })

@@ -525,7 +525,7 @@ describe('the job of help agents-in-ci reads an answer as JSON (needs bash and j
   })
 })
 
-test("the script of help event-types saves an agent's files under their ids, and fails at an id that is no plain name (needs bash and jq)", async () => {
+test("the script in 'parley help event-types' saves an agent's files under their ids, and fails if an id is not usable as a file name (needs bash and jq)", async () => {
   const listed = [
     { id: 'file_1', filename: '../../evil' },
     { id: 'file_2', filename: 'b.txt', downloadable: false },
@@ -557,7 +557,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
   const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
   const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
-  test('the script of help policy checks a policy against a recorded session without a service', async () => {
+  test("the script in 'parley help policy' checks a policy against a recorded session without a service", async () => {
     const recording = createJob(await serveEmulator())
     recording.write('rules.json', rules('allow'))
     const kept = await recording.step(
@@ -580,7 +580,7 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
     })
   })
 
-  test('the script of help policy lets a program decide about the waiting tool uses', async () => {
+  test("the script in 'parley help policy' lets a program decide about the waiting tool uses", async () => {
     const job = createJob(await serveEmulator())
     job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
     await job.step('chmod +x decide')

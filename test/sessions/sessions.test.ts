@@ -149,7 +149,7 @@ describe('sessions create if the body does not end after the session', () => {
     expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
   })
 
-  test('sessions create --raw names the session in its failure', async () => {
+  test('sessions create --raw names the new session in the error message if the answer breaks off', async () => {
     const world = { exchange: sending([whole], 'cut') }
     const ended = await run([...argv, '--raw'], world)
     expect(ended).toMatchObject({ code: 8, out: '' })

@@ -128,7 +128,7 @@ describe('table of events', () => {
     },
   )
 
-  test('V50: a table of 100 columns shows whole ids and shortens the text', async () => {
+  test('V50: a table that is 100 characters wide shows whole ids and shortens the text', async () => {
     const columns = 100
     const shown = await list([saying(long)], columns)
     expect(shown.head).toMatch(/^ID +TYPE +TIME +TEXT$/)
@@ -155,7 +155,7 @@ describe('table of events', () => {
       [/^sevt_\w{25}$/, /^ {2}agent\.m… ..:..:56$/, /^ {2}word( word)* ?\w*…$/],
     ],
   ])(
-    'V50: a table of %i columns shows the text of each event on its own line',
+    'V50: a table that is %i characters wide shows the text of each event on its own line',
     async (columns, head, rows) => {
       const shown = await list([saying(long)], columns)
       expect([shown.head, ...shown.rows]).toEqual([...head, ...rows.map((row) => expect.stringMatching(row))])

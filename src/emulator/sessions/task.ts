@@ -67,7 +67,7 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
 
 const describeUnknownStep = (line: string) =>
   `The emulated agent does not understand “${shorten(line.trim())}”. ` +
-  "A step is one of use, thread use, thread lose, run, say, refuse, start and fail, with JSON: see 'parley serve --help'."
+  "A step starts with use, thread use, thread lose, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',

@@ -15,7 +15,7 @@ import type { Context } from '../../context.ts'
 import { joinFailures, OutputClosed, toFailure } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { FileOutput, SavedPart } from '../../io/file-output.ts'
-import { GuardedWriter } from '../../io/output.ts'
+import { FailureStoringWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
@@ -70,7 +70,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
   let unprinted: string[] = []
   let hasOutput = false
   const rawBody = new UnprintedBody(context, 'txt')
-  const writer = new GuardedWriter(() => rawBody.reject())
+  const writer = new FailureStoringWriter(() => rawBody.reject())
   const breakLine = () => shown.breakLine()
   cleanups.add(breakLine)
 

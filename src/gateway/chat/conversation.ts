@@ -116,7 +116,10 @@ function splitModel(text: string): { text: string; model: string | undefined } {
   return { text: text.slice(0, before) + text.slice(after), model: thread.model }
 }
 
-/** Throws a `CliError` for JSON of another kind, such as a `package.json`, because a turn would change it. */
+/**
+ * Throws a `CliError` for JSON of another kind, such as a `package.json`, because adding a turn would change the
+ * file.
+ */
 function requireConversation(thread: unknown, name: string): void {
   const fields = isObject(thread) ? Object.keys(thread) : []
   const isBody = fields.some((field) => /^(contents|system_?instruction|generation_?config)$/i.test(field))

@@ -3,7 +3,7 @@ import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, joinFailures, OutputClosed, toFailure } from '../../errors.ts'
 import type { FileOutput } from '../../io/file-output.ts'
-import { GuardedWriter } from '../../io/output.ts'
+import { FailureStoringWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -157,7 +157,7 @@ export async function readPart(
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
-  const writer = new GuardedWriter()
+  const writer = new FailureStoringWriter()
   async function onChunk(chunk: Uint8Array): Promise<void> {
     finder.tryRead(() => decoder.push(chunk))
     if (!printer || writer.failure) return

@@ -168,8 +168,9 @@ async function readRecord({ context, caller, parts }: SessionAccess): Promise<Se
 }
 
 /**
- * Returns the waiting tool uses that the last idle events of the session list. Throws a `CliError` if an idle
- * event waits for replies but lists no tool use, because the user must then name the tool uses.
+ * Returns the waiting tool uses that are listed in the session's last idle events. Throws a `CliError` if an
+ * idle event says that the session waits for replies, but lists no tool use. The user must then name the tool
+ * uses.
  */
 async function requireListed(
   access: SessionAccess,

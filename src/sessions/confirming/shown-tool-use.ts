@@ -117,10 +117,9 @@ function* wrap(text: string, width: number): Generator<string> {
   let start = 0
   let at = 0
   let columns = 0
-  /**
-   * Offset after the last space of the row that is not indentation, and the columns of the row up to there.
-   */
+  /** Offset after the last space of the row. Spaces of the indentation do not count. */
   let blankEnd = 0
+  /** Columns of the row up to `blankEnd`. */
   let blankColumns = 0
   let hasWord = false
   for (const char of text) {

@@ -1,5 +1,5 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPreview, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isEventPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getIdentity, type SeenEvents } from './seen-events.ts'
 
 /*
@@ -191,13 +191,13 @@ function addList(
 
 function addStreamEvent(state: FollowState, item: EventItem, now: number): FollowStep {
   const { seen } = state
-  if (isPreview(item.event) || !seen.isNew(item)) {
+  if (isEventPiece(item.event) || !seen.isNew(item)) {
     // A repeated event may have another input than the first event with its id. The empty batch lets the
     // caller report this at once to a person who decides about the tool use.
     if (seen.addRepeated(item)) return { state, effect: show([]) }
     // An event without an id that equals an earlier event may be that event or a new one. The list contains
     // the right number of equal events, so the follower reads the list.
-    const mayBeNew = item.event.id === undefined && !isPreview(item.event) && state.is === 'current'
+    const mayBeNew = item.event.id === undefined && !isEventPiece(item.event) && state.is === 'current'
     return listen(mayBeNew ? { ...state, is: 'joining', listenMs: reconnectPausesMs } : state, now)
   }
   if (state.is === 'joining' && !seen.isMissingSentEvents) {

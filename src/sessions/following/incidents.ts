@@ -4,8 +4,8 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   readError,
   readRefusal,
-  readRunResult,
   readStopReason,
+  readWorkflowRunResult,
   type SessionEvent,
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
@@ -100,7 +100,7 @@ export class Incidents {
   }
 
   #addRunEnd(event: SessionEvent, id: string): void {
-    const { type = 'no result', message } = readRunResult(event)
+    const { type = 'no result', message } = readWorkflowRunResult(event)
     if (type === 'completed') return
     const which = describeRun({ id, name: this.#runNames.get(id) })
     this.#addIncident(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isPreview, readText, type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
+import { isEventPiece, readText, type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
 import { type LogItem, SessionLog } from './session-log.ts'
 
 /**
@@ -71,7 +71,10 @@ export class SeenEvents {
     this.#log.addAccepted(event)
   }
 
-  /** Another stream may omit the sent events, so only the list shows which events came before them. */
+  /**
+   * The stream of a new connection may omit the events that parley sent. From then on, only the list shows
+   * which events came before them.
+   */
   addConnection(): void {
     this.#streamedBefore = undefined
   }
@@ -132,7 +135,7 @@ export class SeenEvents {
   #addStreamed(item: EventItem): EventItem[] {
     const sent = this.#sent
     const logItem = withIdentity(item)
-    if (isPreview(item.event) || !this.isNew(item)) {
+    if (isEventPiece(item.event) || !this.isNew(item)) {
       this.addRepeated(item)
       return []
     }

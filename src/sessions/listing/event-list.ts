@@ -7,7 +7,7 @@ import { readBody } from '../../wire/exchange.ts'
 import { type Cursor, createPageHistory } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
-import { isPreview, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
 /** A service may ignore any field. */
@@ -171,7 +171,7 @@ async function* readPages(
     last = new Map()
     for (const { event, text } of items) if (event.id !== undefined) last.set(event.id, text)
     // Removes previews, because a list also contains the whole events.
-    return items.filter(({ event, text }) => !isPreview(event) && before.get(event.id ?? '') !== text)
+    return items.filter(({ event, text }) => !isEventPiece(event) && before.get(event.id ?? '') !== text)
   }
   for (let cursor: Cursor | undefined; ; ) {
     const isFirst = cursor === undefined

@@ -7,8 +7,8 @@ import {
   isToolUse,
   readError,
   readRefusal,
-  readRunResult,
   readStopReason,
+  readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { readUsage } from '../../wire/sessions/usage.ts'
@@ -60,7 +60,7 @@ function describeStop(event: SessionEvent): string {
 const formatRunId = ({ workflow_run_id: run }: SessionEvent): string => formatValue(run)
 
 function describeWorkflowRun(event: SessionEvent): string {
-  const { type, message } = readRunResult(event)
+  const { type, message } = readWorkflowRunResult(event)
   const phase = formatValue(event.workflow_run_phase_id)
   const what = join([formatRunId(event), formatValue(event.name), phase, type ?? ''], ' ')
   return join([what, formatValue(event.description), message ?? readError(event.error).message ?? ''], ': ')

@@ -86,7 +86,8 @@ function createStopFinder(text: string): StarEnd {
 }
 
 /**
- * Returns the offset itself if it is inside a stop, and the length of the text if there is no further stop.
+ * Returns the offset of the next match of `stops`. Returns `offset` itself if it is inside a match, and the
+ * length of the text if no match follows.
  */
 function findStop(text: string, offset: number): number {
   stops.lastIndex = Math.max(offset - 1, 0)
@@ -95,5 +96,5 @@ function findStop(text: string, offset: number): number {
   return text.length
 }
 
-/** Returns the stops in a text, each once. The `*` of an allow rule does not match them. */
+/** Returns the parts of a text that the `*` of an allow rule does not match, each once. */
 export const findUnmatchedTexts = (text: string): string[] => [...new Set(text.match(stops))]

@@ -81,7 +81,7 @@ const pauseAfterCharacters = 2 ** 22
  */
 export type Pauser = (call: ToolCall) => Promise<void> | undefined
 
-/** `pause` may throw an error to end the comparison. */
+/** `pause` may throw an error, which stops the check of a tool use against the policy. */
 export function createPauser(pause: () => Promise<void>): Pauser {
   let characters = 0
   return ({ name, inputText }) => {

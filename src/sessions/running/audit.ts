@@ -181,7 +181,7 @@ export class Audit {
   }
 
   async #read(file: AppendedFile, name: string): Promise<void> {
-    for await (const { entry, text } of readEntries(file.read(), name)) {
+    for await (const { entry, text } of readAuditEntries(file.read(), name)) {
       if (entry.session !== this.#session) continue
       this.#updateFailedCommands(entry)
       this.#updateTask(entry)
@@ -253,7 +253,7 @@ const maxLineBytes = 2 ** 27
  * Reads the lines of an audit file. `name` is the file's name in messages. Throws a `CliError` if a line is
  * not an audit line.
  */
-export async function* readEntries(
+export async function* readAuditEntries(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
 ): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {

@@ -97,7 +97,7 @@ export class Denials {
     const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
     const what = [
       ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
-      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran although the policy denies them`] : []),
+      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran against the policy`] : []),
     ]
     return new CliError('denied', `${session} finished with ${what.join(', and with ')}`, {
       sent: 'yes',

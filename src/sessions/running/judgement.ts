@@ -164,8 +164,8 @@ export function takeToolUses({ allowed, asked }: DeniedToolUses, ran: readonly s
 }
 
 /**
- * Returns the tool uses in `allowed` that have run before an idle event, because the event does not list them
- * as waiting. An idle event that waits for replies but lists no tool use proves nothing.
+ * Returns the tool uses in `allowed` that ran before an idle event: the event does not list them as waiting.
+ * Returns none if the event says that the session waits for replies, but lists no tool use.
  */
 export function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
   const { type, eventIds } = readStopReason(stop)

@@ -66,10 +66,11 @@ export interface UnconfirmedReply {
   sent: SendContext
   result?: ToolResult
   /**
-   * Ids of idle events that may be older than the arrival of the reply. `undefined` before the first list.
+   * Ids of idle events that may be older than the arrival of the reply. `undefined` until parley has read the
+   * event list once.
    */
   olderIdleEvents?: ReadonlySet<string>
-  /** Wall-clock time of the first list that showed that the session waits for the tool use again. */
+  /** Wall-clock time of the first event list that showed that the session waits for the tool use again. */
   waitingSince?: number
 }
 

@@ -15,7 +15,7 @@ import { computeHash } from './task.ts'
 type OtherTask = NonNullable<FollowedTask['otherTask']>
 
 export const resumeByAuditText =
-  'the same command with the same --audit continues the session once the session shows the task'
+  'the same command with the same --audit continues the session as soon as its event list contains the task'
 
 export const acceptedText = 'the task was accepted'
 

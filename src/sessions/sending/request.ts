@@ -64,7 +64,7 @@ export async function readEvents(
  * Like `readEvents`, but reads events from stdin if there is no other input. Throws a usage error if there
  * are no events.
  */
-export async function requireEvents(
+export async function readRequiredEvents(
   context: Context,
   options: EventsOptions,
   words: string[],

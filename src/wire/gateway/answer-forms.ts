@@ -177,7 +177,7 @@ export const isNative = (value: unknown): boolean =>
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
 /** Throws a `CliError` if the value has another shape. */
-export function readNative(value: unknown): NativePiece {
+export function readNativePiece(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)

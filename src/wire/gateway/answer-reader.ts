@@ -10,7 +10,7 @@ import {
   type OtherContent,
   readMessage,
   readMessageEvent,
-  readNative,
+  readNativePiece,
   readTextDelta,
 } from './answer-forms.ts'
 
@@ -87,7 +87,7 @@ export class AnswerReader {
   }
 
   #addNative(value: unknown): string {
-    const piece = readNative(value)
+    const piece = readNativePiece(value)
     if (Object.values(piece.isOpen).includes(false)) this.#finishes++
     const isOpen = Object.values(Object.assign(this.#isOpen, piece.isOpen))
     if (isOpen.length > 0) this.#isFinished = !isOpen.includes(true)

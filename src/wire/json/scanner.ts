@@ -132,7 +132,7 @@ export const findChild = (text: string, start: number, key: string): ChildRange 
 /**
  * `JSON.parse` must accept the text. Strings lose unneeded escapes, and other scalars keep their source text.
  */
-export function* listTokens(json: string): Generator<string> {
+export function* listNamesAndScalars(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
     if (/[\s[\]{},:]/.test(json.charAt(place))) continue
     const end = findEndOfValue(json, place)

@@ -79,8 +79,8 @@ export function readError(error: unknown): {
   }
 }
 
-/** See src/wire/README.md: public clients, 10. */
-export function readRunResult({ result }: SessionEvent): { type?: string; message?: string } {
+/** Returns how a workflow run ended (src/wire/README.md: public clients, 10). */
+export function readWorkflowRunResult({ result }: SessionEvent): { type?: string; message?: string } {
   if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
   return { type: toNonEmptyText(type), message: readError(error).message }
@@ -118,7 +118,7 @@ export const describeContent = (event: SessionEvent): string =>
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
     .join(' ')
 
-/** See src/wire/README.md: public clients, 10. */
+/** Returns whether the event has a redacted content block (src/wire/README.md: public clients, 10). */
 export const isRedacted = (event: SessionEvent): boolean =>
   readBlocks(event).some(({ type }) => type === 'redacted')
 
@@ -126,7 +126,7 @@ export const isRedacted = (event: SessionEvent): boolean =>
  * Returns whether an event is a piece of a later event, which contains the whole text (src/wire/README.md:
  * recorded, 6). A piece has no id.
  */
-export const isPreview = ({ id, type }: SessionEvent): boolean =>
+export const isEventPiece = ({ id, type }: SessionEvent): boolean =>
   id === undefined && (type === 'event_start' || type === 'event_delta')
 
 export const isOfMainThread = ({ session_thread_id: thread }: SessionEvent): boolean =>

@@ -139,7 +139,7 @@ describe('image answers that were billed but cannot be read', () => {
     )
   })
 
-  test('I34: image saves base64 data with one invalid character unchanged', async () => {
+  test('I34: if base64 data has an invalid character, image saves the base64 text without decoding it', async () => {
     const at = 4
 
     const long = Buffer.alloc(150_000, 1).toString('base64')

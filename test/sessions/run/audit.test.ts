@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
-import { Audit, readEntries } from '../../../src/sessions/running/audit.ts'
+import { Audit, readAuditEntries } from '../../../src/sessions/running/audit.ts'
 import { type KnownToolUse, readToolUse } from '../../../src/sessions/running/judgement.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
@@ -267,7 +267,7 @@ const readEvents = async (text: string) => {
     yield Buffer.from(text)
   })()
   const found: string[] = []
-  for await (const { entry } of readEntries(chunks, 'x')) found.push(String(entry.event))
+  for await (const { entry } of readAuditEntries(chunks, 'x')) found.push(String(entry.event))
   return found.join(' ')
 }
 

@@ -128,7 +128,7 @@ const isTask = ({ method, text }: { method: string; text: string }) =>
   method === 'POST' && JSON.parse(text).events[0].type === 'user.message'
 
 describe('Y134: repeated events run', () => {
-  test('the same command with --audit sends a done task again, and the audit file has each step', async () => {
+  test('events run with the --audit file of a finished task sends the same task again, and the file records the steps of both runs', async () => {
     const { service, again, readAudit } = open({ rounds: [[bash('t1')]] })
     expect((await again()).code).toBe(0)
     expect(taskLines(readAudit())).toEqual(['sent', 'accepted', 'done'])
@@ -232,7 +232,7 @@ describe('Y135: task of unknown delivery', () => {
     const first = await again({ exchange: breaking(service, true) })
     expect([first.code, taskLines(readAudit())]).toEqual([10, ['sent', 'unknown']])
     expect(first.err).toContain(
-      '  the task may have been accepted: the same command with the same --audit continues the session once the session shows the task\n',
+      '  the task may have been accepted: the same command with the same --audit continues the session as soon as its event list contains the task\n',
     )
     const second = await again()
     expect({ code: second.code, tasks: service.tasks }).toEqual({ code: 0, tasks: 1 })
@@ -268,13 +268,13 @@ describe('Y135: task of unknown delivery', () => {
       if (arrives) continue
       expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
       expect(err).toContain(
-        "  check with 'parley events list -s s1'\n  once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n",
+        "  check with 'parley events list -s s1'\n  as soon as the event list of the session contains the task, the same command continues the session; to send the task once more, name another --audit file\n",
       )
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --tool ')
       const forPrograms = await again({}, ['--no-stdin', '--last', '--errors', 'json', '-q'])
       expect(JSON.parse(forPrograms.err).error.hints).toEqual([
         "check with 'parley events list -s s1'",
-        'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file',
+        'as soon as the event list of the session contains the task, the same command continues the session; to send the task once more, name another --audit file',
       ])
     }
   })
@@ -313,7 +313,7 @@ describe('Y138: accepted task that the list does not show yet', () => {
         })
         expect(err).toContain('the task was accepted, but the session does not show it yet\n  check with ')
         expect(err).toContain(
-          'once the session shows the task, the same command continues the session; to send the task once more, name another --audit file\n',
+          'as soon as the event list of the session contains the task, the same command continues the session; to send the task once more, name another --audit file\n',
         )
         expect(err).toContain('  parley events run -s s1 --no-stdin')
       }

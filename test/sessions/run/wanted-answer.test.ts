@@ -179,7 +179,7 @@ describe('events run --last prints only the last answer', () => {
   describe.each([true, false])('event of another client after the task (streams show it: %s)', (echoes) => {
     const theirs = userSays('something else')
 
-    test("--last prints the answer from before another client's message", async () => {
+    test("events run --last prints the answer to its own task, not the answer to another client's later message", async () => {
       const { code, out, err } = await runAll(['do it', '--last'], {
         rounds: [[says('ours'), theirs, says('theirs'), endTurn]],
         echoes,

@@ -234,7 +234,7 @@ test.each<[type: string, body: string, progress: Progress]>([
   expect(decoder.progress()).toBe(progress)
 })
 
-test('up to 64 KiB of blanks may precede an answer; with more blanks its form is unknown', () => {
+test('the decoder reads an answer after up to 64 KiB of blanks; after more blanks it does not detect the form of the answer', () => {
   const blanks = Buffer.alloc(64 * 1024, ' \n')
   const answer = Buffer.from(chunk('a') + lastChunk)
   expect(read(json, [blanks, answer])).toMatchObject({ text: 'ab' })
@@ -323,7 +323,7 @@ test('a stream that is cut off fails differently from an invalid answer', () => 
   expect([details(data('words')), details('event: error\ndata: no')]).toEqual([undefined, false])
 })
 
-test('a text that is received instead of an answer is reported up to its last byte', () => {
+test('if the service sends a text instead of an answer, the failure contains the whole text', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
   decoder.push(Buffer.from('words '))
   decoder.push(Buffer.from([0xc3]))

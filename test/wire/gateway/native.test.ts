@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isNative, type NativePiece, readNative } from '../../../src/wire/gateway/answer-forms.ts'
+import { isNative, type NativePiece, readNativePiece } from '../../../src/wire/gateway/answer-forms.ts'
 
 interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
   /** `undefined` if the value has no candidates. */
@@ -7,7 +7,7 @@ interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
 }
 
 function read(value: object, { text = '', summary = {}, otherContent = [], ...more }: Piece): void {
-  const { isOpen, ...piece } = readNative(value)
+  const { isOpen, ...piece } = readNativePiece(value)
   const open = Object.values(isOpen)
   const isFinished = open.length > 0 ? !open.includes(true) : undefined
   expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent: otherContent, ...more })
@@ -214,7 +214,7 @@ test.each([
   [parts({ text: 5 }), 'candidates[0].content.parts[0].text: must be text'],
 ])('%j is not a native answer', (value, problem) => {
   const message = `the answer has another shape than documented: ${problem}`
-  expect(() => readNative(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
+  expect(() => readNativePiece(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
 })
 
 test.each([

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   describeContent,
   EventsReceipt,
-  isPreview,
+  isEventPiece,
   readStopDetails,
   readStopReason,
   readText,
@@ -113,8 +113,8 @@ test.each<[content: unknown, text: string, cell: string]>([
 test.each(['event_start', 'event_delta'])(
   'the event %s without an id is a preview of a later event',
   (type) => {
-    expect(isPreview(event({ type }))).toBe(true)
-    expect(isPreview(event({ type, id: 'i' }))).toBe(false)
+    expect(isEventPiece(event({ type }))).toBe(true)
+    expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
   },
 )
 
@@ -128,5 +128,5 @@ test.each([
   ['agent.message', false],
 ])('the event %s stops the session: %j', (type, is) => {
   expect(stopsSession(event({ type }))).toBe(is)
-  expect(isPreview(event({ type }))).toBe(false)
+  expect(isEventPiece(event({ type }))).toBe(false)
 })
