@@ -340,3 +340,31 @@ describe('repetition that may send or bill something twice', () => {
     expect(tracker.mayDuplicate).toBe(true)
   })
 })
+
+test('an interrupt saves received parts from the inner to the outer work, and returns their messages and files', () => {
+  const tracker = new WorkTracker()
+  open(tracker, { save: () => [{ text: 'a is saved', file: 'a' }], onInterrupt: () => 'outer' })
+  open(tracker, { save: () => [{ text: 'b could not be saved', file: undefined }] })
+  expect(tracker.interrupt()).toEqual({
+    consequence: 'b could not be saved; a is saved; outer',
+    savedFiles: 'a',
+  })
+})
+
+test('a later call without a message keeps the message of the last accepted request', () => {
+  const tracker = new WorkTracker()
+  open(tracker, { isChange: true })
+  tracker.beginCall(event).confirm('the task was accepted')
+  tracker.beginCall(event).confirm()
+  expect(tracker.interrupt().consequence).toBe('the task was accepted')
+})
+
+test.each<[hooks: WorkHooks, error: Error]>([
+  [{}, new CliError('file', 'full')],
+  [{ describeRerun: () => ({ mayDuplicate: true }) }, new Error('no CliError')],
+])('a failure without an explanation is thrown unchanged: %j', async (hooks, error) => {
+  const work = new WorkTracker().during(hooks, async () => {
+    throw error
+  })
+  await expect(work).rejects.toBe(error)
+})
