@@ -44,6 +44,8 @@ export class ReconnectPolicy implements RetryRules {
    */
   #hasDroppedSecrets = false
   #requestedWaitMs = 0
+  /** A cause is printed once, although many attempts may fail because of it. */
+  #printedCause: string | undefined
 
   constructor(access: Access) {
     this.#access = access
@@ -53,6 +55,7 @@ export class ReconnectPolicy implements RetryRules {
   addResponse(): void {
     this.#lastResponseAt = this.#access.context.host.timers.now()
     this.#requestedWaitMs = 0
+    this.#printedCause = undefined
   }
 
   /** Returns the wait before the next attempt in milliseconds, or the failure that ends the attempts. */
@@ -71,9 +74,9 @@ export class ReconnectPolicy implements RetryRules {
     const refusal = refuseLongWait(failure, this.#requestedWaitMs)
     if (refusal) return refusal
     const { serviceMessage } = failure.details
-    context.messages.note(
-      `${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}; trying again`,
-    )
+    const cause = `${failure.message}${serviceMessage ? `: ${oneLine(serviceMessage)}` : ''}`
+    if (cause !== this.#printedCause) context.messages.note(`${cause}; trying again`)
+    this.#printedCause = cause
     return undefined
   }
 

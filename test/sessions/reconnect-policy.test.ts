@@ -91,6 +91,16 @@ test.each<[string, CliError]>([
   expect(notes).toEqual(['x; trying again'])
 })
 
+test('parley prints a repeated cause of a reconnect once, until the service responds', () => {
+  const { policy, notes } = createPolicy(Infinity)
+  const refused = new CliError('not-sent', 'connection refused')
+  for (const error of [refused, refused, failure('not-sent'), refused]) policy.decide(error)
+  policy.addResponse()
+  policy.decide(refused)
+  const [first, other] = ['connection refused; trying again', 'x; trying again']
+  expect(notes).toEqual([first, other, first, first])
+})
+
 test('parley counts the failures of each kind separately, and a response does not reset the counts', () => {
   const { policy } = createPolicy(Infinity, { hasNewSecrets: true })
   const [refused, odd] = [failure('credentials', { status: 401 }), failure('response')]
