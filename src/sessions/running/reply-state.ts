@@ -150,11 +150,10 @@ export function applyList(reply: UnconfirmedReply, shown: ListEvidence, now: num
   // Idle events in the first list may be older than the arrival of the request.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
   const isLater = isLaterThanKnown(reply.sent, shown)
-  // The session no longer waits for the reply, so it does not matter whether the reply arrived.
-  if (isLater && shown.isListed === false) return { ...reply, is: 'closed' }
   const isNew = isNewer(reply.sent, olderIdleEvents, shown, now)
   const more = { ...reply, olderIdleEvents, waitingSince: undefined }
   if (!(isNew || isLater) || shown.isListed === undefined) return more
+  // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (!shown.isListed) return { ...reply, is: 'closed' }
   const waitingSince = reply.waitingSince ?? now
   // After `maxDeliveryMs`, a request that has not arrived never will.
@@ -166,9 +165,9 @@ export function applyList(reply: UnconfirmedReply, shown: ListEvidence, now: num
  * Returns whether the list contains all idle events that were known when the reply was sent, and a later one.
  */
 function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): boolean {
-  const last = [...idleEvents].at(-1)
-  if (last === undefined || sent.idleEvents.size === 0 || sent.idleEvents.has(last)) return false
-  return [...sent.idleEvents].every((id) => idleEvents.has(id))
+  const known = [...sent.idleEvents]
+  const [last = ''] = [...idleEvents].slice(-1)
+  return known.length > 0 && known.every((id) => idleEvents.has(id)) && !sent.idleEvents.has(last)
 }
 
 /**

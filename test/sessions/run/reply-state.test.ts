@@ -39,11 +39,24 @@ const lines = {
   accepted: { event: 'accepted' },
   refused: { event: 'refused' },
   unknown: { event: 'unknown' },
+  elsewhere: { event: 'answered-elsewhere' },
 } satisfies Record<string, ReplyLine>
 
 /** Returns the name of a reply's state, and the first letters of its command's result. */
 const describeReply = (reply: ReplyState) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
+
+const closed = {
+  deciding: 'closed',
+  'left-open': 'closed',
+  executing: 'closed+int',
+  'has-result': 'closed+out',
+  posting: 'closed',
+  'posting a result': 'closed+out',
+  unconfirmed: 'closed',
+  'unconfirmed result': 'closed+out',
+  closed: 'closed',
+}
 
 describe('states of a reply after a line of the audit file', () => {
   test.each<[keyof typeof lines, Record<Named, string>]>([
@@ -78,20 +91,8 @@ describe('states of a reply after a line of the audit file', () => {
         closed: 'posting',
       },
     ],
-    [
-      'accepted',
-      {
-        deciding: 'closed',
-        'left-open': 'closed',
-        executing: 'closed+int',
-        'has-result': 'closed+out',
-        posting: 'closed',
-        'posting a result': 'closed+out',
-        unconfirmed: 'closed',
-        'unconfirmed result': 'closed+out',
-        closed: 'closed',
-      },
-    ],
+    ['accepted', closed],
+    ['elsewhere', closed],
     [
       'refused',
       {
@@ -244,6 +245,27 @@ describe('list that shows whether a reply arrived', () => {
       { isListed: false },
       soon,
       'closed',
+    ],
+    [
+      'omits the tool use, but shows only the known idle event',
+      { olderIdleEvents: undefined },
+      { idleEvents: new Set(['r1']), isListed: false },
+      soon,
+      'unconfirmed',
+    ],
+    [
+      'omits the tool use and one of the known idle events',
+      { olderIdleEvents: undefined, sent: { ...sent, idleEvents: new Set(['r0', 'r1']) } },
+      { isListed: false },
+      soon,
+      'unconfirmed',
+    ],
+    [
+      'omits the tool use, and no idle event was known when the reply was sent',
+      { olderIdleEvents: undefined, sent: { ...sent, idleEvents: new Set() } },
+      { isListed: false },
+      soon,
+      'unconfirmed',
     ],
     [
       'omits the tool use, but lags behind the known idle event',
