@@ -138,10 +138,10 @@ export const configCommands = {
       const value = profile.values[name]
       if (value === undefined)
         throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
-      const masked = maskValue(name, value)
-      if (!options.reveal && masked !== formatValue(value))
-        context.messages.note('the secret is shortened; --reveal prints it')
-      await printValue(context, options.reveal ? formatValue(value) : masked)
+      const whole = formatValue(value)
+      const shown = options.reveal ? whole : maskValue(name, value)
+      if (shown !== whole) context.messages.note('the secret is shortened; --reveal prints it')
+      await printValue(context, shown)
     },
   },
 

@@ -47,8 +47,10 @@ export async function openConversation(context: Context, name: string): Promise<
     if (!existsSync(target)) return undefined
     const text = decodeUtf8(await input.readFile(target), name)
     if (text.trim() === '') return undefined
-    requireConversation(tryParseJson(text), name)
-    return { ...splitModel(text), name }
+    const thread = tryParseJson(text)
+    if (!isObject(thread)) return { text, model: undefined, name }
+    requireConversation(thread, name)
+    return { ...splitModel(text, thread), name }
   }
 
   let lock: Lock | undefined
@@ -103,9 +105,11 @@ export async function openConversation(context: Context, name: string): Promise<
   }
 }
 
-function splitModel(text: string): { text: string; model: string | undefined } {
-  const thread = tryParseJson(text)
-  if (!isObject(thread) || typeof thread.model !== 'string') return { text, model: undefined }
+function splitModel(
+  text: string,
+  { model }: Record<string, unknown>,
+): { text: string; model: string | undefined } {
+  if (typeof model !== 'string') return { text, model: undefined }
   const start = skipBlanks(text, 0)
   const fields = [...listChildren(text, start)]
   const index = fields.findIndex(({ name }) => name === 'model')
@@ -113,15 +117,15 @@ function splitModel(text: string): { text: string; model: string | undefined } {
   const before = fields[index - 1]?.end ?? start + 1
   const isFirstOfMany = index === 0 && fields.length > 1
   const after = isFirstOfMany ? text.indexOf(',', end) + 1 : end
-  return { text: text.slice(0, before) + text.slice(after), model: thread.model }
+  return { text: text.slice(0, before) + text.slice(after), model }
 }
 
 /**
  * Throws a `CliError` for JSON of another kind, such as a `package.json`, because adding a turn would change the
  * file.
  */
-function requireConversation(thread: unknown, name: string): void {
-  const fields = isObject(thread) ? Object.keys(thread) : []
+function requireConversation(thread: object, name: string): void {
+  const fields = Object.keys(thread)
   const isBody = fields.some((field) => /^(contents|system_?instruction|generation_?config)$/i.test(field))
   if (isBody || fields.length === 0) return
   throw new CliError('file', `${name}: it is not a conversation, because it has no "contents"`, {

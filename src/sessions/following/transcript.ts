@@ -20,7 +20,7 @@ export interface TranscriptOptions {
   /** Print only the ids of waiting tool uses on stdout. */
   ids?: boolean
   markdown: boolean
-  /** Reserve stdout for the answer or for ids. Events are then printed on stderr, if stderr is a terminal. */
+  /** Reserve stdout for the answer. Events are then printed on stderr, if stderr is a terminal, as with `ids`. */
   isStdoutReserved?: boolean
   /** `undefined` if the command has no flag `--stay`. */
   followsForever?: boolean
@@ -45,16 +45,8 @@ export async function followAndPrint(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const {
-    session,
-    ids = false,
-    markdown,
-    isStdoutReserved = ids,
-    followsForever = false,
-    sent,
-    onBatch,
-    resume,
-  } = options
+  const { session, ids = false, markdown, followsForever = false, sent, onBatch, resume } = options
+  const isStdoutReserved = ids || options.isStdoutReserved === true
   const { state } = follower
   const { incidents = new Incidents(context) } = options
   context.summary.figures.warnings.openWorkflowRuns = () => state.openRuns.length

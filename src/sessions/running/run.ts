@@ -205,7 +205,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
         session,
         ids,
         markdown,
-        isStdoutReserved: isStdoutReserved || ids,
+        isStdoutReserved,
         sent,
         incidents,
         async onBatch(items) {
