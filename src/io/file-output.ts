@@ -55,7 +55,7 @@ export async function openFileOutput(
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, mode)
   const hasEarlierPart = !isDirect && existsSync(`${target}.part`)
-  const earlierPart = hasEarlierPart ? [`${name}.part was there before this run`] : []
+  const earlierPartNote = hasEarlierPart ? `${name}.part was there before this run` : undefined
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw toFileFailure(error, name)
@@ -67,8 +67,10 @@ export async function openFileOutput(
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),
-    savedNote: isDirect ? undefined : [`the answer is in ${name}`, ...earlierPart].join('; '),
-    earlierPartNote: earlierPart[0],
+    savedNote: isDirect
+      ? undefined
+      : `the answer is in ${name}${earlierPartNote ? `; ${earlierPartNote}` : ''}`,
+    earlierPartNote,
   }
 }
 
