@@ -8,8 +8,9 @@ export interface AnswerPrinter {
   write(): Promise<void>
   end(): Promise<void>
   /**
-   * Ends an unfinished line on a terminal, or an unfinished block of Markdown. Returns true if it wrote
-   * something: then the cursor is at the start of a line. Synchronous, because signal handlers call it.
+   * Ends an unfinished line or block of Markdown, so that a message on stderr begins on a new line. Returns
+   * true if it wrote to a terminal: then the cursor is at the start of a line. Synchronous, because signal
+   * handlers call it.
    */
   breakLine(): boolean
 }
@@ -61,10 +62,10 @@ export function createAnswerPrinter(output: Output): AnswerPrinter {
       await output.flush()
     },
     breakLine() {
-      const isBroken = isInLine && output.isTerminal
+      const isBroken = isInLine
       isInLine = false
       if (isBroken) output.write('\n').catch(() => {})
-      return isBroken
+      return isBroken && output.isTerminal
     },
   }
 }

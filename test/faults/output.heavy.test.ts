@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
+import { answering, closing, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
 import { faultsOnce, type Row, stream } from './rows.ts'
 
 const small = (command: string) =>
@@ -176,6 +176,14 @@ faultsOnce('O: output', [
     },
   ]),
   {
+    name: 'O06: the message of a cut begins on a new line if stdout and stderr are the same pipe',
+    shell: 'parley chat hi --stream 2>&1 | cat',
+    script: closing(sseHead + delta('so far')),
+    code: 0,
+    out: (out) => out.toString().startsWith('so far\nparley: the stream ended early'),
+    reqs: 1,
+  },
+  {
     name: 'O06: parley saves the answer if stdout is closed',
     shell: 'parley chat hi >&-',
     script: answering(ok),
@@ -216,7 +224,7 @@ faultsOnce('G: signals', [
     name: 'G01: parley prints the text so far if SIGINT ends a stream',
     argv: stream,
     script: answering(sseHead + delta('begun')),
-    out: 'begun',
+    out: 'begun\n',
     reqs: 1,
   },
   ...(['SIGTERM', 'SIGHUP'] as const).map(
@@ -227,7 +235,7 @@ faultsOnce('G: signals', [
       script: answering(sseHead + delta('begun')),
       signal: { name, at: 'out' },
       code: name,
-      out: 'begun',
+      out: 'begun\n',
       reqs: 1,
     }),
   ),

@@ -237,7 +237,7 @@ faultsInside('E: recorded streams', [
       void resetWhenRead(socket)
     },
     code: 8,
-    out: 'so far',
+    out: 'so far\n',
   },
   ...['\n', ' x'].map(
     (rest): Row => ({

@@ -218,7 +218,7 @@ faultsInside('T: retry rules', [
     argv: stream,
     script: (socket) => void socket.end(sseHead + delta('begun')),
     code: 8,
-    out: 'begun',
+    out: 'begun\n',
     reqs: 1,
     err: ['the stream ended early'],
   },

@@ -371,7 +371,7 @@ export const endsEarly = {
   argv: stream,
   code: 8,
   reqs: 1,
-  out: 'so far',
+  out: 'so far\n',
   err: ['the stream ended early'],
 } satisfies Partial<Row>
 

@@ -64,7 +64,7 @@ describe('unexpected error after an answer arrived', () => {
 
   test('after an unexpected error, chat prints the received text of a stream and saves no copy', async () => {
     const ended = await runSaving(['chat', 'x', '--stream'], breaking([event('paid')], bug, sse))
-    expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid', []])
+    expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid\n', []])
   })
 
   test('after an unexpected error, chat saves an answer that it could not print', async () => {

@@ -71,7 +71,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
   let hasOutput = false
   const rawBody = new UnprintedBody(context, 'txt')
   const writer = new FailureStoringWriter(() => rawBody.reject())
-  const breakLine = () => shown.breakLine()
+  const breakLine = () => !file && shown.breakLine()
   cleanups.add(breakLine)
 
   const sink = {

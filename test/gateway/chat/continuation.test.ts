@@ -175,7 +175,7 @@ describe('continuation that fails', () => {
 
   test('a continued stream that is cut off keeps all its text, on stdout or in FILE.part', async () => {
     const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))
-    expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two' })
+    expect(await runIn(['chat', 'x', '--stream'], exchange())).toMatchObject({ code: 8, out: 'One, two\n' })
     const written = await runIn(['chat', 'x', '--stream', '-o', 'out'], exchange())
     expect([written.code, written.read('out.part')]).toEqual([8, 'One, two'])
   })

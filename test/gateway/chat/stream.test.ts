@@ -48,7 +48,7 @@ test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })
     const cut = await run(['chat', 'x', '--stream'], { exchange })
-    expect({ code: cut.code, out: cut.out }).toEqual({ code: 8, out: first })
+    expect({ code: cut.code, out: cut.out }).toEqual({ code: 8, out: `${first}\n` })
     expect(cut.err).toContain('the stream ended early')
     expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: `${first}\n` })
     const whole = answering(body.replace('"content"', '"finishReason":"STOP","content"'), { headers })
