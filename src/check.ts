@@ -13,7 +13,6 @@ import {
   type ResolvedSettings,
   readSettings,
 } from './settings/resolve.ts'
-import { decodeBodyText } from './wire/charset.ts'
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
@@ -118,8 +117,8 @@ async function checkKey(
     ? // The service checks the betas of this request, so parley does not check them.
       createSessionRequestParts(context, settings, { session, validate: false })
     : { params: {}, headers: createAgentHeaders(values, values.betas) }
-  await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body, headers }) =>
-    readPage(decodeBodyText(await readBody(body), headers['content-type']), 'the list'),
+  await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
+    readPage(new TextDecoder().decode(await readBody(body)), 'the list'),
   )
 }
 

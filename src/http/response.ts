@@ -1,6 +1,5 @@
 import { CliError } from '../errors.ts'
 import { serviceNames } from '../settings/resolve.ts'
-import { decodeBodyText } from '../wire/charset.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
@@ -58,7 +57,7 @@ export async function readErrorResponse(
 ): Promise<CliError> {
   const { status, statusText, headers } = response
   const bytes = await readErrorBody(response)
-  const body = parseJsonOrText(bytes, headers['content-type'])
+  const body = parseJsonOrText(bytes)
   const problem = readProblem(body)
   // The address may have a user name and a password, which the failure must not show.
   const target = headers.location?.replace(/(?<![^/\\])[^/\\]*@/g, '')
@@ -87,8 +86,8 @@ async function readErrorBody(response: HttpResponse): Promise<Uint8Array> {
   return start.bytes()
 }
 
-function parseJsonOrText(bytes: Uint8Array, contentType: string | undefined): unknown {
-  const text = decodeBodyText(bytes, contentType)
+function parseJsonOrText(bytes: Uint8Array): unknown {
+  const text = new TextDecoder().decode(bytes)
   const value = tryParseJson(text)
   return value === undefined ? text : value
 }

@@ -1,4 +1,3 @@
-import { decodeBodyText } from '../wire/charset.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { readBody } from '../wire/exchange.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
@@ -19,9 +18,7 @@ export async function readSession({
   const deadline = parts.deadline.narrow(maxWaitMs, 'no complete response within 5 s')
   return caller
     .call(endpoints.readSession, { ...parts, deadline, isSingle: true }, async (response) => {
-      const session = tryParseJson(
-        decodeBodyText(await readBody(response.body, maxAnswerBytes), response.headers['content-type']),
-      )
+      const session = tryParseJson(new TextDecoder().decode(await readBody(response.body, maxAnswerBytes)))
       return isObject(session) ? session : undefined
     })
     .catch(() => undefined)

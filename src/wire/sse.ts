@@ -1,5 +1,4 @@
 import { CliError } from '../errors.ts'
-import type { BodyTextDecoder } from './charset.ts'
 import { createSequenceSplitter } from './json/splitter.ts'
 
 export interface SseEvent {
@@ -14,7 +13,7 @@ const maxEventLength = 64 * 1024 * 1024
  * By the standard, an event ends with a blank line. A JSON object without `data:` is an event, too
  * (src/wire/README.md: recorded, 3).
  */
-export function createSseDecoder(text: Pick<BodyTextDecoder, 'decode'> = new TextDecoder()) {
+export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'decode'> = new TextDecoder()) {
   const bare = createSequenceSplitter()
   const events: SseEvent[] = []
   let lineParts: string[] = []

@@ -167,26 +167,6 @@ faultsInside('E: recorded streams', [
       out: 'schön 狐\n',
     }),
   ),
-  {
-    ...whole,
-    name: 'E38: parley decodes Latin-1 that is labeled Latin-1',
-    script: closing(
-      Buffer.from(
-        head('text/event-stream;charset="ISO-8859-1"') + delta('plain, ') + delta('schön') + stop,
-        'latin1',
-      ),
-    ),
-    out: 'plain, schön\n',
-  },
-  {
-    ...endsEarly,
-    name: 'E38: parley exits with 8 if bytes are not UTF-8 and their character set is unknown',
-    script: closing(
-      Buffer.from(head('text/event-stream; charset=klingon') + delta('schön') + stop, 'latin1'),
-    ),
-    out: '',
-    err: ['klingon'],
-  },
   ...[
     [1, undefined],
     [9, 'stopped: MALFORMED_FUNCTION_CALL: No such tool.'],

@@ -7,7 +7,6 @@ import { type CliError, toFailure } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
-import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
@@ -155,7 +154,7 @@ class ReceivedParts {
       raw: undefined,
     })
     const { summary, otherContent } = decoder
-    this.#readUnread = () => decodeBodyText(decoder.unread().subarray(0, maxSavedBytes), contentType)
+    this.#readUnread = () => new TextDecoder().decode(decoder.unread().subarray(0, maxSavedBytes))
     function onChunk(chunk: Uint8Array): void {
       body?.add(chunk)
       decoder.push(chunk)
@@ -220,7 +219,7 @@ class ReceivedParts {
 const maxSavedBytes = 64 * 1024 * 1024
 
 function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {
-  const text = decodeBodyText(bytes, contentType)
+  const text = new TextDecoder().decode(bytes)
   try {
     parseReceivedBody(text, contentType)
   } catch (error) {

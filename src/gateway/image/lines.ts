@@ -6,7 +6,6 @@ import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { absolutePath, isFolderName } from '../../io/paths.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { ImageFinder } from '../../wire/gateway/found-images.ts'
@@ -148,7 +147,7 @@ function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<I
       const part = await readPart(context, response, new ImageFinder(), { keepsConnection: true })
       const { summary, bytes, failure } = part
       const contentType = response.headers['content-type'] ?? ''
-      received = decodeBodyText(bytes, contentType)
+      received = new TextDecoder().decode(bytes)
       try {
         if (failure) throw failure
         const value = parseReceivedBody(received, contentType)

@@ -2,7 +2,6 @@ import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { schedule, type Timers } from '../../timers.ts'
-import { createBodyTextDecoder, decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
@@ -34,7 +33,7 @@ export class EventStream {
   #resumeReading = () => {}
 
   constructor(response: OpenResponse, timers: Timers) {
-    this.#decoder = createSseDecoder(createBodyTextDecoder(response.headers['content-type'] ?? ''))
+    this.#decoder = createSseDecoder()
     this.#response = response
     this.#timers = timers
     void this.#read()
@@ -166,7 +165,7 @@ async function createContentTypeError(response: HttpResponse, timers: Timers): P
   const { status, headers } = response
   const cancel = schedule(timers, maxReadingMs, () => response.close())
   const bytes = await readBody(response.body, maxOtherBodyBytes).finally(cancel)
-  const text = decodeBodyText(bytes, headers['content-type'])
+  const text = new TextDecoder().decode(bytes)
   response.close()
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const failure = unexpectedBodyFailure(

@@ -1,7 +1,6 @@
 import { CliError } from '../../errors.ts'
 import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
-import { decodeBodyText } from '../../wire/charset.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
 import { type Cursor, createPageHistory } from '../../wire/page.ts'
@@ -160,8 +159,7 @@ async function* readPages(
     caller.call(
       endpoints.listEvents,
       { ...parts, query: toQuery(pageQuery, cursor) || undefined },
-      async ({ body, headers }) =>
-        readEventsPage(decodeBodyText(await readBody(body), headers['content-type'])),
+      async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   const history = createPageHistory('the list of events')
   /** Source texts of the last page's events by id, because two pages may contain the same event. */

@@ -2,7 +2,6 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { printRaw } from '../../io/raw-printer.ts'
-import { decodeBodyText } from '../../wire/charset.ts'
 import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { isErrorEnvelope, unexpectedBodyFailure } from '../../wire/problem/problem.ts'
@@ -39,7 +38,7 @@ export async function readReceipt(
     cut = error
   }
   const bytes = collected.bytes()
-  const text = decodeBodyText(bytes, response.headers['content-type'])
+  const text = new TextDecoder().decode(bytes)
   const receipt = cut ? undefined : tryParseJson(text)
   const parsed = EventsReceipt.safeParse(receipt)
   const isError = isErrorEnvelope(receipt)

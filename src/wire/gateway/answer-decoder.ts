@@ -1,4 +1,3 @@
-import { type BodyTextDecoder, createBodyTextDecoder, decodeBodyText, isUtf8, toUtf8 } from '../charset.ts'
 import { type CollectedBody, collectBody } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
@@ -15,7 +14,7 @@ import type { ImageFinder } from './found-images.ts'
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
-  const startText = createBodyTextDecoder(contentType)
+  const startText = new TextDecoder()
   let start = ''
   let unread: CollectedBody | undefined = collectBody()
   let decoder: BodyDecoder | undefined
@@ -25,7 +24,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     const whole = isStreamed ? undefined : unread
     // `--raw` has already printed the received bytes, so they are not stored.
     if (isStreamed && sink.raw) unread = undefined
-    const text = createBodyTextDecoder(contentType)
+    const text = new BodyTextDecoder()
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
     take(decoder, bytes)
     return decoder
@@ -74,6 +73,25 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 
 export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
+/** Decodes UTF-8, whatever charset is declared: a declared charset is usually wrong. */
+class BodyTextDecoder {
+  readonly #decoder = new TextDecoder()
+  #lastBytes: Uint8Array = new Uint8Array()
+  /** Some bytes were not UTF-8 and became U+FFFD. */
+  isDamaged = false
+
+  decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
+    const text = this.#decoder.decode(bytes, options)
+    if (text.includes('\ufffd')) {
+      // Two bytes of a U+FFFD in the text itself may be in the chunk before.
+      const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
+      this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
+    }
+    this.#lastBytes = Buffer.concat([this.#lastBytes, bytes.subarray(-2)]).subarray(-2)
+    return text
+  }
+}
+
 const isJsonDocument = /^application\/json\b/i
 
 const maxBlankBytes = 64 * 1024
@@ -120,12 +138,6 @@ interface BodyDecoder {
   end(): void
 }
 
-function requireText(piece: string, { text }: BodyReading): void {
-  const charset = text.ignoredCharset()
-  if (charset !== undefined && piece.includes('\ufffd'))
-    throw createResponseError(`the answer is encoded in ${charset}, not in UTF-8`)
-}
-
 const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
 const incompleteStreamError = () =>
@@ -142,7 +154,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   return {
     isVerbatim: false,
     mayEndHere: decoder.isBetweenEvents,
-    isDamaged: reading.text.isDamaged,
+    isDamaged: () => reading.text.isDamaged,
     push(bytes) {
       if (!isEnded(reader)) readAll(decoder.push(bytes))
     },
@@ -177,7 +189,6 @@ function readPieces(
       const isError = event.toLowerCase() === 'error'
       if (!isError && isStreamEnd(data)) reader.end()
       if (isEnded(reader)) return
-      requireText(data, reading)
       print?.(data)
       if (!isError && isKeepAlive(data, event)) continue
       const parse = isError ? readErrorEvent : parseReceived
@@ -216,7 +227,6 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
   const waiting = isStream ? undefined : whole
   let first: string | undefined
-  let isDamaged = false
 
   function take(values: string[]): void {
     const all = first === undefined || isStream ? values : [first, ...values]
@@ -235,20 +245,15 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   return {
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
-    isDamaged: () => isDamaged || text.isDamaged(),
+    isDamaged: () => text.isDamaged,
     push(bytes) {
       if (!waiting && !isEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
     },
     end() {
       if (isEnded(reader)) return
       const received = waiting?.bytes()
-      const bytes = received && toUtf8(received, contentType)
-      const last = bytes
-        ? new TextDecoder().decode(sink.images?.strings.replaceLongStrings(bytes) ?? bytes)
-        : text.decode()
-      // If the body was converted to UTF-8, each U+FFFD replaces an invalid byte.
-      isDamaged = bytes !== undefined && last.includes('\ufffd') && (bytes !== received || !isUtf8(bytes))
-      take(splitter.push(last))
+      const bytes = received && (sink.images?.strings.replaceLongStrings(received) ?? received)
+      take(splitter.push(text.decode(bytes)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
       if (isStreamEnd(rest)) reader.end()
@@ -263,7 +268,7 @@ const maxUnknownBytes = 1024 * 1024
 /** The body is not an answer but may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(maxUnknownBytes)
-  const end = () => addBody(reading, decodeBodyText(body.bytes(), reading.contentType))
+  const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))
   let isFull = false
   return {
     isVerbatim: true,
@@ -280,7 +285,6 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
 
 function addBody(reading: BodyReading, body: string): void {
   const { reader, sink, contentType } = reading
-  requireText(body, reading)
   const text = addValue(reading, () => parseReceivedBody(body, contentType))
   if (text === undefined) return
   sink.text(text)
