@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { UnprintedBody } from '../content/fallback-file.ts'
+import { UnprintedBody } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
 import { CliError, joinFailures, toFailure, usageError } from '../errors.ts'
 import { type Caller, createCaller } from '../http/call.ts'

@@ -1,4 +1,4 @@
-import { FallbackFile } from '../content/fallback-file.ts'
+import { FallbackFile } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
 import type { Sent } from '../delivery-state.ts'
 import { CliError, toFailure, usageError } from '../errors.ts'

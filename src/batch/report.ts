@@ -1,4 +1,4 @@
-import type { FallbackFile } from '../content/fallback-file.ts'
+import type { FallbackFile } from '../content/saved-answer.ts'
 import { formatNumber as count, formatTokenCount } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'

@@ -1,8 +1,9 @@
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
-import { type CliError, describeFileError } from '../errors.ts'
-import { addSavedPart, type FileOutput, type SavedPart } from '../io/file-output.ts'
+import { CliError, describeFileError } from '../errors.ts'
+import { AppendedFile } from '../io/appended-file.ts'
+import { addSavedPart, type FileOutput, openFileOutput, type SavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
 /**
@@ -10,31 +11,81 @@ import { writeFileAtomically } from '../io/temporary-file.ts'
  * Returns the failure with the name of the saved file. If saving also fails, the returned failure contains the
  * answer itself (images in base64).
  */
-export function saveAnswerAfterFailure(
-  { host }: Pick<Context, 'host'>,
+export const saveAnswerAfterFailure = (
+  context: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
   file?: Pick<FileOutput, 'savePart'>,
-): CliError {
-  const part = file?.savePart(bytes)
-  return addSavedPart(
-    failure,
-    part?.name === undefined ? saveInTemporaryFolder({ host }, bytes, extension) : part,
-  )
+): CliError => addSavedPart(failure, saveReceived(context, bytes, extension, file))
+
+/**
+ * Saves what `file` has, otherwise `content`. Returns `undefined` if both are empty. Does not throw. Synchronous,
+ * because signal handlers call it.
+ */
+export function saveReceived(
+  context: Pick<Context, 'host'>,
+  content: Uint8Array | string,
+  extension: string,
+  file?: Pick<FileOutput, 'savePart'>,
+): SavedPart | undefined {
+  const isEmpty = typeof content === 'string' ? content.trim() === '' : content.length === 0
+  const part = file?.savePart(isEmpty ? undefined : content)
+  return isEmpty || part?.name !== undefined ? part : saveInTemporaryFolder(context, content, extension)
+}
+
+/**
+ * Like `openFileOutput`, for the file of a paid answer. If a write fails, the caller can still write the rest
+ * of the answer. `commit` then throws the failure, and `savePart` saves the whole answer in the temporary folder.
+ */
+export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
+  const file = await openFileOutput(name, context)
+  const pieces: Buffer[] = []
+  let failure: CliError | undefined
+  return {
+    ...file,
+    async write(chunk) {
+      pieces.push(Buffer.from(chunk as Uint8Array))
+      if (failure) return
+      try {
+        await file.write(chunk)
+      } catch (error) {
+        if (!(error instanceof CliError)) throw error
+        failure = error
+        file.discard()
+      }
+    },
+    savePart(content) {
+      const written = pieces.splice(0)
+      const saveWritten = () => saveReceived(context, Buffer.concat(written).toString(), 'txt')
+      if (!failure) {
+        const part = file.savePart(content)
+        return !part || part.name !== undefined || file.isDirect ? part : (saveWritten() ?? part)
+      }
+      const saved = saveWritten()
+      // The temporary file next to the target may have the whole answer.
+      const part = saved?.name === undefined ? file.savePart() : undefined
+      file.discard()
+      return part?.name === undefined ? saved : part
+    },
+    async commit() {
+      if (failure) throw failure
+      await file.commit().catch((error) => {
+        failure = error
+        throw error
+      })
+    },
+  }
 }
 
 /** `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024
 
-export const saveText = ({ host }: Pick<Context, 'host'>, text: string): SavedPart | undefined =>
-  text.trim() === '' ? undefined : saveInTemporaryFolder({ host }, text, 'txt')
-
-export const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
+const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
   join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
 
-/** The file is readable by its owner only. Does not throw. Synchronous, because signal handlers call it. */
-export function saveInTemporaryFolder(
+/** The file is readable by its owner only. */
+function saveInTemporaryFolder(
   { host }: Pick<Context, 'host'>,
   content: Uint8Array | string,
   extension: string,
@@ -55,4 +106,87 @@ function toText(content: Uint8Array | string, extension: string): string {
   return Buffer.from(buffer, byteOffset, length).toString(
     ['json', 'txt'].includes(extension) ? 'utf8' : 'base64',
   )
+}
+
+/**
+ * Saves paid data that could not be written to its destination. The first write creates the file with mode
+ * 0600. Methods do not throw. They are synchronous, because signal handlers call them.
+ */
+export class FallbackFile {
+  readonly #context
+  readonly #extension
+  #file: AppendedFile | undefined
+  #path = ''
+  #problem: string | undefined
+
+  constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
+    this.#context = context
+    this.#extension = extension
+  }
+
+  write(content: Uint8Array | string): boolean {
+    if (this.#problem !== undefined) return false
+    try {
+      this.#file ??= this.#open()
+      this.#file.append(content)
+      return true
+    } catch (error) {
+      this.#problem = (error as Error).message
+      return false
+    }
+  }
+
+  /** `undefined` before the first write. */
+  get part(): SavedPart | undefined {
+    const failed = `could not be saved in ${this.#problem}`
+    if (!this.#file) return this.#problem === undefined ? undefined : { outcome: failed }
+    const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
+    return { outcome: `is saved as ${this.#path}${rest}`, name: this.#path }
+  }
+
+  #open(): AppendedFile {
+    const { host, cleanups } = this.#context
+    this.#path = createSavedPath(host, this.#extension)
+    const file = new AppendedFile({
+      path: this.#path,
+      name: dirname(this.#path),
+      refusal: 'a file of this name already exists',
+    })
+    cleanups.add(() => file.close())
+    return file
+  }
+}
+
+/** Saves the part of a body that an output did not accept. */
+export class UnprintedBody {
+  readonly #saved: FallbackFile
+  #acceptedBytes = 0
+  #pending: (Uint8Array | string)[] = []
+  #isRejected = false
+
+  constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
+    this.#saved = new FallbackFile(context, extension)
+  }
+
+  /** Call this before the chunk is written to the output. */
+  add(chunk: Uint8Array | string): void {
+    if (this.#isRejected) this.#saved.write(chunk)
+    else this.#pending.push(chunk)
+  }
+
+  /** Call this when the output has accepted every added chunk. */
+  accept(): void {
+    for (const chunk of this.#pending.splice(0)) this.#acceptedBytes += Buffer.byteLength(chunk)
+  }
+
+  reject(): void {
+    this.#isRejected = true
+    for (const chunk of this.#pending.splice(0)) this.#saved.write(chunk)
+  }
+
+  get part(): SavedPart | undefined {
+    const { part } = this.#saved
+    if (!part || this.#acceptedBytes === 0) return part
+    return { ...part, outcome: `from byte ${this.#acceptedBytes} on ${part.outcome}` }
+  }
 }

@@ -1,4 +1,3 @@
-import { UnprintedBody } from '../../content/fallback-file.ts'
 import {
   type AnswerEnd,
   type AnswerRequirement,
@@ -8,11 +7,11 @@ import {
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { saveAnswerAfterFailure, saveInTemporaryFolder, saveText } from '../../content/saved-answer.ts'
+import { saveReceived, UnprintedBody } from '../../content/saved-answer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
-import { joinFailures, OutputClosed, toFailure } from '../../errors.ts'
+import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import type { FileOutput, SavedPart } from '../../io/file-output.ts'
 import { FailureStoringWriter } from '../../io/output.ts'
@@ -23,11 +22,6 @@ import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answ
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
-
-export interface PrintedAnswer {
-  /** Empty without `returnsText`. With a schema, the JSON that matches. */
-  text: string
-}
 
 export interface PrintOptions {
   file?: FileOutput | undefined
@@ -69,6 +63,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
    */
   let unprinted: string[] = []
   let hasOutput = false
+  let hasFailed = false
   const rawBody = new UnprintedBody(context, 'txt')
   const writer = new FailureStoringWriter(() => rawBody.reject())
   const breakLine = () => !file && shown.breakLine()
@@ -108,36 +103,6 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
 
   function requirePrinted(): void {
     if (writer.failure) throw writer.failure
-  }
-
-  /**
-   * Returns the received body if it is the only copy of a paid answer: parley could not decode any text, and
-   * the body is not a web page. Returns `undefined` with `--raw`, which prints the body.
-   */
-  function findUnreadAnswer(): { bytes: Uint8Array; extension: string } | undefined {
-    const bytes = received?.unread() ?? new Uint8Array()
-    const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
-    if (isRaw || start === '' || start[0] === '<') return undefined
-    return { bytes, extension: /^[[{]/.test(start) ? 'json' : 'txt' }
-  }
-
-  /**
-   * Saves an unreadable answer, or an answer without text, because the user paid for it. Returns the failure
-   * with the path of the file. Does not save error responses. `savePart` saves received text.
-   */
-  function withSavedPath(error: unknown, isUnread = true): unknown {
-    if (error instanceof OutputClosed) return error
-    if (writer.failure && !file) return joinFailures(writer.failure, error)
-    breakLine()
-    const failure = toFailure(error)
-    const { errorIn, body } = failure.details
-    const isError = isErrorEnvelope(body) || errorIn === 'stream'
-    const answer = isUnread && !isError ? findUnreadAnswer() : undefined
-    received = undefined
-    if (!answer) return error
-    const hasText = hasOutput || !text.isBlank
-    const { bytes, extension } = answer
-    return saveAnswerAfterFailure(context, failure, bytes, extension, hasText ? undefined : file)
   }
 
   return {
@@ -186,14 +151,20 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
       } catch (error) {
         addPartUsage(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
-        throw withSavedPath(error)
+        breakLine()
+        hasFailed = true
+        if (isErrorAnswer(error)) received = undefined
+        throw writer.failure && !file ? joinFailures(writer.failure, error) : error
       } finally {
         waiting.stop()
       }
     },
 
-    /** Throws a `CliError` if the answer lacks required content. */
-    async finish(response: ReadableResponse, end: AnswerEnd): Promise<PrintedAnswer | Mismatch> {
+    /**
+     * Returns the text, which is empty without `returnsText`. With a schema, it is the JSON that matches. Throws
+     * a `CliError` if the answer lacks required content.
+     */
+    async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | Mismatch> {
       const isLenient = isRaw && requirement === 'text'
       const missing = describeMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
@@ -207,17 +178,15 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
         answer.text = checked.json
         unprinted.push(checked.json)
       }
-      try {
-        await print()
-        await writer.run(() => shown.end())
-        requirePrinted()
-      } catch (error) {
-        throw withSavedPath(error)
-      }
+      await print()
+      await writer.run(() => shown.end())
+      requirePrinted()
       if (missing !== undefined) {
         printUsage(context, end.summary, showsUsage)
+        hasFailed = true
         // A complete answer without text is saved only if it has other content.
-        throw withSavedPath(createResponseError(missing), end.otherContent.size > 0)
+        if (end.otherContent.size === 0) received = undefined
+        throw createResponseError(missing)
       }
       await file?.commit()
       if (!isRaw && end.otherContent.has('another candidate'))
@@ -227,16 +196,20 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
     },
 
     savePart(): SavedPart | undefined {
-      if (isRaw && !file) return rawBody.part
-      const checked = schema ? text.read() : ''
-      // An event stream from which no text was decoded is not worth saving.
-      const body = received?.isVerbatim() ? findUnreadAnswer() : undefined
-      const saved = file
-        ? file.savePart(checked || body?.bytes)
-        : saveText(context, writer.failure ? text.read() : checked || unprinted.join(''))
-      return saved?.name === undefined && body
-        ? saveInTemporaryFolder(context, body.bytes, body.extension)
-        : saved
+      if (isRaw) return file ? file.savePart() : rawBody.part
+      return saveReceived(context, writer.failure || schema ? text.read() : unprinted.join(''), 'txt', file)
+    },
+
+    /**
+     * Saves the body that parley read last if it decoded no text: the body may be the only copy of a paid
+     * answer. Does not save a web page, nor the events of an interrupted stream.
+     */
+    saveUndecoded(): SavedPart | undefined {
+      if (isRaw || !received || !(hasFailed || (text.isBlank && received.isVerbatim()))) return undefined
+      const bytes = received.unread()
+      const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
+      if (start === '' || start[0] === '<') return undefined
+      return saveReceived(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
     },
 
     close(): void {
@@ -245,6 +218,9 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
     },
   }
 }
+
+const isErrorAnswer = (error: unknown): boolean =>
+  error instanceof CliError && (error.details.errorIn === 'stream' || isErrorEnvelope(error.details.body))
 
 /**
  * After this number of characters, text moves to a buffer outside of V8's heap. 500,000 small strings would

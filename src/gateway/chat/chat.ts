@@ -1,7 +1,7 @@
 import { type BodyParts, buildBody } from '../../content/body.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { readInputs } from '../../content/prompt.ts'
-import { saveText } from '../../content/saved-answer.ts'
+import { openAnswerFile, saveReceived } from '../../content/saved-answer.ts'
 import type { Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
@@ -22,7 +22,7 @@ import {
   type PartReader,
   type SendPart,
 } from '../long-answer.ts'
-import type { AnswerOutput, PrintedAnswer, PrintOptions } from './answer.ts'
+import type { AnswerOutput, PrintOptions } from './answer.ts'
 
 export interface ChatOptions extends BodyFlags {
   schemaRetries?: number
@@ -48,8 +48,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
   if (options.thread !== undefined && given)
     throw usageError(`--thread and ${given.name} both give a body: use only one of them`)
-  const file =
-    fileName === undefined ? undefined : await (await loadAnswerFile()).openAnswerFile(context, fileName)
+  const file = fileName === undefined ? undefined : await openAnswerFile(context, fileName)
   const conversation =
     options.thread === undefined
       ? undefined
@@ -83,7 +82,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   let answerOutput: AnswerOutput | undefined
   let mismatch: Mismatch | undefined
   let isAnswered = false
-  async function query(first: Uint8Array): Promise<PrintedAnswer | Mismatch> {
+  async function query(first: Uint8Array): Promise<{ text: string } | Mismatch> {
     const answer = new LongAnswer(first)
     const send: SendPart = (body, read) =>
       caller.call(
@@ -91,7 +90,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
         read,
       )
-    const reader: PartReader<PrintedAnswer | Mismatch> = {
+    const reader: PartReader<{ text: string } | Mismatch> = {
       async read(response) {
         const { openAnswerOutput } = await loadAnswer()
         answerOutput ??= await openAnswerOutput({ ...context, output }, printOptions)
@@ -99,12 +98,10 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       },
       async finish(response) {
         const printed = await (answerOutput as AnswerOutput).finish(response, answer.end)
-        if ('failure' in printed) {
-          mismatch = printed
-          answerOutput?.close()
-          answerOutput = undefined
-          return printed
-        }
+        answerOutput?.close()
+        answerOutput = undefined
+        mismatch = 'failure' in printed ? printed : undefined
+        if ('failure' in printed) return printed
         isAnswered = true
         response.accept()
         const { system } = inputs
@@ -117,12 +114,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   }
   const saving = saveParts(
     { savePart: () => answerOutput?.savePart() },
-    {
-      savePart() {
-        if (!mismatch || isAnswered) return undefined
-        return file ? file.savePart(mismatch.text) : saveText(context, mismatch.text)
-      },
-    },
+    { savePart: () => answerOutput?.saveUndecoded() },
+    { savePart: () => mismatch && saveReceived(context, mismatch.text, 'txt', file) },
   )
   const hooks: WorkHooks = {
     save: saving.save,
@@ -147,7 +140,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   if (file?.savedNote) context.messages.note(file.savedNote)
 }
 
-const loadAnswerFile = () => import('../../content/answer-file.ts')
 const loadConversation = () => import('./conversation.ts')
 
 /** Called while the service works on the answer. */

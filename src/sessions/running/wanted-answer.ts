@@ -1,6 +1,5 @@
-import { openAnswerFile } from '../../content/answer-file.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { saveText } from '../../content/saved-answer.ts'
+import { openAnswerFile, saveReceived } from '../../content/saved-answer.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -135,7 +134,7 @@ export const createAnswerSaver = (
     const text = getText(task.answer)
     if (file) return file.savePart(text)
     const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
-    return saveText(context, isAnswer && state.stop?.kind === 'done' ? text : '')
+    return saveReceived(context, isAnswer && state.stop?.kind === 'done' ? text : '', 'txt')
   },
 })
 
