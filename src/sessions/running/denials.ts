@@ -1,17 +1,15 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUse, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
+import {
+  getAnsweredId,
+  isToolUse,
+  readStopReason,
+  type SessionEvent,
+  stopsSession,
+} from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { SessionState } from '../session-state.ts'
-import {
-  type DeniedToolUses,
-  describeJudgement,
-  findRunBefore,
-  findUnapprovedToolUses,
-  type Judgement,
-  type Rules,
-  takeToolUses,
-} from './judgement.ts'
+import { describeJudgement, type Judgement, judge, type Rules, readToolUse } from './judgement.ts'
 
 /**
  * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
@@ -23,7 +21,8 @@ export class Denials {
   readonly #deniedByThisRun = new Map<string, string>()
   /** Descriptions of the tool uses that the policy denies and that ran without a reply, by id. */
   readonly #unapproved = new Map<string, string>()
-  readonly #notRun: DeniedToolUses = { allowed: new Map(), asked: new Map() }
+  /** Tool uses that the policy denies and that have not run yet, by id. */
+  readonly #notRun = new Map<string, Judgement>()
   /** Tool uses that the policy denies and that ran, until it is known whether a client replied to them. */
   #ran: Judgement[] = []
   /**
@@ -39,19 +38,42 @@ export class Denials {
 
   /** Throws a `CliError` if the deadline passes meanwhile. */
   async add(items: readonly EventItem[], state: SessionState): Promise<void> {
-    for (const item of items) {
-      const { event } = item
-      const { id = '' } = event
+    for (const { event, text } of items) {
+      const { id = '', type } = event
       if (this.#deniedByEarlierRuns.has(id)) continue
       if (stopsSession(event)) {
         // An older idle event may appear in a list late. It proves nothing about newer tool uses.
         if (event.id !== undefined && id !== state.lastStopId) continue
         this.#lastStop = event
-      }
-      this.#ran.push(...(await findUnapprovedToolUses(this.#notRun, item, this.#rules)))
-      // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.
-      if (isToolUse(event) && state.getAnswer(id)) this.#ran.push(...takeToolUses(this.#notRun, [id]))
+        this.#addRunBefore(event)
+      } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
+        const use = readToolUse({ id, type, text })
+        const judgement = use && use.permission !== 'deny' ? await judge(use, this.#rules) : undefined
+        if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
+        // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.
+        if (state.getAnswer(id)) this.#addRun(id)
+      } else if (type.startsWith('agent.')) this.#addRun(getAnsweredId(event))
     }
+  }
+
+  #addRun(id: string | undefined): void {
+    const judgement = id === undefined ? undefined : this.#notRun.get(id)
+    if (!judgement) return
+    this.#notRun.delete(judgement.use.id)
+    this.#ran.push(judgement)
+  }
+
+  /**
+   * Adds the tool uses that ran before an idle event: the service did not wait for a confirmation
+   * (`evaluated_permission` is `allow`), and the event does not list them as waiting. Adds none if the event
+   * says that the session waits for replies, but lists no tool use.
+   */
+  #addRunBefore(stop: SessionEvent): void {
+    const { type, eventIds } = readStopReason(stop)
+    if (type === 'requires_action' && !eventIds) return
+    const waiting = new Set(eventIds)
+    for (const [id, { use }] of this.#notRun)
+      if (use.permission === 'allow' && !waiting.has(id)) this.#addRun(id)
   }
 
   /**
@@ -60,8 +82,7 @@ export class Denials {
    * there was none.
    */
   drainUnapproved(state: SessionState, task: FollowedTask, isListed: boolean): Judgement[] {
-    if (isListed && this.#lastStop)
-      this.#ran.push(...takeToolUses(this.#notRun, findRunBefore(this.#lastStop, this.#notRun.allowed)))
+    if (isListed && this.#lastStop) this.#addRunBefore(this.#lastStop)
     this.#ran = this.#ran.filter(({ use }) => !state.getAnswer(use.id)?.isReply)
     if (this.#ran.length === 0) return []
     // In an idle session, a tool use of a child thread may still wait for its result.

@@ -1,7 +1,5 @@
 import { usageError } from '../../errors.ts'
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
-import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readStopReason, type SessionEvent, stopsSession } from '../../wire/sessions/session-event.ts'
 import { formatBriefName } from '../plain-name.ts'
 import {
   type Decision,
@@ -124,57 +122,3 @@ const maxPrintedLength = 400
 
 export const describeToolUse = ({ id, name, inputText }: KnownToolUse): string =>
   `${formatBriefName(name)} ${inputText.length > maxPrintedLength ? `${inputText.slice(0, maxPrintedLength)}…` : inputText} ${id}`
-
-/** Tool uses that the policy denies and that have not run yet, by id. */
-export interface DeniedToolUses {
-  /** Tool uses that the service runs without a confirmation: `evaluated_permission` is `allow`. */
-  allowed: Map<string, Judgement>
-  /** Tool uses for which the service requests a confirmation, or without `evaluated_permission`. */
-  asked: Map<string, Judgement>
-}
-
-/**
- * Examines an event of the session. Adds a tool use that the policy denies to `notRun`. If the event shows
- * that tool uses in `notRun` have run, removes them and returns them.
- */
-export async function findUnapprovedToolUses(
-  notRun: DeniedToolUses,
-  { event, text }: EventItem,
-  rules: Rules,
-): Promise<Judgement[]> {
-  const { id = '', type } = event
-  const { allowed, asked } = notRun
-  if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-    const use = readToolUse({ id, type, text })
-    const judgement = use && use.permission !== 'deny' ? await judge(use, rules) : undefined
-    if (judgement?.decision !== 'deny') return []
-    const [target, other] = judgement.use.permission === 'allow' ? [allowed, asked] : [asked, allowed]
-    other.delete(id)
-    target.set(id, judgement)
-    return []
-  }
-  return takeToolUses(notRun, stopsSession(event) ? findRunBefore(event, allowed) : getResultIds(event))
-}
-
-/** `ran` may contain ids of other events. */
-export function takeToolUses({ allowed, asked }: DeniedToolUses, ran: readonly string[]): Judgement[] {
-  const found = ran.flatMap((id) => allowed.get(id) ?? asked.get(id) ?? [])
-  for (const id of ran) if (!allowed.delete(id)) asked.delete(id)
-  return found
-}
-
-/**
- * Returns the tool uses in `allowed` that ran before an idle event: the event does not list them as waiting.
- * Returns none if the event says that the session waits for replies, but lists no tool use.
- */
-export function findRunBefore(stop: SessionEvent, allowed: ReadonlyMap<string, Judgement>): string[] {
-  const { type, eventIds } = readStopReason(stop)
-  if (type === 'requires_action' && !eventIds) return []
-  const waiting = new Set(eventIds)
-  return [...allowed.keys()].filter((id) => !waiting.has(id))
-}
-
-function getResultIds({ type, tool_use_id, mcp_tool_use_id }: SessionEvent): string[] {
-  const id = tool_use_id ?? mcp_tool_use_id
-  return /^agent\.(mcp_)?tool_result$/.test(type) && typeof id === 'string' ? [id] : []
-}
