@@ -6,7 +6,7 @@ import { createWaitingError, formatResultCommand } from '../following/stop-text.
 import { listOldestFirst } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { createConfirmation } from '../reply-events.ts'
-import { type DeliveryOptions, deliverEvents, type EventsBody } from '../sending/delivery.ts'
+import { type DeliveryOptions, deliverEvents } from '../sending/delivery.ts'
 import { checkEvents, getEventSources, listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
 import { accessSession, type SessionAccess, type SessionOptions } from '../session.ts'
 import { needsResult, SessionState, type ToolUse } from '../session-state.ts'
@@ -38,7 +38,7 @@ export async function confirmToolUses(
   if (sources.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await accessSession(context, options)
   const { markdown } = access.settings.values
-  const send = (body: EventsBody) => deliverEvents(access, body, { ...options, markdown })
+  const send = (body: Uint8Array) => deliverEvents(access, body, { ...options, markdown })
   let uses: PendingToolUse[] = [...new Set(ids)].map((id) => ({ id }))
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
@@ -107,7 +107,7 @@ async function askAndSend(
   access: SessionAccess,
   named: readonly PendingToolUse[],
   options: ConfirmOptions,
-  send: (body: EventsBody) => Promise<void>,
+  send: (body: Uint8Array) => Promise<void>,
 ): Promise<void> {
   const { context, parts } = access
   const { pending, follow } = options
@@ -124,12 +124,11 @@ async function askAndSend(
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.state.pending : [])])
   const answers: SessionEvent[] = []
   let latest = prompted
-
-  async function createLatestBody(): Promise<Uint8Array | undefined> {
+  if (decisions.size > 0) {
     latest = await readRecord(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       const ids = [...decisions.keys()].map((id) => formatBriefName(id)).join(', ')
-      throw new CliError(error.kind, `${error.message}; your answer to ${ids} was not sent`, error.details)
+      throw error.with({}, `${error.message}; your answer to ${ids} was not sent`)
     })
     for (const id of open) if (latest.findNewClosedReason(id, prompted) !== undefined) open.delete(id)
     for (const use of uses) {
@@ -143,10 +142,8 @@ async function askAndSend(
         open.delete(use.id)
       }
     }
-    return answers.length > 0 ? toBody(answers) : undefined
+    if (answers.length > 0) await send(toBody(answers))
   }
-
-  if (decisions.size > 0) await send(createLatestBody)
   // With --follow, `send` has already reported whether the session still waits.
   if (answers.length > 0 && follow) return
   if (open.size > 0) {

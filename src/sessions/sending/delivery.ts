@@ -2,7 +2,7 @@ import { CliError, type FailureDetails } from '../../errors.ts'
 import { refusesSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
-import { type SessionEvent, startsWork } from '../../wire/sessions/session-event.ts'
+import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { isTask } from '../following/followed-task.ts'
 import type { Follower, FollowOptions } from '../following/follower.ts'
@@ -16,23 +16,16 @@ export interface DeliveryOptions {
   follow?: boolean
 }
 
-/**
- * Body with events, or a function that creates the body immediately before it is sent. If the function
- * returns `undefined`, parley sends nothing.
- */
-export type EventsBody = Uint8Array | (() => Promise<Uint8Array | undefined>)
-
 const accepted = 'the event was accepted'
 
 /** Prints the accepted events or, with `follow`, follows the session. */
 export async function deliverEvents(
   access: SessionAccess,
-  given: EventsBody,
+  body: Uint8Array,
   { ids = false, follow = false, markdown }: DeliveryOptions & { markdown: boolean },
 ): Promise<void> {
   const { context, caller, parts } = access
-  const isReady = typeof given !== 'function'
-  if (isReady && (await caller.preview(endpoints.sendEvents, { ...parts, body: given }))) return
+  if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
   const session = parts.params.session
   const follower = follow ? await openFollowerBeforeSending(access) : undefined
   let isAccepted = false
@@ -44,13 +37,11 @@ export async function deliverEvents(
     explain: (failure) =>
       isAccepted
         ? explainAfterAcceptance(failure, { command, listed })
-        : explainRefusedTask(access, failure, isReady ? readEventsOfBody(given) : [], follower),
+        : explainRefusedTask(access, failure, readEventsOfBody(body), follower),
   }
   await context.tracker.during(hooks, send).finally(() => follower?.close())
 
   async function send(): Promise<void> {
-    const body = isReady ? given : await given()
-    if (!body) return
     listed = await caller.call(endpoints.sendEvents, { ...parts, body }, (response) =>
       readReceipt(context, response, {
         isPrinted: !follow,
@@ -68,14 +59,8 @@ export async function deliverEvents(
       await followAndPrint(context, follower, { session, ids, markdown, sent })
     } else {
       await printReceipt(context, listed, ids)
-      // There is no note after replies from a prompt, because other tool uses may still wait.
-      if (
-        context.output.isTerminal &&
-        isReady &&
-        !ids &&
-        !context.flags.raw &&
-        readEventsOfBody(body).some(startsWork)
-      )
+      // There is no note after replies, because other tool uses may still wait.
+      if (context.output.isTerminal && !ids && !context.flags.raw && readEventsOfBody(body).some(isTask))
         context.messages.note(`to see the answer: ${command}`)
     }
   }
