@@ -32,9 +32,11 @@ export class FollowedTask {
   /** The session was working on another client's task when the service received the followed task. */
   isBehindOtherTask = false
   #earlierTaskIds: ReadonlySet<string> = new Set()
+  #receiptId: string | undefined
 
   addSent(sent: readonly SessionEvent[]): void {
     this.hasOwnTask ||= sent.some(isTask)
+    this.#receiptId = sent.findLast(isTask)?.id
   }
 
   /** The set is empty if no run sent a task. */
@@ -79,12 +81,12 @@ export class FollowedTask {
   }
 
   /**
-   * The task's id in the session's list, if this process sent the task. The response to the sent events may
-   * contain another id.
+   * Id of the task that this process sent: in the session's list or, before the list contains the task, in
+   * the receipt. The two may differ.
    */
-  get listedId(): string | undefined {
+  get id(): string | undefined {
     const [first] = this.#events
-    return this.#hasTask && first?.isOurs ? first.event.id : undefined
+    return (this.#hasTask && first?.isOurs ? first.event.id : undefined) ?? this.#receiptId
   }
 
   /**

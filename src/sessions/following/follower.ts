@@ -127,15 +127,14 @@ export class Follower {
   }
 
   /**
-   * Yields batches of new events until the session stops. `sent`: events that the caller has just sent; only
-   * later events are yielded. A batch may be empty. Between two batches, the caller may send events and call
-   * `addAccepted`. After the session stops, the caller may send events and call `readNewEvents` again. Throws
-   * a `CliError`.
+   * Yields batches of new events until the session stops. A batch may be empty. Between two batches, the
+   * caller may send events and call `addAccepted`. After the session stops, the caller may send events and
+   * call `readNewEvents` again. Throws a `CliError`.
    */
-  async *readNewEvents(sent?: readonly SessionEvent[]): AsyncGenerator<readonly EventItem[]> {
+  async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
     this.#reconnectPolicy.addResponse()
-    let { state, effect } = startFollowing(this.#seen, this.#followsForever, sent)
+    let { state, effect } = startFollowing(this.#seen, this.#followsForever)
     let polls = 0
     for (;;) {
       if (effect.do !== 'show' && (this.#hasCallerChange || this.#notEmitted.length > 0)) {
@@ -180,6 +179,11 @@ export class Follower {
     await this.#access.context.host.timers.wait(0)
     this.#addStreamed()
     if (isForced || this.#isListOld()) await this.#addNewList()
+  }
+
+  /** Called before `readNewEvents`, which then yields only events after the sent events. */
+  addSent(events: readonly SessionEvent[]): void {
+    this.#seen.addSent(events)
   }
 
   addAccepted(event: SessionEvent): void {

@@ -1,5 +1,5 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isEventPiece, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isEventPiece } from '../../wire/sessions/session-event.ts'
 import { getIdentity, type SeenEvents } from './seen-events.ts'
 
 /*
@@ -123,18 +123,14 @@ const readList = { do: 'list', delayMs: 0 } as const
 const show = (items: EventItem[]): Effect => ({ do: 'show', items })
 
 /**
- * Returns the first state and effect. `sent`: the events that the caller has just sent. The caller must open
- * the stream before it sends them, so that the stream delivers every later event.
+ * Returns the first state and effect. The caller must open the stream before it sends events, so that the
+ * stream delivers every later event.
  */
-export function startFollowing(
-  seen: SeenEvents,
-  followsForever: boolean,
-  sent?: readonly SessionEvent[],
-): FollowStep {
+export function startFollowing(seen: SeenEvents, followsForever: boolean): FollowStep {
   const tracking = { seen, followsForever, polls: 0 }
-  if (!sent) return { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
-  seen.addSent(sent)
-  return { state: { ...tracking, is: 'current' }, effect: show([]) }
+  return seen.isMissingSentEvents
+    ? { state: { ...tracking, is: 'current' }, effect: show([]) }
+    : { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
 }
 
 export function stepFollowState(before: FollowState, result: EffectResult, now: number): FollowStep {

@@ -6,7 +6,7 @@ import type { StdStream } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { readMarkedText, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { readMarkedText } from '../../wire/sessions/session-event.ts'
 import { printIds, toRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
@@ -24,8 +24,6 @@ export interface TranscriptOptions {
   isStdoutReserved?: boolean
   /** `undefined` if the command has no flag `--stay`. */
   followsForever?: boolean
-  /** The events that this command sent. Only later events are printed. */
-  sent?: readonly SessionEvent[]
   /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined
   /** Failures of tool uses, MCP servers and workflow runs so far. If omitted, only new failures count. */
@@ -45,7 +43,7 @@ export async function followAndPrint(
   follower: Follower,
   options: TranscriptOptions,
 ): Promise<void> {
-  const { session, ids = false, markdown, followsForever = false, sent, onBatch, resume } = options
+  const { session, ids = false, markdown, followsForever = false, onBatch, resume } = options
   const isStdoutReserved = ids || options.isStdoutReserved === true
   const { state } = follower
   const { incidents = new Incidents(context) } = options
@@ -56,11 +54,11 @@ export async function followAndPrint(
   let hasPrintedStart = false
   let hasNewEvents = false
   try {
-    for await (const items of follower.readNewEvents(sent)) {
+    for await (const items of follower.readNewEvents()) {
       hasNewEvents ||= items.length > 0
       await printEvents(items, state)
       // If stderr is not a terminal, the note is printed only for a session without events.
-      if (!hasPrintedStart && (context.host.stderr.isTerminal || (state.isEmpty && !sent)))
+      if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty))
         context.messages.note(describeSession(state, options, context.host.timers.wallTime()))
       hasPrintedStart = true
       incidents.add(items)
@@ -123,11 +121,10 @@ function reportOpenWork(
 
 function describeSession(
   { stop, stoppedAt, isEmpty }: SessionState,
-  { session, sent, followsForever }: TranscriptOptions,
+  { session, followsForever }: TranscriptOptions,
   now: number,
 ): string {
-  if (isEmpty && !sent)
-    return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
+  if (isEmpty) return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session continues`
   const moment = stoppedAt && formatLocalTime(stoppedAt, now)
   if (stop.kind === 'ended') return `${session} ended${moment ? ` at ${moment}` : ''} (${stop.reason})`

@@ -1,9 +1,8 @@
 import type { Context } from '../../context.ts'
 import { CliError, toStoppedAtDeadline } from '../../errors.ts'
 import { formatResumeCommand } from '../../io/failure.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
-import { type FollowedTask, isTask } from '../following/followed-task.ts'
+import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 import { explainUnfollowed } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
@@ -39,8 +38,6 @@ export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'
 interface FollowedSession {
   follower: Follower
   limits: { readonly interrupt: InterruptState }
-  /** Events of the task, if this run sent one. */
-  sent?: readonly SessionEvent[] | undefined
 }
 
 /** Creates the resume command that failures and signals print. */
@@ -89,13 +86,11 @@ export class Resumption implements WorkHooks {
   }
 
   getCommandWithoutMessage(): string[] {
-    const after = this.#audit.hasFile ? undefined : (this.#findTaskId() ?? this.#plan.after)
-    return createResumeCommand(this.#context, this.#session, { after })
-  }
-
-  /** Returns the id of the task for `--after`, because the list of the resumed run may lag. */
-  #findTaskId(): string | undefined {
-    return this.#followed?.follower.task.listedId ?? this.#followed?.sent?.findLast(isTask)?.id
+    // The list of the resumed run may lag, so `--after` names the task.
+    const task = this.#followed?.follower.task.id ?? this.#plan.after
+    return createResumeCommand(this.#context, this.#session, {
+      after: this.#audit.hasFile ? undefined : task,
+    })
   }
 
   /**

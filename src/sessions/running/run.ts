@@ -6,9 +6,8 @@ import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isRedacted, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isRedacted } from '../../wire/sessions/session-event.ts'
 import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
-import { isTask } from '../following/followed-task.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
 import { followAndPrint, notContinuedText } from '../following/transcript.ts'
@@ -91,14 +90,14 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    const sent = task && (await resumption.addResume(sendTask(run, task, { known: counter.known, follower })))
-    resumption.setFollowed({ follower, limits, sent })
+    if (task) await resumption.addResume(sendTask(run, task, { known: counter.known, follower }))
+    resumption.setFollowed({ follower, limits })
     limits.follow()
-    const failure = await follow({ ...run, plan, follower, responder, denials, limits, incidents, sent })
+    const failure = await follow({ ...run, plan, follower, responder, denials, limits, incidents })
     await context.output.flush()
     // After an interrupt, the task stays unfinished in the audit file. Events such as user.interrupt are no
     // task.
-    const isInterrupted = failure?.kind === 'stopped' && (!sent || sent.some(isTask))
+    const isInterrupted = failure?.kind === 'stopped' && (!task || follower.task.hasOwnTask)
     // If the service has not shown that it worked on the task, the answer may come later.
     const isUnfinished = isInterrupted || follower.isWorkPending
     return { failure, lastStep: isUnfinished ? undefined : () => audit.endTask() }
@@ -137,7 +136,6 @@ interface FollowingRun extends SessionRun {
   denials: Denials
   limits: RunLimits
   incidents: Incidents
-  sent: readonly SessionEvent[] | undefined
 }
 
 /**
@@ -197,7 +195,6 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
       context.messages.warn(`the service ran a tool use that the policy denies: ${what}`)
     }
   }
-  let { sent } = run
   let failure: unknown
   do {
     try {
@@ -206,7 +203,6 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
         ids,
         markdown,
         isStdoutReserved,
-        sent,
         incidents,
         async onBatch(items) {
           limits.add(items)
@@ -228,7 +224,6 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
       failure = error
     }
     reportUnapproved(follower.state.stop !== undefined)
-    sent = undefined
   } while (failure === undefined && !follower.state.stop)
   failure = await limits.end(failure)
   if (failure !== undefined) throw failure

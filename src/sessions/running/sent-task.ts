@@ -1,5 +1,4 @@
 import { CliError } from '../../errors.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
@@ -78,14 +77,14 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 }
 
 /**
- * Sends the task once. Returns its events as the service will list them. `known` and `follower` describe the
- * session before the task.
+ * Sends the task once, and adds it to `follower`. `known` and `follower` describe the session before the
+ * task.
  */
 export async function sendTask(
   run: SessionRun,
   { body, events, hash }: NonNullable<Plan['task']>,
   { known, follower }: { known: ListSnapshot; follower: Follower },
-): Promise<readonly SessionEvent[]> {
+): Promise<void> {
   const { audit, resumption } = run
   try {
     const { named, failure } = await postOnce(run, body, {
@@ -96,12 +95,11 @@ export async function sendTask(
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined }),
     })
     if (failure) throw failure
-    return createSentEvents(events, named)
+    follower.addSent(createSentEvents(events, named))
   } catch (error) {
     if (!(error instanceof CliError) || resumption.isContinuing) throw error
-    const explained = explainRefusedTask(run, error, events, follower)
-    if (explained !== error) throw explained
-    if (audit.task?.is !== 'posting' || audit.task.hash !== hash) throw error
-    throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
+    if (audit.task?.is === 'posting' && audit.task.hash === hash)
+      throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
+    throw explainRefusedTask(run, error, events, follower)
   }
 }

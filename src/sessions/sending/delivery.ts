@@ -54,9 +54,9 @@ export async function deliverEvents(
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
     if (follower) {
-      const sent = createSentEvents(readEventsOfBody(body), listed)
+      follower.addSent(createSentEvents(readEventsOfBody(body), listed))
       const { followAndPrint } = await loadTranscript()
-      await followAndPrint(context, follower, { session, ids, markdown, sent })
+      await followAndPrint(context, follower, { session, ids, markdown })
     } else {
       await printReceipt(context, listed, ids)
       // There is no note after replies, because other tool uses may still wait.

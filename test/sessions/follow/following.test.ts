@@ -111,11 +111,8 @@ function follow({
     return { is: 'silence', durationMs: effect.maxMs }
   }
 
-  let { state, effect } = startFollowing(
-    ledger,
-    stays,
-    sent === undefined ? undefined : toItems(sent).map(({ event }) => event),
-  )
+  if (sent !== undefined) ledger.addSent(toItems(sent).map(({ event }) => event))
+  let { state, effect } = startFollowing(ledger, stays)
   for (let steps = 0; steps < 200; steps++) {
     if (effect.do === 'end') return [...trace, `end at ${now}`]
     ;({ state, effect } = stepFollowState(state, execute(effect), now))
@@ -294,11 +291,8 @@ const states: Record<State, (past: string) => FollowState> = {
 function started(past: string, sent?: string): FollowState {
   const ledger = new SeenEvents()
   ledger.addEarlier(toItems(past))
-  return startFollowing(
-    ledger,
-    false,
-    sent === undefined ? undefined : toItems(sent).map(({ event }) => event),
-  ).state
+  if (sent !== undefined) ledger.addSent(toItems(sent).map(({ event }) => event))
+  return startFollowing(ledger, false).state
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
