@@ -53,7 +53,7 @@ export const configCommands = {
         import('../io/question.ts'),
         import('../settings/setup.ts'),
       ])
-      await withPrompter({ ...context.host, cleanups: context.cleanups }, async (prompter) => {
+      await withPrompter(context, async (prompter) => {
         if (!(await setUpProfile(context, prompter))) return
         const { offerCheck } = await import('../check.ts')
         await offerCheck(context, prompter)
@@ -267,20 +267,19 @@ function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>
 }
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
-  const { input, host, cleanups } = context
+  const { input } = context
   const piped = input.stdinKind === 'terminal' ? '' : await input.readText('-', name)
   if (piped !== '') return piped
   if (!isSecret(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
   if (input.stdinKind !== 'terminal')
     throw usageError(`${name}: stdin is empty. Run the command on a terminal, or with < FILE`)
   const { withPrompter } = await import('../io/question.ts')
-  return withPrompter({ ...host, cleanups }, (prompter) =>
-    prompter.prompt(`${name} (not shown): `, { isHidden: true }),
-  )
+  return withPrompter(context, (prompter) => prompter.prompt(`${name} (not shown): `, { isHidden: true }))
 }
 
 /** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
-async function confirmDeletion({ input, host, messages, cleanups }: Context, name: string): Promise<boolean> {
+async function confirmDeletion(context: Context, name: string): Promise<boolean> {
+  const { input, host, messages } = context
   const file = await readProfiles(host, messages.warn)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
@@ -288,7 +287,7 @@ async function confirmDeletion({ input, host, messages, cleanups }: Context, nam
       `config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete '${name}'`,
     )
   const { askYesNo, withPrompter } = await import('../io/question.ts')
-  return withPrompter({ ...host, cleanups }, (prompter) =>
+  return withPrompter(context, (prompter) =>
     askYesNo(prompter, `Delete the profile '${oneLine(name, 100)}' and its secrets? [y/N]`),
   )
 }

@@ -11,6 +11,10 @@ export interface Messages {
   /** The line needs no escaping. No effect with `--quiet`. */
   printLine(line: string): void
   printFooter(text: string): void
+  /** Holds back all lines until `release`, so that an open question stays readable. */
+  hold(): void
+  release(): void
+  readonly isHeld: boolean
   wrap(message: string): string
   style: Style
 }
@@ -28,8 +32,10 @@ export async function createMessages({ host, flags, redact }: MessageOptions): P
   const { stderr, env } = host
   const wrap = await createLineWrapper(stderr)
   const style = await createStyle(flags.color, env, stderr.isTerminal)
+  let held: string[] | undefined
   const print = (line: string) => {
-    stderr.open().write(`${line}\n`)
+    if (held) held.push(line)
+    else stderr.open().write(`${line}\n`)
   }
   const toOneLine = (message: string) => oneLine(redact(message, maxMessageLength), 2000)
   const printMessage = (line: string) => print(wrap(redact(`parley: ${toOneLine(line)}`)))
@@ -48,6 +54,17 @@ export async function createMessages({ host, flags, redact }: MessageOptions): P
     // The footer contains text from the service. A CI system reads some texts at the start of a line as
     // commands, so the footer begins with a dash.
     printFooter: (text) => printLine(style.dim(wrap(redact(`— ${text}`)))),
+    hold() {
+      held ??= []
+    },
+    release() {
+      const lines = held ?? []
+      held = undefined
+      for (const line of lines) print(line)
+    },
+    get isHeld() {
+      return held !== undefined
+    },
     wrap,
     style,
   }

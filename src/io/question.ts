@@ -3,6 +3,7 @@ import { type Readable, Writable } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
+import type { Messages } from './messages.ts'
 import type { StdStream } from './output.ts'
 
 export interface Prompter {
@@ -30,11 +31,10 @@ export class InputEnded extends CliError {
 }
 
 export interface PrompterOptions {
-  stdin: Stdin
-  stderr: StdStream
+  host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
+  messages: Pick<Messages, 'hold' | 'release'>
   /** While a question is open, the set has a function that restores the terminal. */
   cleanups: ShortLivedSet<() => unknown>
-  env: Readonly<Record<string, string | undefined>>
 }
 
 /** The terminal marks the start and the end of pasted text (bracketed paste). */
@@ -57,7 +57,8 @@ export async function askYesNo(prompter: Prompter, question: string, byDefault =
   return typed === '' ? byDefault : /^y(es)?$/i.test(typed)
 }
 
-export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions): Prompter {
+export function createPrompter({ host, messages, cleanups }: PrompterOptions): Prompter {
+  const { stdin, stderr, env } = host
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)
   let keys: Readable | undefined
@@ -88,9 +89,11 @@ export function createPrompter({ stdin, stderr, cleanups, env }: PrompterOptions
       editor?.close()
       setEdited(false)
       if (isLineOpen) write('\n')
+      messages.release()
       return isLineOpen
     }
     cleanups.add(release)
+    messages.hold()
     try {
       withdrawal.throwIfAborted()
       // Raw mode hides typed keys before the question is shown, so even a quick answer stays hidden.

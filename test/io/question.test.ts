@@ -15,17 +15,20 @@ function createTerminal(suspend?: () => void) {
   })
   const cleanups = new ShortLivedSet<() => unknown>()
   const questioner = createPrompter({
-    stdin: {
-      kind: 'terminal',
-      open: () => keys,
-      setRaw(isRaw) {
-        screen.isRaw = isRaw
+    host: {
+      stdin: {
+        kind: 'terminal',
+        open: () => keys,
+        setRaw(isRaw) {
+          screen.isRaw = isRaw
+        },
+        suspend: () => suspend?.(),
       },
-      suspend: () => suspend?.(),
+      stderr: { isTerminal: true, columns: 80, open: () => stream, writeSync: () => 0 },
+      env: {},
     },
-    stderr: { isTerminal: true, columns: 80, open: () => stream, writeSync: () => 0 },
+    messages: { hold() {}, release() {} },
     cleanups,
-    env: {},
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
   return { keys, screen, cleanups, questioner, shows }

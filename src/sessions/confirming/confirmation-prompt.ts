@@ -39,10 +39,8 @@ export class ConfirmationPrompt {
   #prompter: Prompter | undefined
   readonly #alwaysAllowed = new Set<string>()
   #decisions = new Map<string, PersonDecision>()
-  /**
-   * Reasons of withdrawn questions, by tool use id. A reason that was printed is replaced by an empty text.
-   */
-  readonly #withdrawn = new Map<string, string>()
+  /** Ids of tool uses whose question or decision was withdrawn. */
+  readonly #withdrawn = new Set<string>()
   #open: { id: string; end: AbortController } | undefined
 
   constructor(context: Context, inspectCommand: string) {
@@ -81,13 +79,14 @@ export class ConfirmationPrompt {
 
   /** Withdraws the question about a tool use and, if `ask` has not returned, its decision. Prints `why`. */
   withdraw(id: string, why: string): void {
-    this.#withdrawn.set(id, why)
+    this.#withdrawn.add(id)
     this.#decisions.delete(id)
+    this.#context.messages.warn(`${id} is not answered: ${why}`)
     if (this.#open?.id === id) this.#open.end.abort()
   }
 
   hasPrintedWithdrawal(id: string): boolean {
-    return this.#withdrawn.get(id) === ''
+    return this.#withdrawn.has(id)
   }
 
   close(): void {
@@ -118,7 +117,6 @@ export class ConfirmationPrompt {
       if (use.why !== undefined) this.#printWrapped(`  ${oneLine(use.why)}`)
       if (!this.#prompter) this.#printWrapped(formatLegend(use))
       const answer = await this.#context.input.withinDeadline(this.#ask(use), 'a question was open')
-      this.#reportWithdrawn()
       if (answer === 'quit') return
       if (answer === 'open' || this.#withdrawn.has(use.id)) continue
       if (answer === 'always' && use.fingerprint !== undefined) this.#alwaysAllowed.add(use.fingerprint)
@@ -127,11 +125,10 @@ export class ConfirmationPrompt {
   }
 
   async #ask(use: PromptedToolUse): Promise<Answer> {
-    const { host, cleanups, messages } = this.#context
-    this.#prompter ??= createPrompter({ ...host, cleanups })
+    this.#prompter ??= createPrompter(this.#context)
     const end = new AbortController()
     this.#open = { id: use.id, end }
-    const question = `  allow ${messages.style.bold(formatToolAndId(use, this.#columns))}? ${formatKeys(use)} `
+    const question = `  allow ${this.#context.messages.style.bold(formatToolAndId(use, this.#columns))}? ${formatKeys(use)} `
     try {
       for (;;) {
         const answer = parseAnswer(
@@ -149,17 +146,6 @@ export class ConfirmationPrompt {
       throw error
     } finally {
       this.#open = undefined
-    }
-  }
-
-  /**
-   * Prints the reasons of withdrawn questions. Called between two questions, to keep an open question
-   * readable.
-   */
-  #reportWithdrawn(): void {
-    for (const [id, why] of this.#withdrawn) {
-      if (why !== '') this.#context.messages.warn(`${id} is not answered: ${why}`)
-      this.#withdrawn.set(id, '')
     }
   }
 

@@ -81,6 +81,8 @@ export async function followAndPrint(
   } catch (error) {
     throw toStoppedAtDeadline(error)
   } finally {
+    context.messages.release()
+    await printEvents([], state)
     context.summary.id = follower.task.answer?.id
     context.summary.stopReason = state.stopReason
   }
@@ -148,7 +150,7 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 /**
  * Returns a function that prints events on stdout: the agent's messages as text, and other events as one line
  * each. With `--raw`, every event is a line of JSON. If stdout is reserved, stderr gets one dim line per
- * event if it is a terminal.
+ * event if it is a terminal. On a terminal, the function holds back events while a question is open.
  */
 export function createEventPrinter(
   context: Context,
@@ -179,12 +181,16 @@ export function createEventPrinter(
     if (!output.isTerminal) return output.write(toTsv(toRow(event)))
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)
   }
+  const held: EventItem[] = []
   return async (items, state) => {
+    for (const item of items) held.push(item)
+    if (output.isTerminal && messages.isHeld) return
+    const due = held.splice(0)
     if (flags.raw && !isStdoutReserved) {
-      for (const { text } of items) raw.add(`${text}\n`)
+      for (const { text } of due) raw.add(`${text}\n`)
       return raw.write()
     }
-    for (const item of items) await printEvent(item, state)
+    for (const item of due) await printEvent(item, state)
   }
 }
 

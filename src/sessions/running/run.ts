@@ -115,12 +115,9 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
 async function confirmRepetition({ context, resumption }: SessionRun): Promise<void> {
   const repetition = "the session's last user.message is the same task"
   if (!canPrompt(context)) return context.messages.warn(`${repetition}: parley sends the task once more`)
-  const { input, host, cleanups } = context
   context.messages.warn(repetition)
-  const answer = withPrompter({ ...host, cleanups }, (prompter) =>
-    askYesNo(prompter, 'Send the task once more? [y/N]'),
-  )
-  if (await input.withinDeadline(answer, 'a question was open')) return
+  const answer = withPrompter(context, (prompter) => askYesNo(prompter, 'Send the task once more? [y/N]'))
+  if (await context.input.withinDeadline(answer, 'a question was open')) return
   throw new CliError('stopped', 'the task was not sent again', {
     sent: 'no',
     retry: 'later',

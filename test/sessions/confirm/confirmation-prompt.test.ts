@@ -330,6 +330,36 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
   ])
 })
 
+test('events and warnings that arrive during a prompt are printed after it', async () => {
+  const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
+  let screen = ''
+  const stream = new Writable({
+    write(chunk, _, done) {
+      screen += chunk
+      done()
+    },
+  })
+  const terminal = { isTerminal: true, columns: 200, open: () => stream, writeSync: () => 0 }
+  const shows = (text: string) => expect.poll(() => screen, { timeout: 60_000 }).toContain(text)
+  async function* typed() {
+    await shows('(t1)? [y/n/a/s/q] ')
+    service.add({ type: 'agent.message', content: [{ type: 'text', text: 'a first event' }] })
+    service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' })
+    await shows('(t2)? [y/n/a/s/q] ')
+    yield 'q\n'
+  }
+  const { code } = await run(['events', 'run', 'go', '-s', 's1'], {
+    exchange: service.exchange,
+    typed: typed(),
+    env: { NO_COLOR: '1' },
+    stdout: terminal,
+    stderr: terminal,
+  })
+  expect(code, screen).toBe(12)
+  expect(screen).toMatch(/\(t1\)\? \[y\/n\/a\/s\/q\] \nparley: t1 is not answered: /)
+  expect(screen.match(/^a first event$/gm)).toHaveLength(1)
+})
+
 describe('text that looks like a row of a prompt', () => {
   const padded = `bash${' '.repeat(66)}MCP server: github`
 
