@@ -5,17 +5,11 @@ import { createRandom } from '../harness/random.ts'
 import { message, run } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { soakBatch } from './batch.ts'
-import { serveRuns } from './runs.ts'
-import { serveSessions } from './sessions.ts'
-import { endings, type SentStream, sendStream } from './streams.ts'
 
 // `npm run soak` sets 2,000 runs.
 const runs = Number(process.env.SOAK_RUNS ?? 150)
 const seed = process.env.SOAK_SEED ?? process.env.TEST_SEED ?? '1'
 const concurrency = 16
-
-/** Maximum number of sessions that are followed at once. */
-const maxSessions = 48
 
 /** Results of the requests on the server, in order, by the mark of the run. */
 type Verdict = 'taken' | 'refused' | 'failed'
@@ -23,9 +17,6 @@ const ledger = new Map<string, Verdict[]>()
 
 /** Marks of runs that never get an answer. Only their timeout is short. */
 const unanswered = new Set<string>()
-
-/** Streams that the server sent completely, by the mark of the run. */
-const completeStreams = new Map<string, SentStream>()
 
 const random = createRandom([seed])
 const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)] as T
@@ -76,11 +67,8 @@ function respondAtRandom(socket: Socket, request: string): void {
     ? stall
     : (reactions[random() < 0.3 ? 'answers' : pick(Object.keys(reactions))] as (typeof reactions)[string])
   ledger.set(mark, [...(ledger.get(mark) ?? []), verdict])
-  const isStream = request.includes('alt=sse')
-  if (isStream && verdict === 'taken' && act === reactions.answers?.act) {
-    completeStreams.set(mark, sendStream(socket, pick(endings), pick([0, 20])))
-  } else if (request.includes('/events')) act(socket, pick(receipts))
-  else act(socket, isStream ? streamed : response(message('Hi')))
+  if (request.includes('/events')) act(socket, pick(receipts))
+  else act(socket, request.includes('alt=sse') ? streamed : response(message('Hi')))
 }
 
 async function soakOnce(mark: string, server: ScriptedServer) {
@@ -99,22 +87,13 @@ async function soakOnce(mark: string, server: ScriptedServer) {
     mark,
     isEvent: words[0] === 'events',
     code: ended.code,
-    out: ended.out,
     error,
     verdicts: ledger.get(mark) ?? [],
-    stream: completeStreams.get(mark),
   }
 }
 
 /** Returns the differences between a run's report and the server's records. */
-function findDifferences({
-  isEvent,
-  code,
-  out,
-  error,
-  verdicts,
-  stream,
-}: Awaited<ReturnType<typeof soakOnce>>): string[] {
+function findDifferences({ isEvent, code, error, verdicts }: Awaited<ReturnType<typeof soakOnce>>): string[] {
   const last = verdicts.at(-1)
   const mayRepeat = verdicts.slice(0, -1)
   return [
@@ -130,10 +109,6 @@ function findDifferences({
       ? [`exit ${code}, but it may have been taken`]
       : []),
     ...([1, 2, 3, 11].includes(code) ? [`exit ${code}`] : []),
-    ...(stream && code !== (stream.isWhole ? 0 : 8)
-      ? [`a stream that is ${stream.isWhole ? '' : 'not '}whole`]
-      : []),
-    ...(stream && out.trimEnd() !== stream.text ? [`another text than ${stream.text}`] : []),
   ]
 }
 
@@ -141,33 +116,13 @@ test(
   `${runs} runs against a server with random failures report what the server recorded`,
   async () => {
     const server = await serve(respondAtRandom)
-    const sessions = await serveSessions(runs, Number(seed), random)
-    const tasks = await serveRuns(runs, Number(seed), random)
-    const wrongSessions: string[] = []
-    const follows = new Set<Promise<void>>()
-    const follow = async (session: Promise<string[]>) => {
-      const followed: Promise<void> = session.then((wrong) => {
-        wrongSessions.push(...wrong)
-        follows.delete(followed)
-      })
-      follows.add(followed)
-      while (follows.size > maxSessions) await Promise.race(follows)
-    }
     const ended: Awaited<ReturnType<typeof soakOnce>>[] = []
     let next = 0
     const work = async () => {
-      while (next < runs) {
-        const index = next++
-        ended.push(await soakOnce(`mark-${index}`, server))
-        if (index % 4 === 0) await follow(sessions.follow(index))
-        if (index % 4 === 2) await follow(tasks.work(index))
-      }
+      while (next < runs) ended.push(await soakOnce(`mark-${next++}`, server))
     }
     await Promise.all(Array.from({ length: concurrency }, work))
-    await Promise.all(follows)
     await server.close()
-    sessions.close()
-    tasks.close()
 
     const codes = [...new Set(ended.map(({ code }) => code))].sort((a, b) => a - b)
     const shares = codes.map((code) => `exit ${code}: ${ended.filter((one) => one.code === code).length}`)
@@ -177,7 +132,7 @@ test(
     const wrong = ended.flatMap((one) =>
       findDifferences(one).map((what) => `${one.mark}: ${what}: ${JSON.stringify(one)}`),
     )
-    expect([...wrong, ...wrongSessions]).toEqual([])
+    expect(wrong).toEqual([])
     expect(ended).toHaveLength(runs)
   },
   runs * 2_000,

@@ -1,0 +1,128 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createIdleClock } from '../../harness/clock.ts'
+import { scaleRuns } from '../../harness/property-runs.ts'
+import { run, temporaryFolder } from '../../harness/run.ts'
+import { bash, custom } from '../../harness/session-service.ts'
+import { createAgentService, type Outcome } from './agent-service.ts'
+
+const policy = {
+  rules: [
+    { tool: 'bash', decision: 'allow' },
+    { tool: 'bash', server: 'm', decision: 'allow' },
+    { tool: 'rm', decision: 'deny', reason: 'never' },
+  ],
+}
+
+/** Tool uses by the expected reply. */
+const uses = {
+  allow: (id: string) => bash(id),
+  deny: (id: string) => bash(id, { name: 'rm' }),
+  mcp: (id: string) =>
+    bash(id, { type: 'agent.mcp_tool_use', mcp_server_name: 'm', session_thread_id: 't9' }),
+  result: (id: string) => custom(id, { name: 'echo' }),
+  error: (id: string) => custom(id, { name: 'rm' }),
+  open: (id: string) => bash(id, { name: 'other' }),
+  unasked: (id: string) => bash(id, { evaluated_permission: 'allow' }),
+  wrong: (id: string) => bash(id, { name: 'rm', evaluated_permission: 'allow' }),
+}
+type Kind = keyof typeof uses
+const getKind = (id: string) => id.split('_')[0] as Kind
+const denials: readonly Kind[] = ['deny', 'error', 'wrong']
+const unanswered: readonly Kind[] = ['open', 'unasked', 'wrong']
+
+const scenarios = fc.record({
+  rounds: fc.array(
+    fc.array(
+      fc.oneof(
+        { weight: 4, arbitrary: fc.constantFrom<Kind>('allow', 'result') },
+        { weight: 2, arbitrary: fc.constantFrom<Kind>('deny', 'mcp', 'error') },
+        { weight: 1, arbitrary: fc.constantFrom<Kind>(...unanswered) },
+      ),
+      { minLength: 1, maxLength: 4 },
+    ),
+    { maxLength: 3 },
+  ),
+  end: fc.constantFrom('end_turn', 'end_turn', 'retries_exhausted'),
+  outcomes: fc.array(
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant<Outcome>('takes') },
+      { weight: 2, arbitrary: fc.constantFrom<Outcome>('resets', 'fails late', 'cuts', 'limits') },
+      { weight: 1, arbitrary: fc.constantFrom<Outcome>('loses', 'fails', 'refuses') },
+    ),
+    { maxLength: 8 },
+  ),
+  cuts: fc.array(fc.nat(12), { maxLength: 4 }),
+  lag: fc.constantFrom(0, 400, 1200),
+  echoes: fc.boolean(),
+})
+
+test('events run replies to each tool use once and as the policy decides, although posts fail and streams are cut', async () => {
+  await fc.assert(
+    fc.asyncProperty(scenarios, async ({ rounds, end, outcomes, cuts, lag, echoes }) => {
+      const used: Outcome[] = []
+      const timers = createIdleClock()
+      const left = [...cuts]
+      const ids = rounds.map((round, row) => round.map((kind, at) => `${kind}_${row}_${at}`))
+      const service = createAgentService({
+        timers,
+        rounds: ids.map((round) => round.map((id) => uses[getKind(id)](id))),
+        end: { type: 'session.status_idle', stop_reason: { type: end } },
+        outcome() {
+          used.push(outcomes[used.length] ?? 'takes')
+          return used.at(-1) as Outcome
+        },
+        cut: () => left.shift() ?? Infinity,
+        lag,
+        echoes,
+      })
+      const cwd = temporaryFolder()
+      writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
+      const tools = ['--tool', 'echo=cat', '--tool', 'rm=cat']
+      const argv = ['events', 'run', 'go', '-s', 's1', '--policy', 'p.json', '--audit', 'a', ...tools]
+      const world = { cwd, exchange: service.exchange, stdin: '', timers }
+      const { code, err } = await run([...argv, '--errors', 'json'], world)
+      expect(service.tasks, err).toBe(1)
+
+      const audit: { toolUse: string; event: string; decision?: string }[] = readFileSync(
+        join(cwd, 'a'),
+        'utf8',
+      )
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line))
+      const reached = ids
+        .slice(0, rounds.findIndex((round) => round.includes('open')) + 1 || undefined)
+        .flat()
+      for (const [id, replies] of service.acceptedReplies) {
+        const [reply] = replies
+        const events = audit.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
+        const expected = getKind(id) === 'mcp' ? 'allow' : getKind(id)
+        expect([id, replies.length, reply?.result ?? (reply?.is_error ? 'error' : 'result')]).toEqual([
+          id,
+          1,
+          expected,
+        ])
+        expect(events).toEqual(expect.arrayContaining(['decision', 'sent']))
+        expect(events.filter((event) => event === 'start')).toHaveLength(expected === 'result' ? 1 : 0)
+      }
+
+      if (code === 10) {
+        // Only a reply that the service did not accept may stay in doubt.
+        const { pending } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
+        expect(used.some((outcome) => outcome === 'loses' || outcome === 'fails')).toBe(true)
+        expect(pending.filter((id: string) => service.acceptedReplies.has(id))).toEqual([])
+      } else if (code === 4) expect(used.at(-1)).toBe('refuses')
+      else {
+        const isOpen = reached.some((id) => getKind(id) === 'open')
+        const isDenied = reached.some((id) => denials.includes(getKind(id)))
+        expect(code, err).toBe(isOpen ? 12 : end !== 'end_turn' ? 13 : isDenied ? 14 : 0)
+        const answered = reached.filter((id) => !unanswered.includes(getKind(id)))
+        expect([...service.acceptedReplies.keys()].toSorted()).toEqual(answered.toSorted())
+      }
+    }),
+    scaleRuns(150),
+  )
+}, 600_000)
