@@ -1,5 +1,5 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { getText, measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
+import { measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { readLines, trimEnd } from './inline.ts'
 import { countIndent, type FencedCode } from './source.ts'
 import { layOutTable } from './table.ts'
@@ -59,8 +59,6 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
       })
     case 'table':
       return layOutTable(token.raw, columns)
-    case 'html':
-      return layOutVerbatim(token.raw).filter((line) => !/^<br\s*\/?>$/i.test(getText(line).trim()))
   }
   return layOutVerbatim(token.raw)
 }
@@ -90,7 +88,7 @@ const layOutCode = ({ text }: Tokens.Code): StyledLine[] => text.trimEnd().split
 export const layOutFencedLine = ({ indent }: FencedCode, line: string): StyledLine =>
   layOutCodeLine(line.slice(Math.min(indent, countIndent(line))))
 
-const layOutCodeLine = (line: string): StyledLine =>
+export const layOutCodeLine = (line: string): StyledLine =>
   line === ''
     ? []
     : [
@@ -98,7 +96,7 @@ const layOutCodeLine = (line: string): StyledLine =>
         { text: line, sgr: styles.code },
       ]
 
-export const layOutVerbatim = (raw: string): StyledLine[] =>
+const layOutVerbatim = (raw: string): StyledLine[] =>
   raw
     .trimEnd()
     .split('\n')

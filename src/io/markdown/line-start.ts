@@ -1,7 +1,7 @@
 import { maxDepth } from './layout.ts'
 import { countIndent, fencePattern, maxBlockLength, openFence } from './source.ts'
 
-type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'html' | 'row' | 'code'
+type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'row' | 'code'
 
 interface ListMarker {
   mark: string
@@ -52,7 +52,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
     if (item === 'open' && isOpen) return undefined
     const isItem = typeof item === 'object' && markers.length < maxDepth
     if (!isItem || (continuesText && !canInterrupt(item, isInList))) {
-      const kind = readKind(text, isOpen, continuesText)
+      const kind = readKind(text, isOpen)
       return kind && start(kind)
     }
     const at = line.length - text.length
@@ -94,7 +94,7 @@ function readMarker(text: string): Item | 'open' | undefined {
 const canInterrupt = ({ mark, rest }: Item, isInList: boolean): boolean =>
   isInList || (rest !== '' && (mark.length === 1 || /^1[.)]$/.test(mark)))
 
-function readKind(text: string, isOpen: boolean, continuesText: boolean): LineKind | undefined {
+function readKind(text: string, isOpen: boolean): LineKind | undefined {
   switch (text[0]) {
     case '`':
     case '~':
@@ -107,30 +107,8 @@ function readKind(text: string, isOpen: boolean, continuesText: boolean): LineKi
       break
     case '>':
       return isOpen ? undefined : 'quote'
-    case '<':
-      if (continuesText) break
-      if (isOpen && mayBeHtml.test(text)) return undefined
-      if (htmlBlock.test(text)) return isOpen ? undefined : 'html'
-      if (!isOpen && htmlLine.test(text)) return 'html'
+    case '|':
+      return isOpen ? undefined : 'row'
   }
-  if (isOpen && firstWord.test(text)) return undefined
-  if (rowStart.test(text)) return isOpen ? undefined : 'row'
   return 'text'
 }
-
-/**
- * Matches a line that has only one short word so far. A pipe may follow, which would make the line a row of a
- * table. Excludes Chinese and Japanese, which have no blanks between words: such a line is printed at once.
- */
-const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
-const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
-
-/** Matches the start of a comment, of a declaration, or of a tag that begins a block. */
-const htmlBlock =
-  /^<(?:[!?]|\/?(?:address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|menuitem|meta|nav|noframes|ol|optgroup|option|p|param|pre|script|search|section|style|summary|table|tbody|td|textarea|tfoot|th|thead|title|tr|track|ul)(?:[\s/>]|$))/i
-/** Matches any other tag if it is alone on its line. Then it begins a block, too. */
-const htmlLine = /^<\/?(?!br[\s/>])[a-z][^<>:@]{0,200}>\s*$/i
-const mayBeHtml = /^<(?:\/?(?:[a-z][^<>:@]{0,200}(?:>\s*)?)?)?$/i
-
-export const mayBeDelimiterRow = (line: string): boolean =>
-  line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

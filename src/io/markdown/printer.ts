@@ -3,8 +3,8 @@ import type { Output } from '../output.ts'
 import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import { TextFlow } from './flow.ts'
-import { getBullet, layOutBlocks, layOutFencedLine, layOutVerbatim, maxDepth } from './layout.ts'
-import { type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
+import { getBullet, layOutBlocks, layOutCodeLine, layOutFencedLine, maxDepth } from './layout.ts'
+import { type LineStart, readLineStart } from './line-start.ts'
 import { blanks, Page } from './page.ts'
 import {
   closesFence,
@@ -31,18 +31,17 @@ interface ListItem {
   indent: number
 }
 
+/** A `row` may be the header of a table. */
 interface HeldBlock {
-  kind: 'row' | 'table' | 'quote' | 'html' | 'code' | 'verbatim'
+  kind: 'row' | 'table' | 'quote'
   text: string
-  indent: number
-  /** A header without a pipe at its start was already printed as text. */
-  isHeaderPrinted?: boolean
 }
 
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
  * complete. The output depends only on the text, not on the pieces in which it arrives. A row of `=` or `-`
- * below a paragraph does not make the paragraph a heading, because the paragraph is already printed.
+ * below a paragraph does not make the paragraph a heading, because the paragraph is already printed. The rows
+ * of a table begin with a pipe. HTML is text.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
@@ -53,7 +52,6 @@ export class MarkdownPrinter implements AnswerPrinter {
   #line = ''
   /** The rest of the line belongs to the open paragraph. */
   #isInText = false
-  #textLine = ''
   #flow: TextFlow | undefined
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
@@ -76,9 +74,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     await this.#page.write()
     // A spinner would erase an unfinished row.
     if (this.#page.isInRow || (this.#line === '' && !this.#held)) return
-    const kind = this.#held?.kind
-    const isTable = kind === 'table' || kind === 'row' || /^[ \t]*\|/.test(this.#line)
-    this.#options.waiting?.show(isTable ? 'waiting for the rest of the table' : 'waiting for the rest')
+    this.#options.waiting?.show('waiting for the rest')
   }
 
   async end(): Promise<void> {
@@ -109,22 +105,23 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #takePart(text: string): void {
     if (text === '') return
-    if (this.#isInText) {
-      if (this.#textLine.length <= maxBlockLength) this.#textLine += text
-      this.#flow?.add(text)
-    } else {
+    if (this.#isInText) this.#flow?.add(text)
+    else {
       this.#line += text
-      const needsWholeLine = this.#code || (this.#held && this.#held.kind !== 'row')
-      if (!needsWholeLine) this.#startLine(false)
+      if (!this.#code && !this.#held) this.#startLine(false)
     }
   }
 
   #endLine(): void {
     const line = this.#line
     if (this.#isInText) this.#flow?.add('\n')
-    else if (this.#code) this.#takeCode(this.#code, line)
-    else if (line.trim() === '') this.#takeBlank()
-    else {
+    else if (this.#code) {
+      if (closesFence(this.#code, line)) this.#code = undefined
+      else this.#print([layOutFencedLine(this.#code, line)])
+    } else if (line.trim() === '') {
+      this.#endBlock()
+      this.#page.separate()
+    } else if (!this.#held || !this.#takeIntoHeld(this.#held)) {
       this.#startLine(true)
       if (this.#isInText) this.#flow?.add('\n')
     }
@@ -132,17 +129,11 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#line = ''
   }
 
-  #takeBlank(): void {
-    this.#endBlock()
-    this.#page.separate()
-  }
-
   #endBlock(): void {
     const held = this.#held
     this.#held = undefined
-    if (held?.kind === 'row') this.#takeText(`${held.text}\n`)
-    else if (held?.kind === 'table') this.#layOutTable(held)
-    else if (held && held.text !== '') this.#layOut(held.text)
+    if (held?.kind === 'row') this.#takeText(held.text)
+    else if (held) this.#printHeld(held)
     this.#flow?.end()
     this.#flow = undefined
     if (this.#lead) this.#print([[]])
@@ -150,14 +141,6 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #startLine(isWhole: boolean): void {
     this.#line = this.#line.replace(manyBlanks, (text) => text.slice(0, maxBlockLength))
-    if (this.#held && !this.#leavesHeld(this.#held, isWhole)) return
-    if (this.#flow && isHeader(this.#textLine) && mayBeDelimiterRow(this.#line)) {
-      if (!isWhole) return
-      if (isDelimiterRow(this.#line)) {
-        this.#startTable(this.#textLine, countIndent(this.#line), true)
-        return
-      }
-    }
     const start = this.#readStart(isWhole)
     if (start) this.#takeStart(start)
   }
@@ -171,83 +154,54 @@ export class MarkdownPrinter implements AnswerPrinter {
     })
   }
 
-  /** Adds the line to the held block, or returns true if the block does not contain it. */
-  #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
-    if (held.kind === 'row') {
-      if (!isWhole && mayBeDelimiterRow(this.#line)) return false
-      this.#held = undefined
-      if (!isWhole || !isDelimiterRow(this.#line)) {
-        this.#takeText(`${held.text}\n`)
-        return true
-      }
-      this.#startTable(held.text, held.indent)
+  /** Adds the line to the held block. Returns false if the block ends before the line. */
+  #takeIntoHeld(held: HeldBlock): boolean {
+    const isInside = held.kind === 'row' ? isDelimiterRow(this.#line) : this.#belongsTo(held)
+    if (!isInside) {
+      this.#endBlock()
       return false
     }
-    const isInside = this.#belongsTo(held)
-    if (isInside) this.#hold(held)
-    else this.#endBlock()
-    return !isInside
+    if (held.kind === 'row') held.kind = 'table'
+    const line = `${this.#line.slice(Math.min(countIndent(this.#line), this.#sourceIndent))}\n`
+    const maxLength = held.kind === 'table' ? maxTableLength : maxBlockLength
+    if (held.text.length + line.length > maxLength) {
+      // A long block is printed in parts. Each part of a table has the header.
+      this.#printHeld(held)
+      if (held.kind === 'table') this.#page.separate()
+      held.text = held.kind === 'table' ? held.text.split(/(?<=\n)/, 2).join('') : ''
+    }
+    held.text += line
+    return true
   }
 
   #belongsTo({ kind }: HeldBlock): boolean {
-    if (kind === 'html') return true
     const found = this.#readStart(true) as LineStart
-    if (kind === 'code') return found.kind === 'code'
-    if (kind === 'verbatim') return found.kind !== 'fence'
-    const isText = found.markers.length === 0 && ['text', 'row', 'html', 'code'].includes(found.kind)
+    const isText = found.markers.length === 0 && ['text', 'row', 'code'].includes(found.kind)
     return isText || (kind === 'quote' && found.kind === 'quote')
   }
 
-  /**
-   * A block over the maximum length is printed verbatim. A table over its maximum length is printed, and a
-   * table with the same header follows.
-   */
-  #hold(held: HeldBlock): void {
-    const indent = Math.min(countIndent(this.#line), this.#sourceIndent)
-    const line = this.#line.slice(indent)
-    if (held.kind !== 'verbatim') {
-      held.text += `${line}\n`
-      if (held.text.length <= (held.kind === 'table' ? maxTableLength : maxBlockLength)) return
-    }
-    if (held.kind === 'table') {
-      this.#layOutTable(held)
-      this.#page.separate()
-      held.isHeaderPrinted = false
-      held.text = `${held.text.split('\n', 2).join('\n')}\n`
-      return
-    }
-    this.#print(layOutVerbatim(held.kind === 'verbatim' ? line : held.text))
-    held.kind = 'verbatim'
-    held.text = ''
+  #printHeld({ kind, text }: HeldBlock): void {
+    if (kind === 'table') this.#print(layOutTable(text, this.#countColumns()))
+    else this.#layOut(text)
   }
 
   #takeStart({ kind, indent, markers, text }: LineStart): void {
-    const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
+    const continuesText = this.#flow && markers.length === 0 && kind === 'text'
     const isFirstText = this.#lead && markers.length === 0 && indent >= (this.#items.at(-1)?.minIndent ?? 0)
     if (!continuesText && !isFirstText) {
       this.#endBlock()
-      this.#leaveText(indent)
+      while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
     }
     for (const marker of markers) this.#openItem(marker)
     if (kind === 'text') {
       if (text !== '') this.#takeText(text)
       this.#isInText = text !== ''
-      this.#textLine = text
     } else if (kind === 'fence') {
       if (this.#lead) this.#print([[]])
       this.#code = { mark: openFence(text) as string, indent: this.#line.length - text.length }
     } else if (kind === 'heading' || kind === 'rule') this.#layOut(text)
-    else {
-      const line = kind === 'code' ? this.#line.slice(this.#sourceIndent) : text
-      const heldIndent = markers.at(-1)?.textIndent ?? indent
-      this.#held = { kind, text: kind === 'row' ? line : `${line}\n`, indent: heldIndent }
-    }
-  }
-
-  #leaveText(indent: number): void {
-    this.#flow?.end()
-    this.#flow = undefined
-    while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
+    else if (kind === 'code') this.#print([layOutCodeLine(this.#line.slice(this.#sourceIndent + 4))])
+    else this.#held = { kind, text: `${text}\n` }
   }
 
   #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
@@ -288,24 +242,9 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#flow.add(text)
   }
 
-  #takeCode(code: FencedCode, line: string): void {
-    if (closesFence(code, line)) this.#code = undefined
-    else this.#print([layOutFencedLine(code, line)])
-  }
-
   #layOut(text: string): void {
     const space = { columns: this.#countColumns(), depth: this.#items.length }
     this.#print(layOutBlocks(readTokens(text), space))
-  }
-
-  #startTable(header: string, indent: number, isHeaderPrinted = false): void {
-    this.#leaveText(indent)
-    this.#held = { kind: 'table', text: `${header}\n`, indent, isHeaderPrinted }
-    this.#hold(this.#held)
-  }
-
-  #layOutTable({ text, isHeaderPrinted = false }: HeldBlock): void {
-    this.#print(layOutTable(text, this.#countColumns(), isHeaderPrinted))
   }
 
   #countColumns(): number {
@@ -318,5 +257,3 @@ export class MarkdownPrinter implements AnswerPrinter {
 }
 
 const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
-
-const isHeader = (line: string): boolean => line.length <= maxBlockLength && line.includes('|')
