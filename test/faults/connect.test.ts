@@ -1,11 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { meetsRequirement } from '../harness/needs.ts'
-import { configFolder } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { answering, ok, okText } from './answers.ts'
 import { makeCertificate } from './certificates.ts'
@@ -140,24 +137,6 @@ faults('N: connecting, nothing is sent (needs openssl)', [
       err: [new RegExp(`^parley: PARLEY_${setting} [^\n]*\n$`)],
     })),
   ),
-  {
-    name: 'N26: parley rejects a line break in a header value of the profile',
-    argv: events,
-    prepare: (folder) => {
-      const configPath = join(folder, 'home', configFolder)
-      mkdirSync(configPath, { recursive: true, mode: 0o700 })
-      writeFileSync(
-        `${configPath}/config.json`,
-        JSON.stringify({ profiles: { default: { workspaceId: 'a\nb' } } }),
-        { mode: 0o600 },
-      )
-    },
-    code: 3,
-    err: [
-      /^parley: 'workspaceId' in profile 'default' must be at most 16 KiB of ASCII without control characters\n$/,
-    ],
-    files: [`home/${configFolder}/config.json`],
-  },
   ...chatAndEvents({
     ...notSent,
     name: 'N01: parley retries twice and exits with 9 if the connection is refused',

@@ -1,7 +1,7 @@
 import { message } from '../harness/run.ts'
 import { response, type Script } from '../harness/server.ts'
 import { answering } from './answers.ts'
-import { chat, chatAndEvents, events, faultsInside, type Row } from './rows.ts'
+import { chat, chatAndEvents, faultsInside, type Row } from './rows.ts'
 
 const type = (value: string) => [`content-type: ${value}`]
 const page = '<!doctype html><html><head><title>Please log in</title></head><body>A page</body></html>'
@@ -46,14 +46,6 @@ faultsInside('R: response content', [
     code: 8,
     reqs: 1,
     err: ['the answer is empty'],
-  },
-  {
-    name: 'R14: parley accepts an empty body as the response to sent events (events)',
-    argv: events,
-    script: json(''),
-    code: 0,
-    reqs: 1,
-    err: ['the response does not list them'],
   },
   ...chatAndEvents({
     name: 'R15: parley prints only the title of an HTML page with status 502',
@@ -142,14 +134,6 @@ faultsInside('R: response content', [
     out: 'hi\n',
     reqs: 1,
   },
-  {
-    name: 'R26: parley prints a byte order mark with --raw',
-    argv: [...chat, '--raw'],
-    script: json(`\ufeff${message('hi')}`),
-    code: 0,
-    out: `\ufeff${message('hi')}`,
-    reqs: 1,
-  },
   ...chatAndEvents({
     name: 'R27: parley exits with 8 if text follows the JSON',
     script: json('{"content":[],"data":[]} x'),
@@ -164,28 +148,4 @@ faultsInside('R: response content', [
       reqs: 1,
     }),
   ),
-  {
-    name: 'R28: reports that the request may have arrived if the response has the shape {"data":5} (events)',
-    argv: events,
-    script: json('{"data":5}'),
-    code: 8,
-    reqs: 1,
-    err: ['does not list the accepted events', 'the event may have been accepted'],
-  },
-  {
-    name: 'R28: parley reports that the event was accepted if the response lists an event with an invalid id (events)',
-    argv: events,
-    script: json('{"data":[{"id":5}]}'),
-    code: 8,
-    reqs: 1,
-    err: ['the event was accepted', 'do not send it again'],
-  },
-  {
-    name: 'R29: prints the answer and a warning if the stop reason is "max_tokens"',
-    script: json(message('Well', { stop_reason: 'max_tokens' })),
-    code: 0,
-    out: 'Well\n',
-    reqs: 1,
-    err: [/^parley: the answer was (cut|stopped)/],
-  },
 ])

@@ -1,9 +1,8 @@
-import type { Socket } from 'node:net'
-import { deflateRawSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { answering, chunked, closing, makeHead, ok, okText, resetting } from './answers.ts'
-import { chat, chatAndEvents, events, faultsInside, type Row, stream } from './rows.ts'
+import { chat, chatAndEvents, events, faultsInside, type Row } from './rows.ts'
 
 const hi = message('hi')
 const half = hi.slice(0, 40)
@@ -20,12 +19,6 @@ const cutReceipt = {
 const open = makeHead('200 OK', 'connection: close')
 const coded = (encoding: string, body: Uint8Array) =>
   answering(response(body, '200 OK', [`content-encoding: ${encoding}`]))
-
-const codings: [name: string, coding: string, body: Uint8Array][] = [
-  ['R60: parley decodes deflate without its head', 'deflate', deflateRawSync(hi)],
-  ['R61: parley decodes gzip that is applied twice', 'gzip, gzip', gzipSync(gzipSync(hi))],
-  ['R62: parley ignores identity before gzip', 'identity, gzip', gzipSync(hi)],
-]
 
 faultsInside('R: response framing', [
   {
@@ -67,12 +60,6 @@ faultsInside('R: response framing', [
     reqs: 1,
     err: [/^(?!.*set-env)/s],
   }),
-  {
-    name: 'R05: parley exits with 8 if FIN cuts JSON without a length (chat)',
-    script: closing(open + half),
-    code: 8,
-    reqs: 1,
-  },
   {
     ...cutReceipt,
     name: 'R05: parley reports that the event was accepted if FIN cuts a response without a length (events)',
@@ -131,26 +118,6 @@ faultsInside('R: response framing', [
     reqs: 1,
   },
   {
-    name: 'R30: parley decodes gzip in an error response',
-    script: answering(response(gzipSync('{"error":"no!"}'), '400 Bad', ['content-encoding: gzip'])),
-    code: 4,
-    reqs: 1,
-    err: ['the service says: no!'],
-  },
-  {
-    name: 'R31: parley exits with 8 on cut gzip even if Content-Length matches',
-    script: coded('gzip', gzipSync(hi).subarray(0, 60)),
-    code: 8,
-    reqs: 1,
-  },
-  {
-    name: 'R32: parley exits with 8 on uncompressed JSON with the coding gzip',
-    script: coded('gzip', Buffer.from(hi)),
-    code: 8,
-    reqs: 1,
-    err: ['cannot be decompressed'],
-  },
-  {
     ...cutReceipt,
     name: 'R32: parley reports that the event was accepted if an uncompressed response has the coding gzip (events)',
     script: coded('gzip', Buffer.from('{"data":[]}')),
@@ -179,23 +146,6 @@ faultsInside('R: response framing', [
     out: okText,
     reqs: 2,
     err: ['trying again'],
-  },
-  ...codings.map(
-    ([name, coding, body]): Row => ({ name, script: coded(coding, body), code: 0, out: 'hi\n', reqs: 1 }),
-  ),
-  {
-    name: 'R63: exits with 8 on the unknown coding gzip, zst',
-    script: coded('gzip, zst', gzipSync(hi)),
-    code: 8,
-    reqs: 1,
-    err: ['its encoding, ', 'is unknown'],
-  },
-  {
-    name: 'R64: parley reports an empty answer if a coding has no body',
-    script: coded('gzip', new Uint8Array()),
-    code: 8,
-    reqs: 1,
-    err: ['the answer is empty'],
   },
   ...chatAndEvents({
     name: 'R65: parley accepts two equal Content-Length headers',
@@ -244,21 +194,4 @@ faultsInside('R: response framing', [
     reqs: 1,
     err: ['the service says: no'],
   },
-  {
-    name: 'R40: parley reads a body that arrives byte by byte',
-    argv: stream,
-    script: (socket) => void drip(socket),
-    code: 0,
-    out: 'hé🦜\n',
-    reqs: 1,
-  },
 ])
-
-/** Writes an answer byte by byte, each byte in a separate packet. */
-async function drip(socket: Socket) {
-  socket.setNoDelay(true)
-  for (const byte of response(message('hé🦜'))) {
-    socket.write(Uint8Array.of(byte))
-    await new Promise(setImmediate)
-  }
-}

@@ -139,12 +139,6 @@ const rows = await Promise.all([
       isUnused: true,
     }),
   ),
-  makeProxyRow({
-    ...toSecure,
-    ...fine,
-    name: 'X01: parley uses the proxy if NO_PROXY lists other hosts',
-    env: { NO_PROXY: 'other.test,way.test,10.0.0.0/8' },
-  }),
   makeProxyRow({ ...fine, name: 'X01: parley bypasses the proxy for loopback', isUnused: true }),
   ...['', 'user:p%40ss@'].map((credentials) =>
     makeProxyRow({
@@ -201,14 +195,6 @@ const rows = await Promise.all([
     argv: [...toSecure.argv, '--deadline', '3', '--connect-timeout', '1h'],
     err: ['the deadline passed'],
     atLeast: 3,
-  }),
-  makeProxyRow({
-    ...toSecure,
-    name: 'X07: parley retries after a 502 of the proxy',
-    proxy: (socket, request, count, requests) =>
-      count === 1 ? socket.end('HTTP/1.1 502 No\r\n\r\n') : tunnel(socket, request, count, requests),
-    ...fine,
-    err: ['trying again'],
   }),
   makeProxyRow({
     ...toSecure,
@@ -291,14 +277,6 @@ faultsInside('X: proxies (needs openssl)', [
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,
     err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
-  },
-  {
-    ...toSecure,
-    name: 'X22: parley names both addresses of a proxy if both refuse',
-    argv: [...toSecure.argv, ...noRetry],
-    env: { https_proxy: 'http://two.test:2' },
-    code: 9,
-    err: ['the proxy in https_proxy, [::1]:2: connection refused, 127.0.0.1:2: connection refused\n'],
   },
   {
     ...toSecure,

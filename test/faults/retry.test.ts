@@ -50,34 +50,6 @@ faultsInside('T: retry rules', [
       atLeast: 1.4,
     }),
   ),
-  ...['0', 'Sun, 06 Nov 1994 08:49:37 GMT'].map(
-    (value): Row => ({
-      ...retried,
-      name: `T03: parley waits the default time if Retry-After is '${value}'`,
-      script: once(slow(`retry-after: ${value}`)),
-      out: 'ok\n',
-      err: [/trying again in 0\.[345] s/],
-      atLeast: 0.25,
-    }),
-  ),
-  ...['retry-after:  1 \t', 'retry-after-ms:\t1000  '].map(
-    (header): Row => ({
-      ...retried,
-      name: `T03: parley ignores blanks around the value of '${header}'`,
-      script: once(slow(header)),
-      out: 'ok\n',
-      err: ['trying again in 1.0 s'],
-      atLeast: 1,
-    }),
-  ),
-  {
-    ...retried,
-    name: 'T02: parley compares a Retry-After date with the Date header of the service',
-    script: once(slow('date: Sun, 06 Nov 1994 08:49:37 GMT', 'retry-after: Sun, 06 Nov 1994 08:49:39 GMT')),
-    out: 'ok\n',
-    err: ['trying again in 2.0 s'],
-    atLeast: 2,
-  },
   ...chatAndEvents({
     name: 'T05: parley exits with 6 at once if Retry-After exceeds what a timer can wait',
     ...final('429 No', 6, 'retry-after: 99999999999'),
@@ -90,24 +62,12 @@ faultsInside('T: retry rules', [
     err: ['"retryAfter":3600', '"sent":"yes"', '"safeToRetry":true', '"attempts":1'],
   }),
   ...chatAndEvents({
-    ...retried,
-    name: 'T07: parley waits the default time after a 429 without Retry-After',
-    script: once(slow()),
-    atLeast: 0.25,
-  }),
-  ...chatAndEvents({
     name: 'T08: parley exits with 6 after the last retry if every response is a 429',
     script: answering(slow()),
     flags: ['--retries', '1'],
     code: 6,
     reqs: 2,
     err: ['the service says: no'],
-  }),
-  ...chatAndEvents({
-    ...retried,
-    name: 'T09: parley retries a 503 with Retry-After',
-    script: once(refusal('503 Busy', 'retry-after: 1')),
-    atLeast: 1,
   }),
   {
     ...retried,
@@ -121,35 +81,6 @@ faultsInside('T: retry rules', [
     ...final('503 Busy', 7),
     err: ['may have been accepted'],
   },
-  ...[500, 529].flatMap((status): Row[] => [
-    {
-      ...retried,
-      name: `T11: parley retries a ${status} (chat)`,
-      script: once(refusal(`${status} Oh`)),
-      out: 'ok\n',
-    },
-    {
-      name: `T11: parley does not retry a ${status} (events)`,
-      argv: events,
-      ...final(`${status} Oh`, 7),
-      err: ['may have been accepted'],
-    },
-  ]),
-  { name: 'T11: does not retry a 599 (chat)', ...final('599 Oh', 7) },
-
-  {
-    ...retried,
-    name: 'T12: retries a 408 (chat)',
-    script: once(refusal('408 Slow')),
-    out: 'ok\n',
-  },
-  {
-    name: 'T12: does not retry a 408 (events)',
-    argv: events,
-    ...final('408 No', 7),
-    err: ['may have been accepted'],
-  },
-  { name: 'T12: parley exits with 4 on a 409 (events)', argv: events, ...final('409 No', 4) },
   ...chatAndEvents({
     name: 'T13: exits with 3 on a 401 and names the source of the secret',
     ...final('401 No', 3),
@@ -161,10 +92,6 @@ faultsInside('T: retry rules', [
     argv: events,
     ...final('500 Oh', 7, 'x-should-retry: true'),
   },
-  ...chatAndEvents({
-    name: 'T14: parley does not retry a 429 with x-should-retry: false',
-    ...final('429 No', 6, 'x-should-retry: false'),
-  }),
   ...chatAndEvents({
     ...retried,
     name: 'T16: parley sends the same bytes in every attempt',
@@ -206,13 +133,6 @@ faultsInside('T: retry rules', [
     reqs: 1,
     err: ['parley: interrupted: nothing was accepted'],
   }),
-  ...chatAndEvents({
-    name: 'T20: parley sends one request with --retries 0',
-    script: answering(slow()),
-    flags: ['--retries', '0'],
-    code: 6,
-    reqs: 1,
-  }),
   {
     name: 'T21: parley does not restart a stream that breaks after its first text',
     argv: stream,
@@ -234,14 +154,6 @@ faultsInside('T: retry rules', [
     out: receiptText,
     reqs: 3,
     err: [/^(parley: .*trying again.*\n){2}$/],
-  },
-  {
-    name: 'T25: parley exits with 4 and prints the reason if a tool use is confirmed a second time',
-    argv: ['events', 'confirm', 'toolu_1', '--allow'],
-    script: answering(response('{"error":{"message":"it was answered already"}}', '409 Conflict')),
-    code: 4,
-    reqs: 1,
-    err: ['the service says: it was answered already'],
   },
   {
     ...retried,

@@ -65,7 +65,7 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['gzip', 'gzip,gzip,gzip,gzip,gzip', gzipSync(text)],
   ['gzip of bytes that look like gzip', 'gzip, gzip', gzipSync(Buffer.of(0x61, 0x8b)), 'a\ufffd'],
 ])(
-  'parley decodes %s with Content-Encoding %j, in chunks of any size',
+  'R60, R61, R62: parley decodes %s with Content-Encoding %j, in chunks of any size',
   async (_, coding, body, out = text) => {
     for (const size of [body.length, 1, 3])
       expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
@@ -73,7 +73,7 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
 )
 
 test.each(['gzip', 'br', 'deflate', 'identity'])(
-  'parley decodes an empty body encoded as %s',
+  'R64: parley decodes an empty body encoded as %s',
   async (coding) => {
     expect(await runApi(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
   },
@@ -97,11 +97,14 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), 'it cannot be decompressed'],
   ['br', brotliCompressSync(text).subarray(0, -3), 'it cannot be decompressed'],
   ['deflate', deflateSync(text).subarray(0, -5), 'it cannot be decompressed'],
-])('parley exits with 8 if it cannot decode a body with Content-Encoding %j', async (coding, body, why) => {
-  const { code, out, err } = await runApi(coding, body)
-  expect({ code, isStart: (text + text).startsWith(out) }).toEqual({ code: 8, isStart: true })
-  expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
-})
+])(
+  'R31, R63: parley exits with 8 if it cannot decode a body with Content-Encoding %j',
+  async (coding, body, why) => {
+    const { code, out, err } = await runApi(coding, body)
+    expect({ code, isStart: (text + text).startsWith(out) }).toEqual({ code: 8, isStart: true })
+    expect(err).toContain(`parley: the answer cannot be read: ${why}\n`)
+  },
+)
 
 /** Returns a response with this body and Content-Encoding. */
 const response = (body: AsyncIterable<Uint8Array>, coding = 'gzip') => ({

@@ -54,7 +54,7 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   [{ 'retry-after': '7' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 7],
   [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
 ])(
-  'a response with the headers %j and the body %s sets the wait before a retry: %s seconds',
+  'T03: a response with the headers %j and the body %s sets the wait before a retry: %s seconds',
   async (headers, body, seconds) => {
     expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
   },

@@ -53,7 +53,7 @@ describe('consequences of a status', () => {
     [529, 'service', 'failed', 'a chat', 'continue'],
     [599, 'service', 'failed', 'no request', 'continue'],
   ])(
-    'a %i is a failure of kind "%s" with the delivery state "%s"; parley retries %s; a batch must %s',
+    'T11, T12: a %i is a failure of kind "%s" with the delivery state "%s"; parley retries %s; a batch must %s',
     (status, kind, state, requests, others) => {
       const error = new CliError(findKindOfStatus(status, false), 'x', { status })
       const triesAgain = ({ repeat }: DeliveryRules) =>
@@ -86,7 +86,7 @@ describe('consequences of a status', () => {
     },
   )
 
-  test('only a 503 with Retry-After is a rate limit, and a 2xx never counts as refused', () => {
+  test('T09: only a 503 with Retry-After is a rate limit, and a 2xx never counts as refused', () => {
     expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',
@@ -273,7 +273,7 @@ describe('decision about another attempt', () => {
       { attempt, random, now },
     )
 
-  test('the wait before a retry doubles up to 8 s, and up to a half of it is random', () => {
+  test('T07: the wait before a retry doubles up to 8 s, and up to a half of it is random', () => {
     const waits = [1, 2, 3, 4, 5, 6, 7].map((attempt) => decide({ attempt }))
     const lengths = [500, 1000, 2000, 4000, 8000, 8000, 8000]
     expect(waits).toEqual(lengths)
