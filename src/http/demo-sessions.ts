@@ -12,7 +12,7 @@ import { isObject, tryParseJson } from '../wire/json/parse.ts'
 /** Starts with the last use of a demo session. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
-const version = 5
+const version = 6
 
 /** Every process releases the lock quickly, so a longer wait means that something is wrong. */
 const lockOptions = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const

@@ -165,27 +165,23 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
 })
 
 describe('the emulated agent explains lines that are not a tool use', () => {
-  test.each([
-    'use bash {"a":',
-    'lose bash {}',
-    'thread constructor bash {}',
-    'fail a b {}',
-    'start a {"phases":"b"}',
-    `start a {"phases":[${Array(101).fill('""')}]}`,
-  ])('the emulated agent answers the invalid line with an explanation: %s', async (line) => {
-    const ended = await send(`Please:\n${line}`)
-    expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
-    expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
-    expect(await usesOf()).toEqual([])
-  })
+  test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
+    'the emulated agent answers the invalid line with an explanation: %s',
+    async (line) => {
+      const ended = await send(`Please:\n${line}`)
+      expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
+      expect(ended.out).toContain(`does not understand “${line.slice(0, 40)}`)
+      expect(await usesOf()).toEqual([])
+    },
+  )
 
-  test.each(['lose', 'use bash'])(
+  test.each(['refuse', 'use bash'])(
     'the emulated agent reports the line %j of a scripted task instead of ignoring it',
     async (line) => {
       const ended = await send(`say {"text":"first"}\n${line}\nPlease.`)
       expect(ended.out).toContain('first')
       expect(ended.out).toContain(
-        `does not understand “${line}”. A step starts with use, thread use, thread lose, run, say,`,
+        `does not understand “${line}”. A step starts with use, thread use, run, say,`,
       )
     },
   )
@@ -219,7 +215,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
     const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
       ([, line]) => line,
     )
-    expect(lines).toHaveLength(9)
+    expect(lines).toHaveLength(8)
     await post(lines.join('\n'))
     expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
   })
@@ -296,7 +292,7 @@ describe('the emulated agent starts threads and workflow runs', () => {
       expect.objectContaining({ type: 'agent.tool_result', tool_use_id: use?.id, is_error: true }),
     )
     expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
-    expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('400') })
+    expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
 
   test('the emulator refuses a message to a waiting session without a reply or interrupt in the same request', async () => {

@@ -122,7 +122,7 @@ test('a replay with threads and workflow runs ends like the recorded session', a
   const cwd = folder()
   const all = [
     'thread use bash {"command":"ls"}',
-    'then start review {"phases":["read"],"use":"bash {}"}',
+    'then start review {"phases":["read"]}',
     'then refuse bash {}',
     'then fail github {}',
     'then say {"text":"all is well"}',

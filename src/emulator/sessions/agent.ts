@@ -12,9 +12,8 @@ interface AgentState {
   inbox: SessionEvent[]
   /** Remaining steps of the task, in rounds. The agent executes the steps of a round together. */
   rounds: TaskStep[][]
-  /** Ids of the main thread's tool uses without a reply. */
-  waiting: string[]
-  threads: Thread[]
+  /** The first one is the main thread, which has no id. */
+  threads: [Thread, ...Thread[]]
   runs: WorkflowRun[]
   isRunning: boolean
   /** Text of the agent's message after the last step of the task. */
@@ -23,21 +22,17 @@ interface AgentState {
 }
 
 interface Thread {
-  id: string
-  name: string
-  run: string | null
+  id?: string
+  /** Ids of the tool uses without a reply. */
   waiting: string[]
-  isEnded: boolean
 }
 
 interface WorkflowRun {
   id: string
   name: string
-  steps: RunStep[]
+  /** Events that the run will publish. */
+  events: SessionEvent[]
 }
-
-/** An event of a workflow run, or a tool use. The run continues only after the reply to the tool use. */
-type RunStep = { event: [type: string, fields?: object] } | { use: TaskStep }
 
 export interface StoredSession {
   id: string
@@ -70,17 +65,17 @@ export class AgentSession extends Session {
   #stored: Omit<StoredSession, 'id' | 'events'>
   readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
-  readonly #laterSteps: (() => void)[] = []
+  /** Ids of runs that publish their first event after the agent's reaction. */
+  readonly #newRuns: string[] = []
 
-  /** `schedule` calls the agent's reactions and later steps, possibly after a delay. */
+  /** `schedule` calls the agent's reactions and the steps of workflow runs, possibly after a delay. */
   constructor(id: string, schedule: (act: () => void) => void) {
     super(id)
     const created = new Date().toISOString()
-    const agent = {
+    const agent: AgentState = {
       inbox: [],
       rounds: [],
-      waiting: [],
-      threads: [],
+      threads: [{ waiting: [] }],
       runs: [],
       isRunning: false,
       usage: { input: 0, output: 0 },
@@ -101,8 +96,8 @@ export class AgentSession extends Session {
       const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
       this.#acceptEvent(this.#emit(parameter.type, { ...parameter, ...outcome }))
     }
+    if (wasOverBudget && !this.#isOverBudget) this.#stored.agent.inbox.push({ type: 'session.updated' })
     if (this.#isBusy) this.#schedule(() => this.#react())
-    else if (wasOverBudget && !this.#isOverBudget) this.#schedule(() => this.#reactAndStop([]))
     return undefined
   }
 
@@ -150,68 +145,39 @@ export class AgentSession extends Session {
 
   /**
    * Checks events against the session's state. Returns an error response for a reply of the wrong type, a
-   * second reply, a reply to a tool use of an ended thread, and a message while the session waits. Accepts a
-   * reply to an unknown tool use.
+   * reply to a tool use that does not wait, and a message while the session waits. Accepts a reply to an
+   * unknown tool use.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
-    const answered = new Set<string>()
-    let isInterrupted = false
+    const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))
+    const [main = new Set()] = all
     for (const [index, event] of (parameters as (ClientEvent & Record<string, unknown>)[]).entries()) {
-      const refusal = this.#checkEvent(event, index, answered, isInterrupted)
-      if (refusal) return refusal
-      isInterrupted ||= event.type === 'user.interrupt' && readString(event.session_thread_id) === ''
+      const refuse = (status: number, field: string[], problem: string) =>
+        errorResponse(status, `${formatPath(['events', index, ...field])}: ${problem}`)
+      if (event.type === 'user.interrupt' && readString(event.session_thread_id) === '')
+        for (const waiting of all) waiting.clear()
+      if (event.type === 'user.message') {
+        if (main.size > 0)
+          return refuse(400, [], `the session waits for an answer to ${[...main].join(', ')}`)
+        if (this.#isOverBudget) return refuse(400, [], 'the session is over its budget')
+      }
+      const { field = '', uses = [] } = replies.get(event.type) ?? {}
+      const id = readString(event[field])
+      const use = this.#toolUses.get(id)
+      if (!use) continue
+      if (!uses.includes(use.type)) return refuse(400, [field], `is an ${use.type}, not ${uses.join(' or ')}`)
+      if (!all.some((waiting) => waiting.delete(id)))
+        return refuse(409, [field], 'does not wait for a reply: it was answered, interrupted or refused')
     }
     return undefined
-  }
-
-  #checkEvent(
-    event: ClientEvent & Record<string, unknown>,
-    index: number,
-    answered: Set<string>,
-    isInterrupted: boolean,
-  ): EmulatedResponse | undefined {
-    const { waiting } = this.#stored.agent
-    if (event.type === 'user.message') {
-      const open = isInterrupted ? [] : waiting.filter((id) => !answered.has(id))
-      const place = formatPath(['events', index])
-      if (open.length > 0)
-        return errorResponse(400, `${place}: the session waits for an answer to ${open.join(', ')}`)
-      if (this.#isOverBudget) return errorResponse(400, `${place}: the session is over its budget`)
-    }
-    const reply = replies.get(event.type)
-    const id = reply && readString(event[reply.field])
-    const use = id === undefined ? undefined : this.#toolUses.get(id)
-    if (!reply || !use || id === undefined) return undefined
-    const place = formatPath(['events', index, reply.field])
-    if (!reply.uses.includes(use.type))
-      return errorResponse(400, `${place}: is an ${use.type}, not ${reply.uses.join(' or ')}`)
-    if (use.evaluated_permission === 'deny')
-      return errorResponse(400, `${place}: the service refused it, so it does not wait for a reply`)
-    const thread = this.#findThread(use)
-    if (thread?.isEnded) {
-      if (event.type === 'user.tool_confirmation') return undefined
-      return errorResponse(400, `${place}: its thread ${thread.id} has ended`)
-    }
-    if (answered.has(id) || !(thread?.waiting ?? waiting).includes(id))
-      return errorResponse(409, `${place}: does not wait for a reply: it was answered or interrupted`)
-    answered.add(id)
-    return undefined
-  }
-
-  #findThread({ session_thread_id: id }: SessionEvent): Thread | undefined {
-    return this.#stored.agent.threads.find((thread) => thread.id === id)
   }
 
   #acceptEvent(event: SessionEvent): void {
     const { agent } = this.#stored
     const reply = replies.get(event.type)
     if (reply) {
-      const id = readString(event[reply.field])
-      const thread = this.#findThread(this.#toolUses.get(id) ?? event)
-      // A confirmation for an ended thread has no effect.
-      if (thread?.isEnded) return
-      agent.waiting = agent.waiting.filter((each) => each !== id)
-      if (thread) thread.waiting = thread.waiting.filter((each) => each !== id)
+      for (const thread of agent.threads)
+        thread.waiting = thread.waiting.filter((id) => id !== event[reply.field])
     } else if (event.type === 'user.interrupt') {
       if (!this.#applyInterrupt(readString(event.session_thread_id))) return
     } else if (event.type !== 'user.message' && event.type !== 'user.define_outcome') return
@@ -220,40 +186,28 @@ export class AgentSession extends Session {
 
   /**
    * Applies an interrupt of one thread or of all threads. Returns whether a thread was working or waiting.
-   * Workflow runs continue, but no longer wait for the tool uses of interrupted threads.
+   * Workflow runs continue.
    */
   #applyInterrupt(threadId: string): boolean {
     const { agent } = this.#stored
     const isAllThreads = threadId === ''
-    const isWaiting = ({ id, waiting }: Thread) => (isAllThreads || id === threadId) && waiting.length > 0
-    const threads = agent.threads.filter(isWaiting)
-    const isIdle = !this.#isBusy && !agent.isRunning && agent.waiting.length === 0
-    if (threads.length === 0 && (!isAllThreads || isIdle)) return false
-    for (const thread of threads) {
-      thread.waiting = []
-      this.#laterSteps.push(() => this.#continueRun(thread.run))
-    }
-    if (isAllThreads) Object.assign(agent, { inbox: [], rounds: [], waiting: [], finalMessage: undefined })
+    const threads = agent.threads.filter(({ id }) => isAllThreads || id === threadId)
+    const isWorking = isAllThreads && (this.#isBusy || agent.isRunning)
+    if (!isWorking && threads.every(({ waiting }) => waiting.length === 0)) return false
+    for (const thread of threads) thread.waiting = []
+    if (isAllThreads) Object.assign(agent, { inbox: [], rounds: [], finalMessage: undefined })
     return true
   }
 
   #react(): void {
-    const { agent } = this.#stored
-    const events = agent.inbox
+    const events = this.#stored.agent.inbox.splice(0)
     if (events.length === 0) return
-    agent.inbox = []
-    const isOfRun = (event: SessionEvent) => {
-      const use = this.#toolUses.get(readString(event[replies.get(event.type)?.field ?? '']))
-      return use !== undefined && this.#findThread(use)?.run != null
-    }
-    // After a reply in a thread of a workflow run, only that thread continues, not the main thread.
-    if (!events.every(isOfRun)) this.#reactAndStop(events)
-    else for (const event of events) this.#applyReply(event)
-    for (const step of this.#laterSteps.splice(0)) this.#schedule(step)
+    this.#work(events)
+    for (const id of this.#newRuns.splice(0)) this.#schedule(() => this.#continueRun(id))
   }
 
-  /** Stops the session, unless child threads wait for replies. */
-  #reactAndStop(events: readonly SessionEvent[]): void {
+  /** Stops the session, unless only child threads wait for replies: then the session is still running. */
+  #work(events: readonly SessionEvent[]): void {
     const { agent } = this.#stored
     if (!agent.isRunning && events.some(({ type }) => type !== 'user.interrupt'))
       this.#emit('session.status_running')
@@ -267,14 +221,14 @@ export class AgentSession extends Session {
       else if (replies.has(type)) this.#applyReply(event)
     }
     while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#startRound()
-    // If only child threads wait, the session is still running.
-    if (agent.waiting.length === 0 && this.#isWaiting) return
-    const isDone = agent.waiting.length === 0
+    const [{ waiting }] = agent.threads
+    const isDone = waiting.length === 0
+    if (isDone && this.#isWaiting) return
     if (isDone && agent.runs.length === 0) {
       if (agent.finalMessage !== undefined) this.#sendMessage(agent.finalMessage)
       agent.finalMessage = undefined
     }
-    const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: agent.waiting }
+    const reason = isDone ? { type: 'end_turn' } : { type: 'requires_action', event_ids: waiting }
     const stop = isDone && this.#isOverBudget ? { type: 'budget_reached' } : reason
     const { budget } = this.#stored.fields as { budget?: object }
     this.#emit('session.usage', { usage: this.#usage, ...(budget ? { budget } : {}) })
@@ -283,8 +237,7 @@ export class AgentSession extends Session {
   }
 
   get #isWaiting(): boolean {
-    const { waiting, threads } = this.#stored.agent
-    return waiting.length > 0 || threads.some((thread) => thread.run === null && thread.waiting.length > 0)
+    return this.#stored.agent.threads.some(({ waiting }) => waiting.length > 0)
   }
 
   #startTask(texts: string[]): void {
@@ -303,7 +256,7 @@ export class AgentSession extends Session {
   #startRound(): void {
     const { agent } = this.#stored
     for (const step of agent.rounds.shift() ?? []) {
-      const { type, fields, thread, plan } = step
+      const { type, fields, isInThread, plan } = step
       if (type === 'agent.message') {
         this.#addGenerated(type, fields)
         agent.finalMessage = undefined
@@ -311,88 +264,66 @@ export class AgentSession extends Session {
       }
       agent.finalMessage ??= doneText
       if (plan) this.#startRun(plan)
-      else if (thread) this.#startThread(step, null)
+      else if (isInThread) this.#startThread(step)
       else if (type === 'session.error') this.#emit(type, fields)
-      else this.#startToolUse(step, agent)
+      else this.#startToolUse(step, agent.threads[0])
     }
   }
 
-  #startToolUse({ type, fields }: TaskStep, thread: { waiting: string[]; id?: string }): void {
-    const event = this.#addGenerated(type, { ...fields, ...threadField(thread) })
+  #startToolUse({ type, fields }: TaskStep, { id, waiting }: Thread): void {
+    const event = this.#addGenerated(type, { ...fields, session_thread_id: id })
     const { evaluated_permission: permission } = fields
     if (permission === 'allow') this.#emit(...createResult(event))
     else if (permission === 'deny') this.#emit(...createResult(event, 'the service refused this tool use'))
-    else thread.waiting.push(event.id ?? '')
+    else waiting.push(event.id ?? '')
   }
 
-  #startThread(step: TaskStep, run: string | null): void {
-    const thread = { id: newId('sthr'), name: 'helper', run, waiting: [], isEnded: false }
+  #startThread(step: TaskStep): void {
+    const thread = { id: newId('sthr'), waiting: [] }
     this.#stored.agent.threads.push(thread)
-    this.#addThreadEvent('session.thread_created', thread, { workflow_run_id: run })
+    this.#addThreadEvent('session.thread_created', thread, { workflow_run_id: null })
     this.#addThreadEvent('session.thread_status_running', thread)
     this.#startToolUse(step, thread)
     const reason = { type: 'requires_action', event_ids: thread.waiting }
     this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: reason })
-    if (step.thread === 'ends') this.#laterSteps.push(() => this.#endThread(thread.id))
   }
 
-  #addThreadEvent(type: string, { id, name }: Thread, fields: object = {}): void {
-    this.#emit(type, { session_thread_id: id, agent_name: name, ...fields })
+  /** Does nothing for the main thread. */
+  #addThreadEvent(type: string, { id }: Thread, fields: object = {}): void {
+    if (id !== undefined) this.#emit(type, { session_thread_id: id, agent_name: 'helper', ...fields })
   }
 
-  #endThread(id: string): void {
-    const { agent } = this.#stored
-    const thread = agent.threads.find((each) => each.id === id)
-    // After a reply, the thread does not end.
-    if (!thread || thread.waiting.length === 0) return
-    Object.assign(thread, { waiting: [], isEnded: true })
-    this.#addThreadEvent('session.thread_status_terminated', thread)
-    this.#receiveServiceEvent({ type: 'session.thread_status_terminated' })
-  }
-
-  #receiveServiceEvent(event: SessionEvent): void {
-    this.#stored.agent.inbox.push(event)
-    this.#schedule(() => this.#react())
-  }
-
-  #startRun({ name, phases, use, result }: RunPlan): void {
+  #startRun({ name, phases, result }: RunPlan): void {
     const id = newId('wrun')
     const all = phases.map((phase) => ({ id: newId('wrph'), name: phase, description: null }))
     this.#emit('workflow_run.created', { workflow_run_id: id, name, description: null, phases: all })
     this.#emit('workflow_run.status_running', { workflow_run_id: id })
-    const steps = all.flatMap((phase, index): RunStep[] => [
-      { event: ['workflow_run.phase_started', { workflow_run_phase_id: phase.id }] },
-      ...(use && index === 0 ? [{ use }] : []),
-      { event: ['workflow_run.phase_ended', { workflow_run_phase_id: phase.id }] },
+    const events: SessionEvent[] = all.flatMap((phase) => [
+      { type: 'workflow_run.phase_started', workflow_run_phase_id: phase.id },
+      { type: 'workflow_run.phase_ended', workflow_run_phase_id: phase.id },
     ])
-    const error = { type: 'program_error', message: `the plan of ${name} failed` }
     const isError = result === 'error'
-    if (isError) steps.push({ event: ['workflow_run.error', { error }] })
-    const ending = { result: { type: result, ...(isError ? { error } : {}) } }
-    steps.push({ event: ['workflow_run.status_ended', ending] })
-    this.#stored.agent.runs.push({ id, name, steps })
+    const error = isError ? { type: 'program_error', message: `the plan of ${name} failed` } : undefined
+    if (isError) events.push({ type: 'workflow_run.error', error })
+    events.push({ type: 'workflow_run.status_ended', result: { type: result, error } })
+    this.#stored.agent.runs.push({ id, name, events })
     this.#sendMessage(`The emulated agent started the workflow run ${name}.`)
-    this.#laterSteps.push(() => this.#continueRun(id))
+    this.#newRuns.push(id)
   }
 
-  /** Does nothing if `id` is `null`, because the thread then belongs to no workflow run. */
-  #continueRun(id: string | null): void {
+  #continueRun(id: string): void {
     const { agent } = this.#stored
     const run = agent.runs.find((each) => each.id === id)
-    const step = run?.steps.shift()
-    if (!run || !step) return
-    if ('use' in step) {
-      this.#startThread(step.use, run.id)
-      return
-    }
-    const [type, fields] = step.event
-    const event = this.#emit(type, { ...fields, workflow_run_id: run.id })
-    if (run.steps.length > 0) {
+    const event = run?.events.shift()
+    if (!run || !event) return
+    const published = this.#emit(event.type, { ...event, workflow_run_id: id })
+    if (run.events.length > 0) {
       this.#schedule(() => this.#continueRun(id))
       return
     }
     agent.runs = agent.runs.filter((each) => each !== run)
-    this.#receiveServiceEvent({ ...event, name: run.name })
+    agent.inbox.push({ ...published, name: run.name })
+    this.#schedule(() => this.#react())
   }
 
   #reportRunResult({ name, result }: SessionEvent): void {
@@ -401,18 +332,19 @@ export class AgentSession extends Session {
   }
 
   #applyReply(event: SessionEvent): void {
+    const { agent } = this.#stored
+    agent.finalMessage ??= doneText
     const use = this.#toolUses.get(readString(event[replies.get(event.type)?.field ?? '']))
-    const thread = use && this.#findThread(use)
-    if (thread?.run == null) this.#stored.agent.finalMessage ??= doneText
     if (!use) return
-    if (thread) this.#addThreadEvent('session.thread_status_running', thread)
-    const fields = threadField(thread)
-    if (event.type !== 'user.tool_confirmation') this.#sendMessage(describeResult(use, event), fields)
+    const { session_thread_id: id } = use
+    const [main] = agent.threads
+    const thread = agent.threads.find((each) => each.id === id) ?? main
+    this.#addThreadEvent('session.thread_status_running', thread)
+    if (event.type !== 'user.tool_confirmation')
+      this.#sendMessage(describeResult(use, event), { session_thread_id: id })
     else if (event.result === 'allow') this.#emit(...createResult(use))
-    else this.#sendMessage(describeDenial(use, readString(event.deny_message)), fields)
-    if (!thread) return
+    else this.#sendMessage(describeDenial(use, readString(event.deny_message)), { session_thread_id: id })
     this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: { type: 'end_turn' } })
-    this.#laterSteps.push(() => this.#continueRun(thread.run))
   }
 
   get #isOverBudget(): boolean {
@@ -447,18 +379,11 @@ export class AgentSession extends Session {
   }
 }
 
-const threadField = (thread: { id?: string } = {}): object =>
-  thread.id === undefined ? {} : { session_thread_id: thread.id }
-
 /** `refusal`: why the service did not execute the tool use. */
 function createResult(use: SessionEvent, refusal?: string): [string, object] {
-  const { id, type, session_thread_id: thread } = use
+  const { id, type, session_thread_id } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]
-  const fields = {
-    content,
-    ...(refusal === undefined ? {} : { is_error: true }),
-    ...(typeof thread === 'string' ? { session_thread_id: thread } : {}),
-  }
+  const fields = { content, is_error: refusal === undefined ? undefined : true, session_thread_id }
   return type === 'agent.mcp_tool_use'
     ? ['agent.mcp_tool_result', { mcp_tool_use_id: id, ...fields }]
     : ['agent.tool_result', { tool_use_id: id, ...fields }]

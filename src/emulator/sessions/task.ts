@@ -4,31 +4,26 @@ import { shorten } from '../gateway.ts'
 export interface TaskStep {
   type: string
   fields: Record<string, unknown>
-  /** Creates the event in a new child thread, which waits for a reply or ends before the reply. */
-  thread?: 'waits' | 'ends'
+  /** Creates the event in a new child thread. */
+  isInThread?: boolean
   plan?: RunPlan
 }
 
 export interface RunPlan {
   name: string
   phases: string[]
-  /** Tool use in a child thread of the run. The run waits for the reply. */
-  use?: TaskStep | undefined
   /** Field `result.type` of the event that ends the run. */
   result: string
 }
 
 /** Matches a line with a step: its keyword, its name, and its input as JSON. */
-const stepPattern = /^\s*(?:then\s+)?(thread\s+\w+|use|lose|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
+const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
  * Matches a line that begins with the keyword of a step. The line may also be prose, so it counts only if
  * another line is a step.
  */
-const stepStart = /^\s*(?:then|thread|use|lose|run|say|refuse|start|fail)(?!\S)/
-
-/** Without a delay, the phases are nested function calls. */
-const maxPhases = 100
+const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
 const exampleSteps = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
@@ -39,10 +34,9 @@ export const taskForms = [
   '  say {"text":"{\\"verdict\\":\\"ok\\"}"}           no tool, only this answer',
   '"run" instead of "use" needs no answer; "then use" waits for earlier answers.',
   '  thread use bash {}                          in a child thread',
-  '  thread lose bash {}                         in a thread that ends at once',
   '  refuse bash {}                              the service refuses it',
   '  fail github {}                              an MCP server fails permanently',
-  '  start ci {"phases":["a"],"result":"error","use":"bash {}"}  workflow run "ci"',
+  '  start ci {"phases":["a"],"result":"error"}  workflow run "ci"',
 ].join('\n')
 
 /**
@@ -67,7 +61,7 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
 
 const describeUnknownStep = (line: string) =>
   `The emulated agent does not understand “${shorten(line.trim())}”. ` +
-  "A step starts with use, thread use, thread lose, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
+  "A step starts with use, thread use, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({
   type: 'agent.message',
@@ -82,24 +76,14 @@ function readStep(line: string): TaskStep | undefined {
   if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
   if (words === 'start') return readRunStep(name, input)
   if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
-  const command = words.replace(/\s+/, ' ')
-  const permission = permissions.get(command)
-  const step = permission && readToolUseStep(name, input, permission)
-  const thread = threads.get(command)
-  return step && thread ? { ...step, thread } : step || undefined
+  const step = readToolUseStep(name, input, permissions.get(words) ?? 'ask')
+  return step && words.startsWith('thread') ? { ...step, isInThread: true } : step
 }
 
+/** The default is `ask`. */
 const permissions = new Map([
-  ['use', 'ask'],
   ['run', 'allow'],
   ['refuse', 'deny'],
-  ['thread use', 'ask'],
-  ['thread lose', 'ask'],
-])
-
-const threads = new Map<string, TaskStep['thread']>([
-  ['thread use', 'waits'],
-  ['thread lose', 'ends'],
 ])
 
 function readToolUseStep(names: string, input: object, permission: string): TaskStep | undefined {
@@ -131,11 +115,8 @@ const failServer = (server: string): TaskStep => ({
 })
 
 function readRunStep(name: string, input: Record<string, unknown>): TaskStep | undefined {
-  const { phases = ['work'], use, result = 'completed' } = input
-  const waitingUse = typeof use === 'string' ? readStep(`thread use ${use}`) : undefined
-  const isValid =
-    Array.isArray(phases) && phases.length <= maxPhases && phases.every((phase) => typeof phase === 'string')
-  if (!isValid || !/^\S+$/.test(name) || typeof result !== 'string' || (use !== undefined && !waitingUse))
-    return undefined
-  return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, use: waitingUse, result } }
+  const { phases = ['work'], result = 'completed' } = input
+  const isValid = Array.isArray(phases) && phases.every((phase) => typeof phase === 'string')
+  if (!isValid || !/^\S+$/.test(name) || typeof result !== 'string') return undefined
+  return { type: 'workflow_run.created', fields: { name }, plan: { name, phases, result } }
 }
