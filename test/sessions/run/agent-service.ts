@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { realTimers, type Timers } from '../../../src/timers.ts'
-import type { Exchange } from '../../../src/wire/exchange.ts'
+import { createIdleClock } from '../../harness/clock.ts'
+import type { RunOptions } from '../../harness/run.ts'
 import {
   createSessionService,
   type Event,
@@ -61,9 +62,10 @@ export interface AgentScript {
   timers?: Timers
 }
 
-export interface AgentService {
-  exchange: Exchange
-  readonly events: readonly Event[]
+type SessionService = ReturnType<typeof createSessionService>
+
+export interface AgentService
+  extends Pick<SessionService, 'exchange' | 'timers' | 'cwd' | 'events' | 'write' | 'lines' | 'run'> {
   /** Accepted replies in order, by the id of the tool use. */
   readonly acceptedReplies: ReadonlyMap<string, Event[]>
   /** Number of requests that posted replies, and of requests that posted a task. */
@@ -164,9 +166,17 @@ export function createAgentService(script: AgentScript): AgentService {
     continueTurn()
   }
 
+  const { exchange, events, write, lines, run } = service
   return {
-    exchange: service.exchange,
-    events: service.events,
+    exchange,
+    timers,
+    events,
+    write,
+    lines,
+    run,
+    get cwd() {
+      return service.cwd
+    },
     acceptedReplies,
     get posts() {
       return posts
@@ -181,3 +191,33 @@ export function createAgentService(script: AgentScript): AgentService {
     },
   }
 }
+
+/** Returns a policy that decides every tool use in the same way. */
+export const always = (decision: 'allow' | 'deny' | 'ask') => ({ rules: [], default: { decision } })
+
+/** Creates an agent whose clock stops while a command runs, and functions that run `events run` on it. */
+export function openAgent({ policy = always('allow'), ...script }: AgentScript & { policy?: object }) {
+  const service = createAgentService({ timers: createIdleClock(), ...script })
+  service.write('p.json', policy)
+  return Object.assign(service, {
+    /** Runs events run with the policy and an audit file. */
+    runTask: (words = ['do it'], options?: RunOptions) =>
+      service.run(
+        ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson', ...words],
+        options,
+      ),
+    /** Returns the lines of the audit file about tool uses. */
+    audit: () => service.lines('a.ndjson').filter(({ toolUse }) => toolUse !== null),
+    /** Returns the states of the task in the audit file. */
+    taskLines: () =>
+      service.lines('a.ndjson').flatMap(({ task, event }) => (task === undefined ? [] : [event])),
+  })
+}
+
+/** A person at a terminal who types a text. */
+export const atTerminal = (typed: RunOptions['typed'], tty: RunOptions['tty'] = ['stderr']): RunOptions => ({
+  stdinKind: 'terminal',
+  typed,
+  tty,
+  env: { NO_COLOR: '1' },
+})

@@ -1,99 +1,46 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import { realTimers } from '../../../src/timers.ts'
+import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createIdleClock } from '../../harness/clock.ts'
+import { ownerOnlyMode, run, temporaryFolder } from '../../harness/run.ts'
 import {
-  answering,
-  createFastClock,
-  ownerOnlyMode,
-  type RunOptions,
-  run,
-  temporaryFolder,
-} from '../../harness/run.ts'
-import { says, waitsFor } from '../../harness/session-service.ts'
-import {
-  type AgentScript,
-  createAgentService as createService,
-  type Event,
-  getLockPath,
-  type Outcome,
-} from './agent-service.ts'
+  bash,
+  createSessionService,
+  custom,
+  endTurn,
+  running,
+  says,
+  waitsFor,
+} from '../../harness/session-service.ts'
+import { always, atTerminal, type Event, getLockPath, type Outcome, openAgent } from './agent-service.ts'
 
-const clock = createIdleClock()
-
-/** Creates an agent service with `clock`, which stops while a --tool command runs. */
-const createAgentService = (script: AgentScript) => createService(Object.assign(script, { timers: clock }))
-
-/** Returns `clock`, but a wait of `limit` milliseconds takes 50 ms, so a command that never ends is stopped. */
-const withShort = (limit: number): typeof clock => ({
-  ...clock,
-  wait: (milliseconds, signal) =>
-    milliseconds === limit ? realTimers.wait(50, signal) : clock.wait(milliseconds, signal),
-})
-
-const rules = {
+const allowStatus = { tool: 'bash', input: { command: 'git status' }, decision: 'allow' }
+const denyRm = { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' }
+const policy = {
   rules: [
-    { tool: 'bash', input: { command: 'git status' }, decision: 'allow' },
-    { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' },
+    allowStatus,
+    denyRm,
     { tool: 'create_issue', server: 'github', input: { title: '*' }, decision: 'allow' },
   ],
   default: { decision: 'deny', reason: 'not in CI' },
 }
+const askAll = always('ask')
 
-const allowAll = { rules: [], default: { decision: 'allow' } }
-const askAll = { rules: [] }
+/** A tool use that runs a command. The policy allows it without another command. */
+const uses = (id: string, command = 'git status', more: object = {}) =>
+  bash(id, { input: { command }, ...more })
+const resultOf = (id: string): Event => ({ type: 'agent.tool_result', tool_use_id: id, content: 'gone' })
+const allows = (id: string): Event => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
 
-const bash = (id: string, command: string, more: object = {}): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: { command },
-  evaluated_permission: 'ask',
-  ...more,
-})
-const custom = (id: string, name: string, input: object = {}): Event => ({
-  id,
-  type: 'agent.custom_tool_use',
-  name,
-  input,
-})
-
-interface Options {
-  policy?: object
-  words?: string[]
-  cwd?: string
-  world?: RunOptions
-}
-
-/** Runs events run with a policy and an audit file. */
-async function runWithPolicy({
-  policy = rules,
-  words = ['do it'],
-  cwd = temporaryFolder(),
-  world = {},
-}: Options = {}) {
-  writeFileSync(join(cwd, 'p.json'), JSON.stringify(policy))
-  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson', ...words]
-  const ended = await run(argv, { cwd, timers: clock, stdin: '', ...world })
-  return { ...ended, cwd, audit: ended.code === 11 ? [] : readAudit(cwd) }
-}
-
-/** Returns the audit lines about tool uses. */
-const readAudit = (cwd: string) =>
-  existsSync(join(cwd, 'audit.ndjson'))
-    ? readFileSync(join(cwd, 'audit.ndjson'), 'utf8')
-        .split('\n')
-        .slice(0, -1)
-        .map((line) => JSON.parse(line))
-        .filter(({ toolUse }) => toolUse !== null)
-    : []
+/** Returns the tool uses with an accepted reply, and the decisions. */
+const repliesTo = ({ acceptedReplies }: ReturnType<typeof openAgent>) =>
+  [...acceptedReplies].map(([id, [reply]]) => [id, reply?.result])
 
 /** Returns the posted replies. */
-const answersIn = (requests: { method: string; text: string }[]) =>
+const repliesIn = (requests: { method: string; text: string }[]) =>
   requests
     .filter(({ method }) => method === 'POST')
     .flatMap(({ text }) => JSON.parse(text).events as Event[])
@@ -101,41 +48,32 @@ const answersIn = (requests: { method: string; text: string }[]) =>
 
 test('events run sends the task once, replies to tool uses by the policy, and ends with the turn', async () => {
   const task = 'use bash {"command":"git status"}\nthen use mcp github create_issue {"title":"Fix it"}'
-  const { code, out, requests, audit, cwd } = await runWithPolicy({
-    words: [task],
-    world: { exchange: createEmulator({}) },
-  })
+  const agent = openAgent({ rounds: [], policy })
+  const { code, out, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
   expect(code).toBe(0)
-  expect(answersIn(requests).map(({ type, result }) => [type, result])).toEqual([
+  expect(repliesIn(requests).map(({ type, result }) => [type, result])).toEqual([
     ['user.tool_confirmation', 'allow'],
     ['user.tool_confirmation', 'allow'],
   ])
   expect(out).toMatch(/The emulated agent is done\.\n.*\n.*end_turn\n$/)
-  expect(audit.map(({ event, decision, rule }) => [event, decision, rule])).toEqual([
-    ['decision', 'allow', 0],
-    ['sent', undefined, undefined],
-    ['accepted', undefined, undefined],
-    ['decision', 'allow', 2],
-    ['sent', undefined, undefined],
-    ['accepted', undefined, undefined],
-  ])
-  expect(audit[0]).toMatchObject({
-    session: 's1',
-    name: 'bash',
-    input: { command: 'git status' },
-    by: 'rule',
-  })
-  expect(statSync(join(cwd, 'audit.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
+  expect(agent.audit().map(({ event, decision, rule }) => [event, decision, rule])).toEqual(
+    [0, 2].flatMap((rule) => [
+      ['decision', 'allow', rule],
+      ['sent', undefined, undefined],
+      ['accepted', undefined, undefined],
+    ]),
+  )
+  const [first] = agent.audit()
+  expect(first).toMatchObject({ session: 's1', name: 'bash', input: { command: 'git status' }, by: 'rule' })
+  expect(statSync(join(agent.cwd, 'a.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
 })
 
 test('events run sends the reason of each denial, follows the turn to its end, and exits with 14', async () => {
   const task = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
-  const { code, err, requests, audit } = await runWithPolicy({
-    words: [task],
-    world: { exchange: createEmulator({}) },
-  })
+  const agent = openAgent({ rounds: [], policy })
+  const { code, err, requests } = await agent.runTask([task], { exchange: createEmulator({}) })
   expect(code).toBe(14)
-  expect(answersIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
+  expect(repliesIn(requests).map(({ tool_use_id: _, ...answer }) => answer)).toEqual([
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'no deleting' },
     { type: 'user.tool_confirmation', result: 'allow' },
     { type: 'user.tool_confirmation', result: 'deny', deny_message: 'not in CI' },
@@ -144,208 +82,132 @@ test('events run sends the reason of each denial, follows the turn to its end, a
   expect(err).toContain('s1 finished with 2 tool uses denied\n')
   expect(err).toContain('deny bash {"command":"rm -rf x"}')
   expect(err).toContain('(rules[1]: no deleting)')
-  expect(audit.filter(({ event }) => event === 'decision').map(({ by }) => by)).toEqual([
-    'rule',
-    'rule',
-    'default',
-  ])
+  expect(agent.audit().flatMap(({ by }) => by ?? [])).toEqual(['rule', 'rule', 'default'])
 })
 
 test('events run without a terminal leaves a tool use open, exits with 12 and prints the confirm command', async () => {
-  const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'git status')]] })
-  const policy = { rules: [rules.rules[0]] }
-  const { code, err, audit } = await runWithPolicy({ policy, world: { exchange: service.exchange } })
+  const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2')]], policy: { rules: [allowStatus] } })
+  const { code, err } = await agent.runTask()
   expect(code).toBe(12)
   expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow')
-  expect([...service.acceptedReplies.keys()]).toEqual(['t2'])
-  expect(
-    audit.filter(({ event }) => event === 'decision').map(({ toolUse, decision }) => [toolUse, decision]),
-  ).toEqual([
+  expect(repliesTo(agent)).toEqual([['t2', 'allow']])
+  const decisions = agent.audit().filter(({ event }) => event === 'decision')
+  expect(decisions.map(({ toolUse, decision }) => [toolUse, decision])).toEqual([
     ['t1', 'ask'],
     ['t2', 'allow'],
   ])
 })
 
-test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
-  const service = createAgentService({
-    rounds: [[bash('t1', 'ls'), bash('t2', 'git status')], [bash('t3', 'pwd')]],
+test('events run without a task replies to the tool uses for which the session waits', async () => {
+  const agent = openAgent({ history: [uses('t1'), waitsFor('t1')], rounds: [], policy })
+  const { code } = await agent.runTask([])
+  expect({ code, tasks: agent.tasks, replies: repliesTo(agent) }).toEqual({
+    code: 0,
+    tasks: 0,
+    replies: [['t1', 'allow']],
   })
-  const { code, out, err } = await runWithPolicy({
-    policy: { rules: [rules.rules[0]] },
-    world: {
-      exchange: service.exchange,
-      stdin: undefined,
-      typed: 'y\nn because\n',
-      tty: ['stdout', 'stderr'],
-      env: { NO_COLOR: '1' },
-    } as never,
-  })
-  expect(code).toBe(14)
-  expect(
-    [...service.acceptedReplies.values()].map(([answer]) => [answer?.tool_use_id, answer?.result]),
-  ).toEqual([
-    ['t1', 'allow'],
-    ['t2', 'allow'],
-    ['t3', 'deny'],
-  ])
-  expect(service.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
-  expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
-  expect(err).toContain('✗ bash denied: because\n')
-  expect(out).toContain('\n· agent.tool_result bash: ok\n')
 })
 
-test('events run exits with 12 if a person skips a tool use', async () => {
-  const service = createAgentService({ rounds: [[bash('t1', 'ls'), bash('t2', 'pwd')]] })
-  const { code, err } = await runWithPolicy({
-    policy: askAll,
-    world: {
-      exchange: service.exchange,
-      stdin: undefined,
-      typed: 's\ny\n',
-      tty: ['stderr'],
-      env: { NO_COLOR: '1' },
-    },
+describe('prompts of events run', () => {
+  test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
+    const rounds = [[uses('t1', 'ls'), uses('t2')], [uses('t3', 'pwd')]]
+    const agent = openAgent({ rounds, policy: { rules: [allowStatus] } })
+    const person = atTerminal('y\nn because\n', ['stdout', 'stderr'])
+    const { code, out, err } = await agent.runTask(undefined, person)
+    expect(code).toBe(14)
+    expect(repliesTo(agent)).toEqual([
+      ['t1', 'allow'],
+      ['t2', 'allow'],
+      ['t3', 'deny'],
+    ])
+    expect(agent.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
+    expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
+    expect(err).toContain('✗ bash denied: because\n')
+    expect(out).toContain('\n· agent.tool_result bash: ok\n')
   })
-  expect(code).toBe(12)
-  expect([...service.acceptedReplies.keys()]).toEqual(['t2'])
-  expect(err).toContain('· bash stays open\n')
-})
 
-test('the key a at a prompt allows the same tool use for the rest of the run, but no other tool use', async () => {
-  const service = createAgentService({
-    rounds: [
-      [bash('t1', 'ls'), bash('t2', 'ls')],
-      [bash('t3', 'ls'), bash('t4', 'ls -a'), bash('t5', 'ls', { name: 'sh' })],
-    ],
+  test('the key a at a prompt allows the same tool use for the rest of the run, but no other tool use', async () => {
+    const agent = openAgent({
+      rounds: [
+        [uses('t1', 'ls'), uses('t2', 'ls')],
+        [uses('t3', 'ls'), uses('t4', 'ls -a'), uses('t5', 'ls', { name: 'sh' })],
+      ],
+      policy: askAll,
+    })
+    const { code, err } = await agent.runTask(undefined, atTerminal('a\nn\nn not this\n'))
+    expect(code, err).toBe(14)
+    expect(err.match(/ allow .*\? \[/g)).toEqual([
+      ' allow bash (t1)? [',
+      ' allow bash (t4)? [',
+      ' allow sh (t5)? [',
+    ])
+    expect(err).toContain('  y allow, n deny, n REASON deny with a reason, a always allow this same call, s')
+    expect(err).toContain('parley: t3 is allowed, because you always allow this call\n')
+    const decisions = agent.audit().filter(({ event }) => event === 'decision')
+    expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
+      't1 allow person',
+      't2 allow person',
+      't3 allow person',
+      't4 deny person',
+      't5 deny person',
+    ])
+    expect(repliesTo(agent).map(([, result]) => result)).toEqual(['allow', 'allow', 'allow', 'deny', 'deny'])
   })
-  const cwd = temporaryFolder()
-  const world = {
-    exchange: service.exchange,
-    stdin: undefined,
-    tty: ['stderr' as const],
-    env: { NO_COLOR: '1' },
-  }
-  const { code, err, audit } = await runWithPolicy({
-    policy: askAll,
-    cwd,
-    world: { ...world, typed: 'a\nn\nn not this\n' },
-  })
-  expect(code, err).toBe(14)
-  const results = [...service.acceptedReplies].map(([id, [event]]) => [id, event?.result])
-  expect(results).toEqual([
-    ['t1', 'allow'],
-    ['t2', 'allow'],
-    ['t3', 'allow'],
-    ['t4', 'deny'],
-    ['t5', 'deny'],
-  ])
-  expect(err.match(/ allow .*\? \[/g)).toEqual([
-    ' allow bash (t1)? [',
-    ' allow bash (t4)? [',
-    ' allow sh (t5)? [',
-  ])
-  expect(err).toContain('  y allow, n deny, n REASON deny with a reason, a always allow this same call, s')
-  expect(err).toContain('parley: t3 is allowed, because you always allow this call\n')
-  const decisions = audit.filter(({ event }) => event === 'decision')
-  expect(decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)).toEqual([
-    't1 allow person',
-    't2 allow person',
-    't3 allow person',
-    't4 deny person',
-    't5 deny person',
-  ])
-})
 
-test('a deny rule overrides what a person allowed with the key a', async () => {
-  const rm = bash('t2', 'ls; rm -r x')
-  const service = createAgentService({ rounds: [[bash('t1', 'ls')], [rm]] })
-  const { err } = await runWithPolicy({
-    policy: { rules: [rules.rules[1]] },
-    world: {
-      exchange: service.exchange,
-      stdin: undefined,
-      typed: 'a\na\n',
-      tty: ['stderr'],
-      env: { NO_COLOR: '1' },
-    },
+  test('a deny rule overrides what a person allowed with the key a', async () => {
+    const agent = openAgent({
+      rounds: [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]],
+      policy: { rules: [denyRm] },
+    })
+    const { err } = await agent.runTask(undefined, atTerminal('a\na\n'))
+    expect(repliesTo(agent)).toEqual([
+      ['t1', 'allow'],
+      ['t2', 'deny'],
+    ])
+    expect(err).not.toContain('(t2)? ')
   })
-  expect([...service.acceptedReplies.keys()]).toEqual(['t1', 't2'])
-  expect(service.acceptedReplies.get('t2')).toMatchObject([{ result: 'deny', deny_message: 'no deleting' }])
-  expect(err).not.toContain('(t2)? ')
-})
 
-test('the key a cannot allow a tool use whose input repeats a key', async () => {
-  const service = createAgentService({ rounds: [[bash('t1', 'TWICE')]] })
-  const exchange: Exchange = async (request) => {
-    const response = await service.exchange(request)
-    return {
-      ...response,
-      body: replaceIn(response.body, '"command":"TWICE"', '"command":"ls","command":"rm"'),
+  test('the key a cannot allow a tool use whose input repeats a key; the key s leaves it open', async () => {
+    const agent = openAgent({ rounds: [[uses('t1', 'TWICE')]], policy: askAll })
+    async function* replace(body: AsyncIterable<Uint8Array>) {
+      for await (const bytes of body)
+        yield Buffer.from(String(bytes).replaceAll('"command":"TWICE"', '"command":"ls","command":"rm"'))
     }
-  }
-  const { code, err } = await runWithPolicy({
-    policy: askAll,
-    world: { exchange, stdin: undefined, typed: 'a\ns\n', tty: ['stderr'], env: { NO_COLOR: '1' } },
+    const exchange: Exchange = async (request) => {
+      const response = await agent.exchange(request)
+      return { ...response, body: replace(response.body) }
+    }
+    const { code, err } = await agent.runTask(undefined, { exchange, ...atTerminal('a\ns\n') })
+    expect({ code, replies: repliesTo(agent) }, err).toEqual({ code: 12, replies: [] })
+    expect(err).toContain('[y/n/s/q] ')
+    expect(err).toContain('· bash stays open\n')
   })
-  expect(code, err).toBe(12)
-  expect(err).toContain('[y/n/s/q] ')
-  expect(service.acceptedReplies.size).toBe(0)
 })
-
-async function* replaceIn(body: AsyncIterable<Uint8Array>, text: string, other: string) {
-  for await (const bytes of body) yield Buffer.from(Buffer.from(bytes).toString().replaceAll(text, other))
-}
 
 test('V62: events run prints an events send command, not events confirm, for a self-hosted tool use', async () => {
-  const flag = '--tool-result c1=TEXT'
-  const service = createAgentService({
-    history: [bash('c1', 'ls', { evaluated_permission: 'allow' }), waitsFor('c1')],
-    rounds: [],
-  })
-  const { code, err } = await runWithPolicy({
-    policy: allowAll,
-    words: [],
-    world: { exchange: service.exchange },
-  })
-  expect(code).toBe(12)
-  expect(err).toContain(`\n  to send a result: parley events send -s s1 ${flag}\n`)
-  const followed = await run(['events', 'follow', '-s', 's1'], { exchange: service.exchange })
-  expect(followed.code).toBe(12)
-  expect(followed.err).toContain(`to send a result: parley events send -s s1 ${flag}`)
-  expect(err + followed.err).not.toContain('confirm')
-})
-
-test('events run without a task replies to the tool uses for which the session waits', async () => {
-  const service = createAgentService({ history: [bash('t1', 'git status'), waitsFor('t1')], rounds: [] })
-  const { code, requests } = await runWithPolicy({ words: [], world: { exchange: service.exchange } })
-  expect(code).toBe(0)
-  expect(service.tasks).toBe(0)
-  expect(answersIn(requests)).toHaveLength(1)
+  const history = [uses('c1', 'ls', { evaluated_permission: 'allow' }), waitsFor('c1')]
+  const agent = openAgent({ history, rounds: [] })
+  const ran = await agent.runTask([])
+  const followed = await agent.run(['events', 'follow'])
+  for (const { code, err } of [ran, followed]) {
+    expect(code).toBe(12)
+    expect(err).toContain('to send a result: parley events send -s s1 --tool-result c1=TEXT')
+    expect(err).not.toContain('confirm')
+  }
 })
 
 describe('--tool commands', () => {
   test('a --tool command gets its input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
-    const service = createAgentService({ rounds: [[custom('c1', 'deploy', { env: 'test' })]] })
-    const command = 'cat; env | grep ^PARLEY_ | sort'
-    const { code, audit } = await runWithPolicy({
-      words: ['do it', '--tool', `deploy=${command}`],
-      world: { exchange: service.exchange, env: { PARLEY_THING: 'canary', OTHER: 'x' } },
-    })
+    const agent = openAgent({ rounds: [[custom('c1', { name: 'deploy', input: { env: 'test' } })]], policy })
+    const words = ['do it', '--tool', 'deploy=cat; env | grep ^PARLEY_ | sort']
+    const { code } = await agent.runTask(words, { env: { PARLEY_THING: 'canary', OTHER: 'x' } })
     expect(code).toBe(0)
-    expect(service.acceptedReplies.get('c1')).toEqual([
-      {
-        type: 'user.custom_tool_result',
-        custom_tool_use_id: 'c1',
-        content: [
-          {
-            type: 'text',
-            text: '{"env":"test"}PARLEY_SESSION=s1\nPARLEY_TOOL_NAME=deploy\nPARLEY_TOOL_USE_ID=c1\n',
-          },
-        ],
-      },
+    const text = '{"env":"test"}PARLEY_SESSION=s1\nPARLEY_TOOL_NAME=deploy\nPARLEY_TOOL_USE_ID=c1\n'
+    expect(agent.acceptedReplies.get('c1')).toEqual([
+      { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [{ type: 'text', text }] },
     ])
-    expect(audit.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
-    expect(audit[0]).toMatchObject({ decision: 'allow', by: 'tool' })
+    expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
+    expect(agent.audit()[0]).toMatchObject({ decision: 'allow', by: 'tool' })
   })
 
   test.each([
@@ -355,630 +217,392 @@ describe('--tool commands', () => {
   ])(
     'Y60: events run sends the agent an error result if a --tool command %s (needs sh)',
     async (_, command, text) => {
-      const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-      const { code } = await runWithPolicy({
-        words: ['do it', '--tool', `x=${command}`, '--tool-timeout', '20s'],
-        // Only the command that never ends gets a short time limit.
-        world: {
-          exchange: service.exchange,
-          timers: command.startsWith('sleep') ? withShort(20_000) : clock,
-        },
+      const agent = openAgent({ rounds: [[custom('c1')]], policy })
+      // The clock stops while the command runs, so the time limit of the command takes 50 real milliseconds.
+      const wait: Timers['wait'] = (milliseconds, signal) =>
+        milliseconds === 20_000 ? realTimers.wait(50, signal) : agent.timers.wait(milliseconds, signal)
+      const timers = command.startsWith('sleep') ? { ...agent.timers, wait } : agent.timers
+      const { code } = await agent.runTask(['do it', '--tool', `count=${command}`, '--tool-timeout', '20s'], {
+        timers,
       })
       expect(code).toBe(0)
-      expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+      expect(agent.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
     },
   )
 
   test('events run does not run a --tool command if the policy denies the tool, and sends the reason', async () => {
-    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-    const policy = { rules: [{ tool: 'x', decision: 'deny', reason: 'never' }] }
-    const { code, audit } = await runWithPolicy({
-      policy,
-      words: ['do it', '--tool', 'x=touch made'],
-      world: { exchange: service.exchange },
-    })
-    expect(code).toBe(14)
-    expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({
-      is_error: true,
-      content: [{ text: 'never' }],
-    })
-    expect(audit.some(({ event }) => event === 'start')).toBe(false)
+    const rules = [{ tool: 'count', decision: 'deny', reason: 'never' }]
+    const agent = openAgent({ rounds: [[custom('c1')]], policy: { rules } })
+    expect((await agent.runTask(['do it', '--tool', 'count=touch made'])).code).toBe(14)
+    const reply = agent.acceptedReplies.get('c1')?.[0]
+    expect(reply).toMatchObject({ is_error: true, content: [{ text: 'never' }] })
+    expect(agent.audit().some(({ event }) => event === 'start')).toBe(false)
   })
 
   test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
-    const self = { evaluated_permission: undefined }
+    const selfHosted = uses('t1', 'a', { evaluated_permission: undefined })
     const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
-    const service = createAgentService({ rounds: [[bash('t1', 'a', self), bash('t2', 'b'), mcp]] })
-    const { code } = await runWithPolicy({
-      policy: askAll,
-      words: ['do it', '--tool', 'bash=echo hi'],
-      world: { exchange: service.exchange },
-    })
+    const agent = openAgent({ rounds: [[selfHosted, uses('t2', 'b'), mcp, custom('c1')]], policy: askAll })
+    const { code } = await agent.runTask(['do it', '--tool', 'bash=echo hi'])
     expect(code).toBe(12)
-    expect([...service.acceptedReplies]).toEqual([
+    expect([...agent.acceptedReplies]).toEqual([
       ['t1', [{ type: 'user.tool_result', tool_use_id: 't1', content: [{ type: 'text', text: 'hi\n' }] }]],
     ])
   })
 
-  test('events run leaves an allowed custom tool use without a command open, and exits with 12', async () => {
-    const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-    expect((await runWithPolicy({ policy: allowAll, world: { exchange: service.exchange } })).code).toBe(12)
-    expect(service.acceptedReplies.size).toBe(0)
+  test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
+    const agent = openAgent({ rounds: [[custom('c1')]], policy })
+    const hasBegun = () => existsSync(join(agent.cwd, 'begun'))
+    // The deadline passes once the command has started.
+    const timers: Timers = {
+      ...agent.timers,
+      now: () => agent.timers.now() + (hasBegun() ? 100_000 : 0),
+      async wait(milliseconds, signal) {
+        // The deadline can pass before parley waits for it. The test clock would wait for the command.
+        if (milliseconds < 0) return realTimers.wait(0, signal)
+        const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
+        if (!isDeadline) return agent.timers.wait(milliseconds, signal)
+        while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
+      },
+    }
+    const words = ['do it', '--deadline', '100', '--tool', 'count=touch begun; sleep 1000']
+    const { code } = await agent.runTask(words, { timers })
+    expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 0 })
+    expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'start'])
   })
 })
 
-test('Y61: events run warns, writes an audit line and exits with 14 if the service ran a denied tool', async () => {
-  const ran = (id: string, more: object): Event[] => [
-    bash(id, 'rm -rf x', more),
-    { type: 'agent.tool_result', tool_use_id: id, content: 'gone' },
-  ]
-  const service = createAgentService({
-    rounds: [
-      [
-        ...ran('t1', { evaluated_permission: 'allow' }),
-        bash('t2', 'git status', { evaluated_permission: 'allow' }),
-      ],
-    ],
-  })
-  const { code, err, audit } = await runWithPolicy({
-    words: ['do it', '-q'],
-    world: { exchange: service.exchange },
-  })
-  expect(code).toBe(14)
-  expect(err).toContain('the service ran a tool use that the policy denies: bash {"command":"rm -rf x"} t1')
-  expect(audit.map(({ event, toolUse, decision }) => [event, toolUse, decision])).toEqual([
-    ['not-asked', 't1', 'deny'],
-  ])
+describe('denied tool use that the service ran', () => {
+  const denied = (permission = 'ask') => uses('t1', 'rm x', { evaluated_permission: permission })
+  const old = (...events: Event[]) => [{ type: 'user.message' }, ...events, endTurn]
+
+  test.each<[string, Event[], Event[], boolean]>([
+    ['it needed no confirmation', [], [denied('allow'), resultOf('t1')], true],
+    ['it has a result, but no confirmation', [], [denied(), resultOf('t1')], true],
+    ['it needed no confirmation before the run', old(denied('allow')), [], true],
+    ['it has a result from before the run', old(denied(), resultOf('t1')), [], true],
+    ['it ran before the last task', [...old(denied('allow')), ...old()], [], false],
+    ['another client allowed it', [], [denied(), allows('t1'), resultOf('t1')], false],
+  ])(
+    'Y61: events run warns with -q, writes an audit line and exits with 14 only if nobody allowed it: %s',
+    async (_, history, round, isWarned) => {
+      for (const echoes of [true, false]) {
+        const agent = openAgent({ history, rounds: [round], echoes, policy })
+        const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
+        expect({ code, lines: agent.audit().map(({ event, toolUse }) => [event, toolUse]) }, err).toEqual({
+          code: isWarned ? 14 : 0,
+          lines: isWarned ? [['not-asked', 't1']] : [],
+        })
+        const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
+        expect(err.includes(warning)).toBe(isWarned)
+      }
+    },
+  )
 })
-
-const warning = 'the service ran a tool use that the policy denies: '
-
-test('Y91: events run warns and exits with 14 if a denied tool use has a result that nobody confirmed', async () => {
-  const service = createAgentService({
-    rounds: [[bash('t1', 'rm x'), { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }]],
-  })
-  const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
-  expect(code).toBe(14)
-  expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
-  expect(audit.map(({ event, toolUse }) => [event, toolUse])).toEqual([['not-asked', 't1']])
-})
-
-test.each([true, false])(
-  'Y91: events run does not warn about a denied tool use that another client allowed (the stream shows it: %s)',
-  async (echoes) => {
-    const service = createAgentService({
-      rounds: [
-        [
-          bash('t1', 'rm x'),
-          { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' },
-          { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' },
-        ],
-      ],
-      echoes,
-    })
-    const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
-    expect({ code, audit }).toEqual({ code: 0, audit: [] })
-    expect(err).not.toContain(warning)
-  },
-)
-
-test.each([true, false])(
-  'Y61: events run warns and exits with 14 if a denied tool ran before it started (has a result: %s)',
-  async (hasResult) => {
-    const result = { type: 'agent.tool_result', tool_use_id: 't1', content: 'gone' }
-    const ran = bash('t1', 'rm x', { evaluated_permission: hasResult ? 'ask' : 'allow' })
-    const end = { type: 'session.status_idle', stop_reason: { type: 'end_turn' } }
-    const history = [{ type: 'user.message' }, ran, ...(hasResult ? [result] : []), end]
-    const service = createAgentService({ history, rounds: [] })
-    const { code, err, audit } = await runWithPolicy({ words: [], world: { exchange: service.exchange } })
-    expect({ code, notes: audit.map(({ event }) => event) }).toEqual({ code: 14, notes: ['not-asked'] })
-    expect(err).toContain(`${warning}bash {"command":"rm x"} t1`)
-    const later = createAgentService({ history: [...history, { type: 'user.message' }, end], rounds: [] })
-    expect((await runWithPolicy({ words: [], world: { exchange: later.exchange } })).code).toBe(0)
-  },
-)
 
 describe('Y90: id with two inputs', () => {
+  const twice = (more?: object) => [uses('t1', 'git status', more), uses('t1', 'rm -rf /', more)]
+  const selfHosted = { evaluated_permission: undefined }
   const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
-  const twice = () => [bash('t1', 'git status'), bash('t1', 'rm -rf /')]
 
-  test.each([
-    ['by a rule', { rules: [rules.rules[0], { tool: 'bash', decision: 'allow' }] }, []],
-    ['by --tool', askAll, ['--tool', 'bash=touch made']],
-  ])('events run never allows an id with two inputs %s, and exits with 12', async (_, policy, words) => {
-    const service = createAgentService({
-      rounds: [
-        twice().map((use) => ({ ...use, evaluated_permission: undefined })),
-        [bash('t2', 'git status')],
-      ],
-    })
-    const { code, cwd } = await runWithPolicy({
-      policy,
-      words: ['do it', ...words],
-      world: { exchange: service.exchange },
-    })
-    expect({ code, posts: service.posts, isMade: existsSync(join(cwd, 'made')) }).toEqual({
-      code: 12,
-      posts: 0,
-      isMade: false,
-    })
-  })
-
-  test('events run never allows an id with two inputs from before the run', async () => {
-    const accepting = createAgentService({ history: [...twice(), waitsFor('t1')], rounds: [] })
-    const { code } = await runWithPolicy({
-      policy: allowBash,
-      words: [],
-      world: { exchange: accepting.exchange },
-    })
-    expect({ code, posts: accepting.posts }).toEqual({ code: 12, posts: 0 })
+  test.each<[string, Parameters<typeof openAgent>[0], string[]]>([
+    ['by a rule', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
+    ['by --tool', { rounds: [twice(selfHosted)], policy: askAll }, ['do it', '--tool', 'bash=touch made']],
+    ['from before the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
+  ])('events run never allows an id with two inputs %s, and exits with 12', async (_, script, words) => {
+    const agent = openAgent(script)
+    const { code } = await agent.runTask(words)
+    const isMade = existsSync(join(agent.cwd, 'made'))
+    expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
   })
 
   test('events run denies an id with two inputs if a rule denies one of them', async () => {
-    const service = createAgentService({ rounds: [twice()] })
-    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(14)
-    expect(service.acceptedReplies.get('t1')).toMatchObject([{ result: 'deny' }])
+    const agent = openAgent({ rounds: [twice()], policy })
+    expect((await agent.runTask()).code).toBe(14)
+    expect(repliesTo(agent)).toEqual([['t1', 'deny']])
   })
 
   test('events run does not prompt about an id with two inputs, and prints why', async () => {
-    const service = createAgentService({ rounds: [twice()] })
-    const world = {
-      exchange: service.exchange,
-      stdin: undefined,
-      typed: 'y\n',
-      tty: ['stdout', 'stderr'],
-    } as never
-    const { code, err } = await runWithPolicy({ policy: askAll, world })
-    expect({ code, posts: service.posts }).toEqual({ code: 12, posts: 0 })
+    const agent = openAgent({ rounds: [twice()], policy: askAll })
+    const { code, err } = await agent.runTask(undefined, atTerminal('y\n'))
+    expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 0 })
     expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
   })
 })
 
 describe('reply of unknown delivery', () => {
-  const once = (outcome: Outcome) => {
-    const outcomes: Outcome[] = [outcome]
-    return () => outcomes.shift() ?? 'takes'
-  }
-  const begin = (outcome: Outcome) =>
-    createAgentService({ rounds: [[bash('t1', 'git status')]], outcome: once(outcome) })
+  /** Creates an agent that waits for t1, with these outcomes of the posted replies, in order. */
+  const open = (...outcomes: Outcome[]) =>
+    openAgent({ rounds: [[uses('t1')]], outcome: () => outcomes.shift() ?? 'takes', policy })
 
   test.each<Outcome>(['resets', 'fails late', 'cuts'])(
     'Y50: events run sends no second reply if the first arrived, but its response did not (the service %s)',
     async (outcome) => {
-      const service = begin(outcome)
-      const { code, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
-      expect({ code, posts: service.posts }).toEqual({ code: 0, posts: 1 })
-      expect(audit.at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
+      const agent = open(outcome)
+      const { code } = await agent.runTask()
+      expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
+      expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'accepted' })
     },
   )
 
-  test('Y51: events run exits with 10, names the id and sends no second reply if no list shows the reply', async () => {
-    const service = begin('loses')
-    const { code, err, audit } = await runWithPolicy({ world: { exchange: service.exchange } })
-    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
+  test('the list, not an error in a 200, decides whether a reply arrived, and no second one is sent', async () => {
+    const error = 'rate_limit_error'
+    const accepting = open({ status: 200, error, isAccepted: true })
+    expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
+    expect(accepting.audit().map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
+
+    const agent = open({ status: 200, error })
+    const { code, err } = await agent.runTask()
     expect(err).toContain('it is not known whether the answer to t1 arrived')
     expect(err).toContain("check with 'parley events list -s s1' before you answer again\n")
-    expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown'])
+    expect([code, (await agent.runTask([])).code, agent.posts]).toEqual([10, 10, 1])
   })
-
-  test.each(['rate_limit_error', 'forbidden'])(
-    'the list, not an error in a 200, decides whether a reply arrived, and no second one is sent: %s',
-    async (error) => {
-      const accepting = begin({ status: 200, error, isAccepted: true })
-      const ended = await runWithPolicy({ world: { exchange: accepting.exchange } })
-      expect({ code: ended.code, posts: accepting.posts }).toEqual({ code: 0, posts: 1 })
-      expect(ended.audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
-
-      const service = begin({ status: 200, error })
-      const { code, err, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
-      expect(err).toContain('it is not known whether the answer to t1 arrived')
-      const next = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
-      expect({ codes: [code, next.code], posts: service.posts }).toEqual({ codes: [10, 10], posts: 1 })
-    },
-  )
 
   test('events run does not send a task again after an error in a 200, and a rerun exits with 10', async () => {
-    const script = { rounds: [], taskOutcome: (): Outcome => ({ status: 200, error: 'rate_limit_error' }) }
-    const service = createAgentService(script)
-    const { code, err, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
+    const taskOutcome = (): Outcome => ({ status: 200, error: 'rate_limit_error' })
+    const agent = openAgent({ rounds: [], taskOutcome })
+    const { code, err } = await agent.runTask()
     expect(err).toContain('the task may have been accepted')
-    const next = await runWithPolicy({ cwd, world: { exchange: service.exchange } })
-    expect({ codes: [code, next.code], tasks: service.tasks }).toEqual({ codes: [6, 10], tasks: 1 })
+    expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
   })
 
-  test('Y69: events run does not send a reply again if a newer idle event is listed before the reply', async () => {
-    const outcomes: Outcome[] = ['takes', 'resets']
-    const service = createService({
-      rounds: [[bash('t1', 'git status'), custom('c1', 'x')]],
-      outcome: () => outcomes.shift() ?? 'takes',
-      onList(count) {
-        if (service.posts !== 2 || count > 4) return undefined
-        const answer = service.events.findIndex(({ custom_tool_use_id: id }) => id === 'c1')
-        return count === 1 ? answer - 2 : answer
-      },
-    })
-    const cwd = temporaryFolder()
-    const words = ['do it', '--tool', 'x=until [ -e go ]; do sleep 0.01; done', '--tool-timeout', '1h']
-    const running = runWithPolicy({
-      words,
-      cwd,
-      world: { exchange: service.exchange, timers: createFastClock(4) },
-    })
-    // Before the command ends, the session becomes idle again and waits only for the command.
-    while (service.events.filter(({ type }) => type === 'session.status_idle').length < 2)
-      await new Promise((resolve) => setTimeout(resolve, 1))
-    writeFileSync(join(cwd, 'go'), '')
-    expect((await running).code).toBe(0)
-    expect({ posts: service.posts, answers: service.acceptedReplies.get('c1')?.length }).toEqual({
-      posts: 2,
-      answers: 1,
-    })
+  test('events run sends a reply again after several 429, but not if a 429 has x-should-retry: false', async () => {
+    const agent = open(...Array<Outcome>(5).fill('limits'))
+    expect((await agent.runTask()).code).toBe(0)
+    expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
+    const final = open({ status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } })
+    expect([(await final.runTask()).code, final.posts]).toEqual([6, 1])
   })
 
-  test('Y53: events run sends a reply again after several 429', async () => {
-    const outcomes: Outcome[] = ['limits', 'limits', 'limits', 'limits', 'limits']
-    const service = createAgentService({
-      rounds: [[bash('t1', 'git status')]],
-      outcome: () => outcomes.shift() ?? 'takes',
-    })
-    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(0)
-    expect(service.acceptedReplies.get('t1')).toHaveLength(1)
-  })
-
-  const again = { 'retry-after': '0' }
-  test.each<[number, number, Record<string, string>?]>([
-    [400, 4],
-    [429, 6, again],
+  test.each<[number, number, Record<string, string>]>([
+    [400, 4, {}],
+    [429, 6, { 'retry-after': '0' }],
   ])(
     'Y54: after %i, events run exits with %i and names the refused reply; the next run sends it again',
-    async (status, exit, headers = {}) => {
+    async (status, exit, headers) => {
       let outcome: Outcome = { status, headers }
-      const service = createAgentService({ rounds: [[bash('t1', 'git status')]], outcome: () => outcome })
-      const { code, err, audit, cwd } = await runWithPolicy({ world: { exchange: service.exchange } })
+      const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
+      const { code, err } = await agent.runTask()
       expect(code).toBe(exit)
       expect(err).toContain('the reply to t1 was refused: ')
       expect(err).toContain(
-        'the task was accepted\n  to resume:\n  parley events run -s s1 --no-stdin --policy p.json --audit audit.ndjson\n',
+        'the task was accepted\n  to resume:\n  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson\n',
       )
-      expect(audit.at(-1)).toMatchObject({
-        toolUse: 't1',
-        event: 'refused',
-        reason: expect.stringContaining(`${status}`),
-      })
+      const reason = expect.stringContaining(`${status}`)
+      expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'refused', reason })
       outcome = 'takes'
-      expect((await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })).code).toBe(0)
-      expect(service.acceptedReplies.get('t1')).toHaveLength(1)
-      expect(
-        readAudit(cwd)
-          .map(({ event }) => event)
-          .slice(-3),
-      ).toEqual(['decision', 'sent', 'accepted'])
+      expect((await agent.runTask([])).code).toBe(0)
+      expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
+      const events = agent.audit().map(({ event }) => event)
+      expect(events.slice(-3)).toEqual(['decision', 'sent', 'accepted'])
     },
   )
 
-  test('Y93: events run exits with 6 after one request if a 429 has x-should-retry: false', async () => {
-    const outcome: Outcome = { status: 429, headers: { 'retry-after': '0', 'x-should-retry': 'false' } }
-    const service = createAgentService({ rounds: [[bash('t1', 'git status')]], outcome: () => outcome })
-    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(6)
-    expect(service.posts).toBe(1)
-  })
-
   test("Y94: events run saves a command's result if the reply is refused, and the next run sends it (needs sh)", async () => {
     let outcome: Outcome = { status: 400 }
-    const service = createAgentService({ rounds: [[custom('c1', 'x')]], outcome: () => outcome })
-    const cwd = temporaryFolder()
-    const words = ['--tool', 'x=echo ran >> runs; echo out; exit 3']
-    expect(
-      (await runWithPolicy({ words: ['do it', ...words], cwd, world: { exchange: service.exchange } })).code,
-    ).toBe(4)
-    expect(readAudit(cwd).map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
-    expect(readAudit(cwd)[2].result).toEqual({
+    const agent = openAgent({ rounds: [[custom('c1')]], outcome: () => outcome })
+    const tool = ['--tool', 'count=echo ran >> runs; echo out; exit 3']
+    expect((await agent.runTask(['do it', ...tool])).code).toBe(4)
+    const lines = agent.audit()
+    expect(lines.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+    const result = {
       type: 'user.custom_tool_result',
       custom_tool_use_id: 'c1',
       content: [{ type: 'text', text: 'the command failed with exit code 3' }],
       is_error: true,
-    })
+    }
+    expect(lines[2]?.result).toEqual(result)
     outcome = 'takes'
-    expect((await runWithPolicy({ words, cwd, world: { exchange: service.exchange } })).code).toBe(0)
-    expect(service.acceptedReplies.get('c1')).toEqual([readAudit(cwd)[2].result])
-    expect(readFileSync(join(cwd, 'runs'), 'utf8')).toBe('ran\n')
+    expect((await agent.runTask(tool)).code).toBe(0)
+    expect(agent.acceptedReplies.get('c1')).toEqual([result])
+    expect(readFileSync(join(agent.cwd, 'runs'), 'utf8')).toBe('ran\n')
   })
 
   test('Y55: events run replies to the other tool uses if another client replied first to one', async () => {
-    const service = createAgentService({
-      rounds: [[bash('t1', 'git status'), bash('t2', 'git status')]],
-      outcome: once('refuses'),
+    const outcomes: Outcome[] = ['refuses']
+    const agent = openAgent({
+      rounds: [[uses('t1'), uses('t2')]],
+      outcome: () => outcomes.shift() ?? 'takes',
       onPost() {
-        if (service.posts === 1)
-          service.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
+        if (agent.posts === 1) agent.answer(allows('t1'))
       },
+      policy,
     })
-    expect((await runWithPolicy({ world: { exchange: service.exchange } })).code).toBe(0)
-    expect([...service.acceptedReplies.values()].map((answers) => answers.length)).toEqual([1, 1])
+    expect((await agent.runTask()).code).toBe(0)
+    expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
+  })
+
+  test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
+    const agent = open({ status: 429, headers: { 'retry-after': '60' } })
+    const { code } = await agent.runTask(['do it', '--deadline', '30'])
+    expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 1 })
+    expect(agent.audit().map(({ event }) => event)).toEqual(['decision', 'sent', 'refused'])
   })
 })
 
 describe('events run continues from its audit file', () => {
-  const line = (event: string, toolUse = 't1', session = 's1') =>
-    `${JSON.stringify({ time: '', session, toolUse, name: 'bash', event })}\n`
-  const createFolder = (text: string) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'audit.ndjson'), text)
-    return cwd
+  const line = (event: string, toolUse = 't1', more: object = {}) =>
+    `${JSON.stringify({ time: '', session: 's1', toolUse, name: 'bash', event, ...more })}\n`
+  /** Creates an agent that waits for a tool use, and an audit file. */
+  function openWith(text: string, use = uses('t1')) {
+    const agent = openAgent({ history: [use, waitsFor(String(use.id))], rounds: [], policy })
+    agent.write('a.ndjson', text)
+    return agent
   }
-  const sentAt = (time: number, rest?: string) =>
-    `${JSON.stringify({ time: new Date(time).toISOString(), session: 's1', toolUse: 't1', name: 'bash', event: 'sent', rest })}\n`
-  const waiting = () =>
-    createAgentService({ history: [bash('t1', 'git status'), waitsFor('t1')], rounds: [] })
 
   test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
-    const mcp = {
-      id: 'm1',
+    const mcp = uses('m1', '', {
       type: 'agent.mcp_tool_use',
       mcp_server_name: 'github',
       name: 'create_issue',
-      input: { title: 'x' },
-      evaluated_permission: 'ask',
-    }
-    const service = createAgentService({ rounds: [[mcp], [custom('c1', 'x')]] })
-    const { code, audit } = await runWithPolicy({
-      policy: allowAll,
-      words: ['do it', '--tool', 'x=true'],
-      world: { exchange: service.exchange },
     })
-    expect(code).toBe(0)
+    const agent = openAgent({ rounds: [[mcp], [custom('c1')]] })
+    expect((await agent.runTask(['do it', '--tool', 'count=true'])).code).toBe(0)
+    const lines = agent.audit()
     const createLines = (type: string, server: string | undefined, events: string[]) =>
       events.map((event) => [type, server, event])
-    expect(audit.map(({ type, server, event }) => [type, server, event])).toEqual([
+    expect(lines.map(({ type, server, event }) => [type, server, event])).toEqual([
       ...createLines('agent.mcp_tool_use', 'github', ['decision', 'sent', 'accepted']),
       ...createLines('agent.custom_tool_use', undefined, ['decision', 'start', 'end', 'sent', 'accepted']),
     ])
-    expect(Object.keys(audit[0])).toEqual(
-      'time session toolUse type server name input event decision by'.split(' '),
-    )
+    const fields = 'time session toolUse type server name input event decision by'
+    expect(Object.keys(lines[0] ?? {})).toEqual(fields.split(' '))
   })
 
   test('Y56: events run exits with 10 and sends no reply if an earlier run may have sent it', async () => {
-    const service = waiting()
-    const cwd = createFolder(line('decision') + line('sent'))
-    const { code, err } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
-    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
+    const agent = openWith(line('decision') + line('sent'))
+    const { code, err } = await agent.runTask([])
+    expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 0 })
     expect(err).toContain('t1 arrived: an earlier run began to send it')
   })
 
   test("Y96: events run sends an earlier run's reply again if the idle event is an hour newer than the reply", async () => {
-    const service = waiting()
-    const cwd = createFolder(sentAt(clock.now() - 3_600_000))
-    const { code } = await runWithPolicy({ words: [], cwd, world: { exchange: service.exchange } })
-    expect({ code, answers: service.acceptedReplies.get('t1')?.length }).toEqual({ code: 0, answers: 1 })
-  })
-
-  test('Y96: events run exits with 10 and does not repeat the reply of an earlier run if the idle event is only 20 s newer than the reply', async () => {
-    const service = waiting()
-    const { code } = await runWithPolicy({
-      words: [],
-      cwd: createFolder((() => sentAt(clock.now() - 20_000))()),
-      world: { exchange: service.exchange },
-    })
-    expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 0 })
+    const agent = openWith('')
+    const time = new Date(agent.timers.wallTime() - 3_600_000).toISOString()
+    agent.write('a.ndjson', line('sent', 't1', { time }))
+    const { code } = await agent.runTask([])
+    expect([code, agent.acceptedReplies.get('t1')?.length]).toEqual([0, 1])
   })
 
   test('Y95: events run exits with 11 and names a lock file that it cannot create (needs POSIX files)', async () => {
-    const cwd = temporaryFolder()
-    const long = `${'a'.repeat(250)}`
+    const long = 'a'.repeat(250)
     const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
-    const { code, err, requests } = await run(argv, { cwd, stdin: '' })
+    const { code, err, requests } = await run(argv, { cwd: temporaryFolder(), stdin: '' })
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
     expect(err).toContain(`the lock of the audit file, ${getLockPath(long)}: the name is too long`)
   })
 
   const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
   test.each([
-    [
-      'Y97: events run exits with 11 and keeps the content and mode of a policy',
-      '{"rules":[],"default":{"decision":"allow"}}',
-    ],
-    [
-      'Y98: events run exits with 11 and keeps the content and mode of a file that ends with a line of another kind',
-      `${line('sent')}${slog}`,
-    ],
-  ])('%s', async (_, text) => {
-    const cwd = createFolder(text)
-    const file = join(cwd, 'audit.ndjson')
+    ['a policy', JSON.stringify(always('allow'))],
+    ['a file that ends with a line of another kind', line('sent') + slog],
+  ])('Y97: events run exits with 11 and keeps the content and mode of %s', async (_, text) => {
+    const agent = openWith(text)
+    const file = join(agent.cwd, 'a.ndjson')
     chmodSync(file, 0o644)
     const { mode } = statSync(file)
-    const service = waiting()
-    const { code, err } = await runWithPolicy({ cwd, words: [], world: { exchange: service.exchange } })
-    expect({ code, posts: service.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain('the audit file audit.ndjson: it is not an audit file')
+    const { code, err } = await agent.runTask([])
+    expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
+    expect(err).toContain('the audit file a.ndjson: it is not an audit file')
     expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-    expect(readdirSync(cwd).sort()).toEqual(['.cache', 'audit.ndjson', 'p.json'])
-  })
-
-  test('Y57: events run ignores audit lines of other sessions, and ends an incomplete line', async () => {
-    const torn = sentAt(0).slice(0, -10)
-    const cwd = createFolder(line('sent', 't1', 'other') + torn)
-    const service = waiting()
-    const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'audit.ndjson']
-    writeFileSync(join(cwd, 'p.json'), JSON.stringify(rules))
-    expect((await run(argv, { cwd, exchange: service.exchange, timers: clock })).code).toBe(0)
-    const lines = readFileSync(join(cwd, 'audit.ndjson'), 'utf8').split('\n')
-    expect(lines[1]).toBe(torn)
-    expect(lines.slice(2, -1).map((text) => JSON.parse(text).event)).toEqual(['decision', 'sent', 'accepted'])
+    expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'p.json'])
   })
 
   test("Y58: events run replies that a command's effect is unknown if an earlier run started the command", async () => {
-    const service = createAgentService({ history: [custom('c1', 'x'), waitsFor('c1')], rounds: [] })
-    const cwd = createFolder(line('start', 'c1'))
-    const {
-      code,
-      err,
-      cwd: folder,
-    } = await runWithPolicy({
-      words: ['--tool', 'x=touch made', '-q', '--report', 'r.json'],
-      cwd,
-      world: { exchange: service.exchange },
-    })
+    const agent = openWith(line('start', 'c1'), custom('c1'))
+    const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
     expect(code).toBe(0)
     expect(err).toBe(
-      'parley: the tool use c1 failed (x): an earlier run ended while its command ran: interrupted, effect unknown\n',
+      'parley: the tool use c1 failed (count): an earlier run ended while its command ran: interrupted, effect unknown\n',
     )
-    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).toolUses).toMatchObject({ run: 1, open: 0 })
-    expect(service.acceptedReplies.get('c1')?.[0]).toMatchObject({
-      is_error: true,
-      content: [{ text: 'interrupted, effect unknown' }],
-    })
-    expect(existsSync(join(folder, 'made'))).toBe(false)
+    expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 1, open: 0 })
+    const reply = agent.acceptedReplies.get('c1')?.[0]
+    expect(reply).toMatchObject({ is_error: true, content: [{ text: 'interrupted, effect unknown' }] })
+    expect(existsSync(join(agent.cwd, 'made'))).toBe(false)
   })
 
   test('Y59: events run exits with 11 and sends nothing if the audit file is a FIFO (needs FIFOs)', async () => {
-    const cwd = temporaryFolder()
-    execFileSync('mkfifo', [join(cwd, 'audit.ndjson')])
-    const { code, err, requests } = await runWithPolicy({ cwd })
+    const agent = openAgent({ rounds: [] })
+    execFileSync('mkfifo', [join(agent.cwd, 'a.ndjson')])
+    const { code, err, requests } = await agent.runTask()
     expect({ code, requests }).toEqual({ code: 11, requests: [] })
     expect(err).toContain('it is not a regular file')
   })
 })
 
 test('Y62: events run leaves a tool use open if its id has a colon or a dot, and prints why', async () => {
-  const service = createAgentService({ rounds: [[bash('call:1.x', 'git status'), bash('t2', 'git status')]] })
-  const { code, err } = await runWithPolicy({ world: { exchange: service.exchange } })
-  expect(code).toBe(12)
-  expect([...service.acceptedReplies.keys()]).toEqual(['t2'])
+  const agent = openAgent({ rounds: [[uses('call:1.x'), uses('t2')]], policy })
+  const { code, err } = await agent.runTask()
+  expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [['t2', 'allow']] })
   const why = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
   expect(err).toContain(`call:1.x is not answered: ${why}\n`)
   expect(err).toContain('answer with: parley events confirm -s s1 call:1.x --allow\n')
-  const confirm = ['events', 'confirm', '-s', 's1', 'call:1.x', '--allow']
-  expect((await run(confirm, { exchange: service.exchange })).code).toBe(0)
-  expect([...service.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
-})
-
-test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
-  const cwd = temporaryFolder()
-  const hasBegun = () => existsSync(join(cwd, 'begun'))
-  // The deadline passes once the command has started.
-  const timers: typeof clock = {
-    ...clock,
-    now: () => clock.now() + (hasBegun() ? 100_000 : 0),
-    async wait(milliseconds, signal) {
-      // The deadline can pass before parley waits for it. The test clock would wait for the command.
-      if (milliseconds < 0) return realTimers.wait(0, signal)
-      const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
-      if (!isDeadline) return clock.wait(milliseconds, signal)
-      while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
-    },
-  }
-  const service = createAgentService({ rounds: [[custom('c1', 'x')]] })
-  const { code, audit } = await runWithPolicy({
-    words: ['do it', '--deadline', '100', '--tool', 'x=touch begun; sleep 1000'],
-    cwd,
-    world: { exchange: service.exchange, timers },
-  })
-  expect({ code, posts: service.posts }).toEqual({ code: 15, posts: 0 })
-  expect(audit.map(({ event }) => event)).toEqual(['decision', 'start'])
-})
-
-test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
-  const outcome = () => ({ status: 429, headers: { 'retry-after': '60' } })
-  const service = createAgentService({ rounds: [[bash('t1', 'git status')]], outcome })
-  const { code, audit } = await runWithPolicy({
-    words: ['do it', '--deadline', '30'],
-    world: { exchange: service.exchange },
-  })
-  expect({ code, posts: service.posts }).toEqual({ code: 15, posts: 1 })
-  expect(audit.map(({ event }) => event)).toEqual(['decision', 'sent', 'refused'])
+  expect((await agent.run(['events', 'confirm', '-s', 's1', 'call:1.x', '--allow'])).code).toBe(0)
+  expect([...agent.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
 test('after a deadline or an open tool use, --errors json and --report have "retry": "later" and `sent`', async () => {
-  const readFailure = ({ err, cwd }: Awaited<ReturnType<typeof runWithPolicy>>) => {
-    const { exit, sent, retry } = JSON.parse(err.split('\n').findLast((line) => line !== '') ?? '').error
-    const report = JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))
-    expect(report).toMatchObject({ exit, sent })
-    return { exit, sent, retry }
+  async function getFailure(agent: ReturnType<typeof openAgent>, words: string[]) {
+    const { err } = await agent.runTask([...words, '--errors', 'json', '--report', 'r.json'])
+    const { exit, sent, retry } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
+    expect(agent.lines('r.json')).toMatchObject([{ exit, sent }])
+    return [exit, sent, retry]
   }
-  const more = ['--errors', 'json', '--report', 'r.json']
-  const working = createAgentService({ rounds: [], end: { type: 'session.status_running' } })
-  const late = { words: ['do it', '--deadline', '60', ...more], world: { exchange: working.exchange } }
-  expect(readFailure(await runWithPolicy(late))).toEqual({ exit: 15, sent: 'yes', retry: 'later' })
-
-  const waiting = createAgentService({ rounds: [[bash('t1', 'ls')]] })
-  const world = { exchange: waiting.exchange }
-  const asking = { policy: askAll, words: ['do it', ...more], world, cwd: temporaryFolder() }
-  expect(readFailure(await runWithPolicy(asking))).toEqual({ exit: 12, sent: 'yes', retry: 'later' })
-  expect(readFailure(await runWithPolicy(asking))).toEqual({ exit: 12, sent: 'no', retry: 'later' })
-  expect(readFailure(await runWithPolicy({ ...asking, words: more }))).toEqual({
-    exit: 12,
-    sent: 'no',
-    retry: 'later',
-  })
+  const working = openAgent({ rounds: [], end: running })
+  expect(await getFailure(working, ['do it', '--deadline', '60'])).toEqual([15, 'yes', 'later'])
+  const waiting = openAgent({ rounds: [[uses('t1')]], policy: askAll })
+  expect(await getFailure(waiting, ['do it'])).toEqual([12, 'yes', 'later'])
+  expect(await getFailure(waiting, ['do it'])).toEqual([12, 'no', 'later'])
+  expect(await getFailure(waiting, [])).toEqual([12, 'no', 'later'])
 })
 
 test('a later events run exits with 14 for a denial since the task, and with 0 for an allowed tool use', async () => {
-  const service = createAgentService({ rounds: [[bash('t1', 'rm -rf x')]] })
-  const cwd = temporaryFolder()
-  expect((await runWithPolicy({ cwd, world: { exchange: service.exchange } })).code).toBe(14)
   // Without an audit file and a task, the run reads the denials from the session's events.
-  const argv = ['events', 'run', '-s', 's1', '--no-stdin']
-  const later = await run(argv, { cwd, timers: clock, exchange: service.exchange })
-  expect({ code: later.code, err: later.err }).toMatchObject({
-    code: 14,
-    err: expect.stringContaining('deny t1 (by another client or run)'),
-  })
-  const byPerson = createAgentService({ rounds: [[bash('t1', 'ls')]] })
-  expect((await runWithPolicy({ policy: askAll, world: { exchange: byPerson.exchange } })).code).toBe(12)
-  byPerson.answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow' })
-  expect((await run(argv, { timers: clock, exchange: byPerson.exchange })).code).toBe(0)
+  const later = ['events', 'run', '-s', 's1', '--no-stdin']
+  const denied = openAgent({ rounds: [[uses('t1', 'rm -rf x')]], policy })
+  expect((await denied.runTask()).code).toBe(14)
+  const err = expect.stringContaining('deny t1 (by another client or run)')
+  expect(await denied.run(later)).toMatchObject({ code: 14, err })
+  const open = openAgent({ rounds: [[uses('t1')]], policy: askAll })
+  expect((await open.runTask()).code).toBe(12)
+  open.answer(allows('t1'))
+  expect((await open.run(later)).code).toBe(0)
 })
 
 test.each([
-  ['a broken policy', { p: '{"rules":' }, ['--policy', 'p'], 'not valid JSON'],
-  ['two commands for one tool', {}, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
-])('events run exits with 2 and sends nothing for %s', async (_, files, words, why) => {
-  const cwd = temporaryFolder()
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
-  const { code, err, requests } = await run(['events', 'run', 'x', '-s', 's1', ...words], { cwd, stdin: '' })
+  ['a broken policy', '{"rules":', [], 'not valid JSON'],
+  ['two commands for one tool', askAll, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
+])('events run exits with 2 and sends nothing for %s', async (_, policy, words, why) => {
+  const agent = openAgent({ rounds: [] })
+  agent.write('p.json', policy)
+  const { code, err, requests } = await agent.runTask(['x', ...words])
   expect({ code, requests }).toEqual({ code: 2, requests: [] })
   expect(err).toContain(why)
 })
 
 test('events run --dry-run checks the policy, prints the first request and writes no audit file', async () => {
-  const { code, out, requests, cwd } = await runWithPolicy({ words: ['do it', '--dry-run'] })
+  const agent = openAgent({ rounds: [] })
+  const { code, out, requests } = await agent.runTask(['do it', '--dry-run'])
   expect({ code, requests }).toEqual({ code: 0, requests: [] })
   expect(JSON.parse(out).body.events[0].content[0].text).toBe('do it')
-  expect(existsSync(join(cwd, 'audit.ndjson'))).toBe(false)
-  expect((await runWithPolicy({ words: ['--dry-run'] })).code).toBe(2)
+  expect(existsSync(join(agent.cwd, 'a.ndjson'))).toBe(false)
+  expect((await agent.runTask(['--dry-run'])).code).toBe(2)
 })
 
-describe('Y232: service that sends no idle event after a plain turn', () => {
-  /** Answers of the session resource, one for each query. The last one repeats. */
-  async function quiet(words: string[], answers: string[], more: Partial<AgentScript> = {}) {
-    const end = { type: 'span.model_request_end' }
-    const service = createAgentService({ rounds: [[says('the answer')]], end, ...more })
+test.each([
+  ['ends once the session resource is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
+  ['exits with 15 at the deadline if it is not clearly idle', [{ status: ['idle'] }], 15, ''],
+  ['exits with 15 at the deadline if there is none', [{ status: 404 }], 15, ''],
+])(
+  'Y232: events run queries the session resource of a service without idle events, and %s',
+  async (_, sessions, expected, answer) => {
     let queries = 0
-    const exchange: Exchange = (request) => {
-      if (!request.url.endsWith('/sessions/s1')) return service.exchange(request)
-      const answer = answers[Math.min(queries++, answers.length - 1)] ?? ''
-      return answering(answer, { status: answer === '' ? 404 : 200 })(request)
-    }
-    const { code, out } = await run(['events', ...words, '-s', 's1'], {
-      timers: clock,
-      stdin: '',
-      exchange,
+    const service = createSessionService({
+      posts: [{ next: [running, says('the answer'), { type: 'span.model_request_end' }] }],
+      session: () => sessions[Math.min(queries++, sessions.length - 1)] ?? {},
     })
-    return { code, out, asked: queries }
-  }
-
-  test('events run queries the session resource after a silent message, and ends if the session is idle', async () => {
-    const ended = await quiet(['run', 'do it', '--last'], ['{"status":"running"}', '{"status":"idle"}'])
-    expect(ended).toEqual({ code: 0, out: 'the answer\n', asked: 2 })
-  })
-
-  test.each([['{"status":["idle"]}'], ['']])(
-    'events run exits with 15 at the deadline if the session resource is not clearly idle: %j',
-    async (answer) => {
-      const { code, out, asked } = await quiet(['run', 'do it', '--last', '--deadline', '2m'], [answer])
-      expect({ code, out }).toEqual({ code: 15, out: '' })
-      expect(asked).toBeGreaterThan(1)
-    },
-  )
-})
+    const { code, out, err } = await service.run(['events', 'run', 'do it', '--last', '--deadline', '2m'])
+    expect({ code, out }, err).toEqual({ code: expected, out: answer })
+    expect(queries).toBeGreaterThan(1)
+  },
+)
