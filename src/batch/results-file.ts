@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, toFileFailure } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
-import { type Lock, lockForRun } from '../io/lock.ts'
+import { type Lock, lock } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
 import { addFile, type Summary } from '../summary.ts'
@@ -48,7 +48,7 @@ export async function openResults(
   let file = open()
   let held: Lock | undefined
   try {
-    held = await lockForRun(path, { name, deadline, messages })
+    held = await lock(path, { name, deadline, messages })
     // While this run waited for the lock, the other run may have removed its file, because the file had no
     // result.
     if (isResumed && file.findChange() !== undefined) {
@@ -106,9 +106,7 @@ export class ResultsFile {
    */
   requireOwned(): void {
     this.#file.requireUnchanged()
-    // After a long suspension, another process may have taken over the lock.
-    if (!this.#lock.isHeld())
-      throw new CliError('file', `${this.#opened.name}: another parley process has taken it over`)
+    this.#lock.requireHeld()
   }
 
   /** Appends a whole line, or nothing. Throws a `CliError` if writing fails. */

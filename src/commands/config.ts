@@ -215,8 +215,9 @@ export const configCommands = {
   profiles: {
     examples: ['parley config profiles'],
     /** Prints one name per line. A terminal marks the current profile. */
-    async run({ host, flags, messages, output }) {
-      const file = await readProfiles(host, messages.warn)
+    async run(context) {
+      const { host, flags, messages, output } = context
+      const file = await readProfiles(context)
       const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
       const names = listProfileNames(file)
       for (const name of names) {
@@ -279,8 +280,8 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 
 /** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
-  const { input, host, messages } = context
-  const file = await readProfiles(host, messages.warn)
+  const { input } = context
+  const file = await readProfiles(context)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(

@@ -14,11 +14,8 @@ const sessionLifetimeMs = 60 * 60 * 1000
 
 const version = 6
 
-/** Every process releases the lock quickly, so a longer wait means that something is wrong. */
-const lockOptions = { maxWaitMs: 30_000, kind: 'file', consequence: 'nothing was sent' } as const
-
 /** Stores the sessions in the user's cache folder. If they cannot be stored, prints a note once. */
-export function openDemoSessions({ host, messages, cleanups }: Context): SessionStore {
+export function openDemoSessions({ host, messages, cleanups, deadline }: Context): SessionStore {
   let isReported = false
   /** Content of the file after the last read or write by this process. */
   let known = ''
@@ -55,7 +52,7 @@ export function openDemoSessions({ host, messages, cleanups }: Context): Session
     },
     async change(change) {
       const held = await Promise.resolve()
-        .then(() => lock(findFile(), lockOptions))
+        .then(() => lock(findFile(), { name: 'the file of the demo sessions', deadline, messages }))
         .catch(noteUnsaved)
       if (!held) return void change()
       cleanups.add(held.release)

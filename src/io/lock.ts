@@ -11,23 +11,14 @@ import {
 import { platform } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Deadline } from '../deadline.ts'
-import { CliError, type FailureKind, hasCode } from '../errors.ts'
+import { CliError, hasCode } from '../errors.ts'
 
 interface LockOptions {
-  name?: string
-  maxWaitMs: number
-  /** Kind of the failure if the lock cannot be taken. */
-  kind: FailureKind
-  consequence: string
-  /** `later` if the wait ends at the run's deadline. The same command may get the lock later. */
-  retry?: 'later'
-  onWait?(): void
-}
-
-interface RunLockOptions {
+  /** For messages. */
   name: string
   deadline: Deadline
   messages: { note(line: string): void }
+  consequence?: string
 }
 
 /** Interval at which the holder updates the modification time of its lock. */
@@ -35,7 +26,7 @@ const heartbeatMs = 1000
 
 /** The lock is an empty file next to the locked file. */
 export class Lock {
-  readonly name: string
+  readonly #name: string
   readonly #path: string
   readonly #file: number
   /** No other file can get this number while the lock is open. */
@@ -44,7 +35,7 @@ export class Lock {
   #isReleased = false
 
   constructor(path: string, file: number, name: string) {
-    this.name = name
+    this.#name = name
     this.#path = path
     this.#file = file
     this.#inode = fstatSync(file, { bigint: true }).ino
@@ -55,6 +46,11 @@ export class Lock {
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n
+  }
+
+  /** Throws a `CliError` of kind `file`, for example after a long suspension of this process. */
+  readonly requireHeld = (): void => {
+    if (!this.isHeld()) throw new CliError('file', `${this.#name}: another parley process has taken it over`)
   }
 
   readonly release = (): void => {
@@ -78,17 +74,6 @@ export class Lock {
   }
 }
 
-/**
- * Waits for another run until the deadline. Throws a `CliError` of kind `file` if the deadline passes, or if
- * a file that is not a lock has the lock's name.
- */
-export async function lockForRun(path: string, options: RunLockOptions): Promise<Lock> {
-  const { name, deadline, messages } = options
-  const onWait = () => messages.note(`waiting for another parley that uses ${name}`)
-  const failing = { kind: 'file', consequence: 'nothing was sent', retry: 'later' } as const
-  return lock(path, { name, maxWaitMs: deadline.leftMs, onWait, ...failing })
-}
-
 /** A lock without a change for this time counts as the lock of a killed process. */
 const staleAfterMs = 4000
 
@@ -98,14 +83,18 @@ const waitingNoteDelayMs = 2000
 const maxCountedStepMs = 500
 
 /**
- * Throws a `CliError` if the lock does not become free, or if the lock's name belongs to another file. Only
- * an empty regular file is a lock; any other file stays untouched.
+ * Waits for another run until the deadline. Throws a `CliError` of kind `file` if the deadline passes, or if
+ * the lock's name belongs to another file. Only an empty regular file is a lock; any other file stays
+ * untouched.
  */
-export async function lock(target: string, options: LockOptions): Promise<Lock> {
-  const { name = target, maxWaitMs, kind, consequence, retry, onWait } = options
+export async function lock(
+  target: string,
+  { name, deadline, messages, consequence = 'nothing was sent' }: LockOptions,
+): Promise<Lock> {
   const path = `${target}.parley-lock`
-  const failure = (why: string) => new CliError(kind, `${name}: ${why}`, { consequence })
+  const failure = (why: string) => new CliError('file', `${name}: ${why}`, { consequence })
   const start = performance.now()
+  const maxWaitMs = deadline.leftMs
   let isNoted = false
   let fingerprint = ''
   let lastCheck = start
@@ -129,10 +118,12 @@ export async function lock(target: string, options: LockOptions): Promise<Lock> 
     }
     if (waited > maxWaitMs) {
       const stuck = failure(`another parley has locked it: if none is running, remove ${path}`)
-      throw retry ? stuck.with({ retry, deadline: true }) : stuck
+      throw stuck.with({ retry: 'later', deadline: true })
     }
-    if (!isNoted && waited > waitingNoteDelayMs) onWait?.()
-    isNoted ||= waited > waitingNoteDelayMs
+    if (!isNoted && waited > waitingNoteDelayMs) {
+      messages.note(`waiting for another parley that uses ${name}`)
+      isNoted = true
+    }
     await wait(20 + Math.random() * 80)
   }
 }

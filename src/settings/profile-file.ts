@@ -9,7 +9,7 @@ import {
   statSync,
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
-import type { ProcessInfo } from '../context.ts'
+import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, describeFileError, hasCode } from '../errors.ts'
 import { followLinks } from '../io/paths.ts'
 import { describeJsonError, formatPath } from '../wire/json/parse.ts'
@@ -24,9 +24,6 @@ const ProfileFile = z.lazily(() =>
   }),
 )
 export type ProfileFile = z.infer<ReturnType<typeof ProfileFile>>
-
-/** Not affected by `--quiet`. */
-export type Warn = (line: string) => void
 
 export function findProfilePath(info: ProcessInfo): string | undefined {
   const { env, platform } = info
@@ -61,12 +58,12 @@ const unreadableError = (path: string, why: string) =>
  * A missing file counts as empty. Throws `UnreadableProfiles` if the user may not read the file, and a
  * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
  */
-export async function readProfiles(info: ProcessInfo, warn: Warn): Promise<ProfileFile> {
-  const path = findProfilePath(info)
+export async function readProfiles({ host, messages }: Context): Promise<ProfileFile> {
+  const path = findProfilePath(host)
   if (path === undefined) return {}
   let bytes: Uint8Array | undefined
   try {
-    bytes = readProtected(path, info, warn)
+    bytes = readProtected(path, host, messages)
   } catch (error) {
     if (error instanceof CliError) throw error
     throw (hasCode(error, 'EACCES', 'EPERM') ? unreadableError : profileFileError)(
@@ -124,7 +121,11 @@ export const othersPermissions = 0o077
  * Prints a warning if others have access to the file. Returns `undefined` if the file does not exist. Throws
  * a `CliError` if the file belongs to another user or is not a regular file.
  */
-function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Array | undefined {
+function readProtected(
+  path: string,
+  { uid }: ProcessInfo,
+  messages: Context['messages'],
+): Uint8Array | undefined {
   const file = openExisting(path)
   if (file === undefined) return undefined
   try {
@@ -134,7 +135,7 @@ function readProtected(path: string, { uid }: ProcessInfo, warn: Warn): Uint8Arr
     const isOtherUsers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
     if (isOtherUsers) throw unreadableError(path, `it belongs to another user (uid ${stat.uid})`)
     if (uid !== undefined && (stat.mode & othersPermissions) !== 0)
-      warn(`${path}: others have access to it; 'chmod 600' removes the access`)
+      messages.warn(`${path}: others have access to it; 'chmod 600' removes the access`)
     return readFileSync(file)
   } finally {
     closeSync(file)

@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
-import type { ProcessInfo } from '../context.ts'
+import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, describeFileError, hasCode } from '../errors.ts'
 import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
@@ -15,17 +15,9 @@ import {
   readProfiles,
   requireProfilePath,
   statIfExists,
-  type Warn,
 } from './profile-file.ts'
 
 const version = 1
-
-/** Every process releases the lock quickly, so a longer wait means that something is wrong. */
-const lockOptions = {
-  maxWaitMs: 60_000,
-  kind: 'credentials',
-  consequence: 'nothing was changed',
-} as const
 
 type Change = (file: ProfileFile) => ProfileFile | undefined
 
@@ -33,11 +25,11 @@ type Change = (file: ProfileFile) => ProfileFile | undefined
  * Locks the profile file and replaces it atomically, with mode 0600. Throws a `CliError` of kind
  * `credentials` if the file cannot be written.
  */
-export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Change): Promise<void> {
-  const path = requireProfilePath(info)
+export async function changeProfiles(context: Context, change: Change): Promise<void> {
+  const path = requireProfilePath(context.host)
   try {
-    prepareProtected(path, info)
-    while (!(await changeOnce(path, info, warn, change))) {}
+    prepareProtected(path, context.host)
+    while (!(await changeOnce(path, context, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
     throw profileFileError(path, describeFileError(error))
@@ -48,15 +40,15 @@ export async function changeProfiles(info: ProcessInfo, warn: Warn, change: Chan
  * Returns false if another process has removed the lock, which seemed abandoned. No step between locking and
  * releasing takes long, so a signal leaves neither a lock nor a temporary file.
  */
-async function changeOnce(path: string, info: ProcessInfo, warn: Warn, change: Change): Promise<boolean> {
-  const held = await lock(path, lockOptions)
+async function changeOnce(path: string, context: Context, change: Change): Promise<boolean> {
+  const held = await lock(path, { ...context, name: path, consequence: 'nothing was changed' })
   try {
     removeLeftovers(path)
-    const file = await readProfiles(info, warn)
+    const file = await readProfiles(context)
     if (file.version !== undefined && file.version !== version)
       throw profileFileError(path, 'written by a newer parley')
     // Rewriting would make the user the owner of commands that somebody else added.
-    const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(info) : undefined
+    const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(context.host) : undefined
     if (exposed !== undefined) throw profileFileError(exposed, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false

@@ -48,7 +48,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   const exposedPath = requested.name === demoName ? undefined : findExposedPath(host)
   let file: ProfileFile = {}
   try {
-    if (requested.name !== demoName) file = await readProfiles(host, messages.warn)
+    if (requested.name !== demoName) file = await readProfiles(context)
   } catch (error) {
     if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfiles)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)
@@ -111,11 +111,11 @@ export function addProfileValue(values: ProfileValues, name: SettingName, value:
 
 /** Loads the code that writes the file only now. */
 export async function changeProfileFile(
-  { host, messages }: Context,
+  context: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,
 ): Promise<void> {
   const { changeProfiles } = await import('./profile-writer.ts')
-  await changeProfiles(host, messages.warn, change)
+  await changeProfiles(context, change)
 }
 
 /**

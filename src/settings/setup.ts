@@ -19,7 +19,7 @@ import { parseTypedValue } from './typed-value.ts'
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
-  const file = await readProfiles(host, messages.warn)
+  const file = await readProfiles(context)
   const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
   requireChangeableProfile(chosen)
   const { name } = chosen

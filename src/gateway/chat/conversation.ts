@@ -4,7 +4,7 @@ import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, toFileFailure } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type Lock, lockForRun } from '../../io/lock.ts'
+import { type Lock, lock } from '../../io/lock.ts'
 import { findTarget, resolveRealPath } from '../../io/paths.ts'
 import { writeFileAtomically } from '../../io/temporary-file.ts'
 import { decodeUtf8 } from '../../io/utf8.ts'
@@ -53,17 +53,14 @@ export async function openConversation(context: Context, name: string): Promise<
     return { ...splitModel(text, thread), name }
   }
 
-  let lock: Lock | undefined
+  let held: Lock | undefined
   if (!flags.dryRun && !flags.curl) {
-    lock = await lockForRun(target, { name, deadline, messages }).catch((error: unknown) => {
+    held = await lock(target, { name, deadline, messages }).catch((error: unknown) => {
       throw toFileFailure(error, name)
     })
-    cleanups.add(lock.release)
+    cleanups.add(held.release)
   }
-  function requireLock() {
-    if (lock?.isHeld() === false)
-      throw new CliError('file', `${name}: another parley process has taken it over`)
-  }
+  const requireLock = () => held?.requireHeld()
 
   const given = await read()
   return {
@@ -99,7 +96,7 @@ export async function openConversation(context: Context, name: string): Promise<
         })
         throw saveAnswerAfterFailure(context, failure, Buffer.from(answer), 'txt')
       } finally {
-        lock?.release()
+        held?.release()
       }
     },
   }

@@ -4,7 +4,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { type Lock, lockForRun } from '../../io/lock.ts'
+import { type Lock, lock } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -131,7 +131,7 @@ export class Audit {
   }
 
   async #lock(path: string, name: string, deadline: Deadline): Promise<void> {
-    this.#locks.push(await lockForRun(path, { ...this.#context, name, deadline }))
+    this.#locks.push(await lock(path, { ...this.#context, name, deadline }))
   }
 
   isDifferentToolUse(use: KnownToolUse): boolean {
@@ -160,12 +160,7 @@ export class Audit {
   /** Throws a `CliError` of kind `file` if another run may have taken over the session. */
   requireLocks(): void {
     if (this.#isClosed) throw new CliError('file', `the run that worked on ${this.#session} is over`)
-    const lost = this.#locks.find((lock) => !lock.isHeld())
-    if (lost)
-      throw new CliError(
-        'file',
-        `${lost.name}: its lock was lost, so another run may use the file or session`,
-      )
+    for (const lock of this.#locks) lock.requireHeld()
   }
 
   /** The user gave `--audit`, so a later run can resume this run. */
