@@ -109,7 +109,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
       const limited = isBatch ? signed : { ...signed, deadline }
       const sent = await exchange(limited, () => call.reach('sent'))
       const response = decodeBody(sent)
-      const head = await readFailureHeaders(response.headers, host.timers.wallTime())
+      const head = readFailureHeaders(response.headers, host.timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
       const facts = { status: response.status, attempts, head }

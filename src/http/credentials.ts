@@ -23,10 +23,8 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
 
   const checked = new Set<Service>()
 
-  async function readSecret(service: Service): Promise<string> {
+  async function runCommand(service: Service): Promise<string> {
     const [plain, setting] = secretSettings[service]
-    const given = settings.values[plain]
-    if (given !== undefined) return given
     if (settings.values[setting] === undefined) throw missingSettingsError(service, [plain], settings)
     const { runSecretCommand } = await import('../settings/secret-command.ts')
     const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
@@ -47,11 +45,13 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
     async addTo(request: Request): Promise<HttpRequest> {
       const { endpoint, credential, headers } = request
       const { service } = endpoint
-      if (!checked.has(service)) requireUsable(context, settings, request)
+      if (!checked.has(service)) {
+        requireUsable(context, settings, request)
+        for (const secret of findSecrets(headers)) context.secrets.add(secret)
+      }
       checked.add(service)
-      for (const secret of findSecrets(headers)) context.secrets.add(secret)
       if (!credential) return request
-      const secret = await readSecret(service)
+      const secret = settings.values[credential.setting] ?? (await runCommand(service))
       context.secrets.add(secret)
       return { ...request, headers: { [credential.header]: credential.prefix + secret, ...headers } }
     },

@@ -13,15 +13,10 @@ export interface FailureHeaders {
 }
 
 /** `now` is in milliseconds since the epoch. */
-export async function readFailureHeaders(
-  headers: HttpResponse['headers'],
-  now: number,
-): Promise<FailureHeaders> {
-  return {
-    retryAfter: await readRetryAfter(headers, now),
-    requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
-  }
-}
+export const readFailureHeaders = (headers: HttpResponse['headers'], now: number): FailureHeaders => ({
+  retryAfter: readRetryAfter(headers, now),
+  requestId: idHeaders.map((name) => headers[name]).find((id) => id !== undefined && id !== ''),
+})
 
 const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id']
 
@@ -30,19 +25,22 @@ const idHeaders = ['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-req
  * for any other value. A date is compared with the response's `Date`, because the local clock may be wrong.
  * `now`, in milliseconds since the epoch, replaces a missing or malformed `Date`.
  */
-export async function readRetryAfter(
-  headers: HttpResponse['headers'],
-  now: number,
-): Promise<number | undefined> {
+export function readRetryAfter(headers: HttpResponse['headers'], now: number): number | undefined {
   const { 'retry-after': value = '', 'retry-after-ms': milliseconds = '' } = headers
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return toFinite(Number(milliseconds) / 1000)
   if (/^\d+$/.test(value)) return toFinite(Number(value))
-  if (value === '') return undefined
-  // The response came through undici, so the module is already loaded.
-  const { parseHttpDate } = await import('./undici-client.ts')
-  const date = parseHttpDate(value)
-  const sentAt = parseHttpDate(headers.date ?? '')?.getTime() ?? now
-  return date && Math.max(0, (date.getTime() - sentAt) / 1000)
+  const at = parseHttpDate(value)
+  return at && Math.max(0, (at - (parseHttpDate(headers.date) ?? now)) / 1000)
+}
+
+/**
+ * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday. Of
+ * the three forms of HTTP dates, asctime has no zone.
+ */
+function parseHttpDate(text = ''): number | undefined {
+  const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)
+  const [weekday] = /^[A-Z][a-z]{2}/.exec(text) ?? []
+  return Number.isFinite(time) && new Date(time).toUTCString().slice(0, 3) === weekday ? time : undefined
 }
 
 const toFinite = (seconds: number) => Math.min(seconds, Number.MAX_SAFE_INTEGER)

@@ -27,8 +27,8 @@ export function makePausable(socket: Socket): PausableSocket {
   return {
     socket,
     pause(paused) {
+      if (isPaused && !paused) setImmediate(() => socket.emit('readable'))
       isPaused = paused
-      if (!paused) setImmediate(() => socket.emit('readable'))
     },
     expectResponse() {
       clean = createHeadCleaner()

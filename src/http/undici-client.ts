@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 import { cachedDataVersionTag, setFlagsFromString } from 'node:v8'
 import type { Client } from 'undici'
 import UndiciClient from 'undici/lib/dispatcher/client.js'
-import date from 'undici/lib/util/date.js'
 import { CliError } from '../errors.ts'
 
 export function createClient(url: URL, socket: Socket): Client {
@@ -20,9 +19,6 @@ export function createClient(url: URL, socket: Socket): Client {
     bodyTimeout: 0,
   })
 }
-
-/** Returns `undefined` for a date that does not exist or has a wrong weekday. */
-export const { parseHttpDate } = date
 
 /** V8's `--wasm-tiering-budget`, before V8 12 and since V8 12. */
 const defaults = [1_800_000, 13_000_000]

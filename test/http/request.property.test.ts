@@ -112,7 +112,7 @@ describe('retry decision', () => {
     fc.assert(property, scaleRuns(2000))
   })
 
-  test('any value of Retry-After is either a finite wait or ignored', async () => {
+  test('any value of Retry-After is either a finite wait or ignored', () => {
     const value = fc.oneof(
       text,
       fc.nat().map(String),
@@ -120,10 +120,10 @@ describe('retry decision', () => {
       fc.date({ noInvalidDate: true }).map((date) => date.toUTCString()),
       fc.stringMatching(/^\d{1,400}$/),
     )
-    const property = fc.asyncProperty(value, value, async (one, other) => {
-      const seconds = await readRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
+    const property = fc.property(value, value, (one, other) => {
+      const seconds = readRetryAfter({ 'retry-after': one, 'retry-after-ms': other }, Date.now())
       if (seconds !== undefined) expect(seconds).toSatisfy((n: number) => Number.isFinite(n) && n >= 0)
     })
-    await fc.assert(property, scaleRuns(100))
+    fc.assert(property, scaleRuns(100))
   })
 })
