@@ -178,7 +178,7 @@ export function createUsageErrorFromProblems(name: string, problems: string[]): 
   return new CliError('usage', `${name}: ${formatProblemCount(problems)}`, { problems })
 }
 
-export const formatProblemCount = ({ length }: readonly string[]): string =>
+export const formatProblemCount = ({ length }: readonly unknown[]): string =>
   `${length > maxCountedProblems ? `more than ${maxCountedProblems}` : length} problems`
 
 /** Returns a short text such as `no such file or directory`, without the path that Node adds. */

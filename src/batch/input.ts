@@ -6,6 +6,7 @@ import type { Context } from '../context.ts'
 import {
   CliError,
   createUsageErrorFromProblems,
+  formatProblemCount,
   maxCountedProblems,
   toFileFailure,
   usageError,
@@ -273,8 +274,10 @@ function describeProblem(error: unknown, text: string): Omit<BadLine, 'index'> {
 
 function invalidLinesError(bad: BadLine[], name: string): CliError {
   const hint = bad.find((line) => line.hint)?.hint
-  return createUsageErrorFromProblems(
-    name,
-    bad.map(({ index, problem }) => `line ${index}: ${problem}`),
-  ).with(hint ? { consequence: hint } : {})
+  const problems = bad.map(({ index, problem }) => `line ${index}: ${problem}`)
+  const isSame = bad.length > 1 && bad.every(({ problem }) => problem === bad[0]?.problem)
+  const error = isSame
+    ? usageError(`${name}: ${formatProblemCount(bad)}, all as in ${problems[0]}`)
+    : createUsageErrorFromProblems(name, problems)
+  return error.with(hint ? { consequence: hint } : {})
 }

@@ -84,6 +84,14 @@ describe("check of a batch's input", () => {
     )
   })
 
+  test('the check of a batch prints a problem once if all invalid lines have the same', async () => {
+    const { message, details } = await refusal('"ok"\nhello\nyou\n')
+    expect({ message, problems: details.problems }).toEqual({
+      message: 'prompts.ndjson: 2 problems, all as in line 2: it is not JSON: column 1: value expected',
+      problems: undefined,
+    })
+  })
+
   test('the check of a batch rethrows a failure that no line caused', async () => {
     const broken = () => Promise.reject(new TypeError('a bug'))
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
