@@ -107,8 +107,18 @@ function readKind(text: string, isOpen: boolean): LineKind | undefined {
       break
     case '>':
       return isOpen ? undefined : 'quote'
-    case '|':
-      return isOpen ? undefined : 'row'
   }
+  if (isOpen && firstWord.test(text)) return undefined
+  if (rowStart.test(text)) return isOpen ? undefined : 'row'
   return 'text'
 }
+
+/**
+ * Matches a line that has only one short word so far. A pipe may follow, which would make the line a row of a
+ * table. Excludes Chinese and Japanese, which have no blanks between words: such a line is printed at once.
+ */
+const firstWord = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*$/u
+const rowStart = /^[^\s|\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{0,16}[ \t]*\|/u
+
+export const mayBeDelimiterRow = (line: string): boolean =>
+  line.length <= maxBlockLength && /^[|:\- \t]*$/.test(line)

@@ -4,7 +4,7 @@ import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import { TextFlow } from './flow.ts'
 import { getBullet, layOutBlocks, layOutCodeLine, layOutFencedLine, maxDepth } from './layout.ts'
-import { type LineStart, readLineStart } from './line-start.ts'
+import { type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
 import { blanks, Page } from './page.ts'
 import {
   closesFence,
@@ -31,17 +31,18 @@ interface ListItem {
   indent: number
 }
 
-/** A `row` may be the header of a table. */
 interface HeldBlock {
   kind: 'row' | 'table' | 'quote'
   text: string
+  indent: number
+  /** A header without a pipe at its start was already printed as text. */
+  isHeaderPrinted?: boolean
 }
 
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
  * complete. The output depends only on the text, not on the pieces in which it arrives. A row of `=` or `-`
- * below a paragraph does not make the paragraph a heading, because the paragraph is already printed. The rows
- * of a table begin with a pipe. HTML is text.
+ * below a paragraph does not make the paragraph a heading, because the paragraph is already printed. HTML is text.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
@@ -52,6 +53,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   #line = ''
   /** The rest of the line belongs to the open paragraph. */
   #isInText = false
+  #textLine = ''
   #flow: TextFlow | undefined
   #held: HeldBlock | undefined
   #code: FencedCode | undefined
@@ -74,7 +76,9 @@ export class MarkdownPrinter implements AnswerPrinter {
     await this.#page.write()
     // A spinner would erase an unfinished row.
     if (this.#page.isInRow || (this.#line === '' && !this.#held)) return
-    this.#options.waiting?.show('waiting for the rest')
+    const kind = this.#held?.kind
+    const isTable = kind === 'table' || kind === 'row' || /^[ \t]*\|/.test(this.#line)
+    this.#options.waiting?.show(isTable ? 'waiting for the rest of the table' : 'waiting for the rest')
   }
 
   async end(): Promise<void> {
@@ -105,10 +109,13 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #takePart(text: string): void {
     if (text === '') return
-    if (this.#isInText) this.#flow?.add(text)
-    else {
+    if (this.#isInText) {
+      if (this.#textLine.length <= maxBlockLength) this.#textLine += text
+      this.#flow?.add(text)
+    } else {
       this.#line += text
-      if (!this.#code && !this.#held) this.#startLine(false)
+      const needsWholeLine = this.#code || (this.#held && this.#held.kind !== 'row')
+      if (!needsWholeLine) this.#startLine(false)
     }
   }
 
@@ -121,7 +128,7 @@ export class MarkdownPrinter implements AnswerPrinter {
     } else if (line.trim() === '') {
       this.#endBlock()
       this.#page.separate()
-    } else if (!this.#held || !this.#takeIntoHeld(this.#held)) {
+    } else {
       this.#startLine(true)
       if (this.#isInText) this.#flow?.add('\n')
     }
@@ -132,7 +139,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   #endBlock(): void {
     const held = this.#held
     this.#held = undefined
-    if (held?.kind === 'row') this.#takeText(held.text)
+    if (held?.kind === 'row') this.#takeText(`${held.text}\n`)
     else if (held) this.#printHeld(held)
     this.#flow?.end()
     this.#flow = undefined
@@ -141,6 +148,14 @@ export class MarkdownPrinter implements AnswerPrinter {
 
   #startLine(isWhole: boolean): void {
     this.#line = this.#line.replace(manyBlanks, (text) => text.slice(0, maxBlockLength))
+    if (this.#held && !this.#leavesHeld(this.#held, isWhole)) return
+    if (this.#flow && isHeader(this.#textLine) && mayBeDelimiterRow(this.#line)) {
+      if (!isWhole) return
+      if (isDelimiterRow(this.#line)) {
+        this.#startTable(this.#textLine, countIndent(this.#line), true)
+        return
+      }
+    }
     const start = this.#readStart(isWhole)
     if (start) this.#takeStart(start)
   }
@@ -154,24 +169,22 @@ export class MarkdownPrinter implements AnswerPrinter {
     })
   }
 
-  /** Adds the line to the held block. Returns false if the block ends before the line. */
-  #takeIntoHeld(held: HeldBlock): boolean {
-    const isInside = held.kind === 'row' ? isDelimiterRow(this.#line) : this.#belongsTo(held)
-    if (!isInside) {
-      this.#endBlock()
+  /** Adds the line to the held block, or returns true if the block does not contain it. */
+  #leavesHeld(held: HeldBlock, isWhole: boolean): boolean {
+    if (held.kind === 'row') {
+      if (!isWhole && mayBeDelimiterRow(this.#line)) return false
+      this.#held = undefined
+      if (!isWhole || !isDelimiterRow(this.#line)) {
+        this.#takeText(`${held.text}\n`)
+        return true
+      }
+      this.#startTable(held.text, held.indent)
       return false
     }
-    if (held.kind === 'row') held.kind = 'table'
-    const line = `${this.#line.slice(Math.min(countIndent(this.#line), this.#sourceIndent))}\n`
-    const maxLength = held.kind === 'table' ? maxTableLength : maxBlockLength
-    if (held.text.length + line.length > maxLength) {
-      // A long block is printed in parts. Each part of a table has the header.
-      this.#printHeld(held)
-      if (held.kind === 'table') this.#page.separate()
-      held.text = held.kind === 'table' ? held.text.split(/(?<=\n)/, 2).join('') : ''
-    }
-    held.text += line
-    return true
+    const isInside = this.#belongsTo(held)
+    if (isInside) this.#hold(held)
+    else this.#endBlock()
+    return !isInside
   }
 
   #belongsTo({ kind }: HeldBlock): boolean {
@@ -180,28 +193,51 @@ export class MarkdownPrinter implements AnswerPrinter {
     return isText || (kind === 'quote' && found.kind === 'quote')
   }
 
-  #printHeld({ kind, text }: HeldBlock): void {
-    if (kind === 'table') this.#print(layOutTable(text, this.#countColumns()))
+  /** A long block is printed in parts. Each part of a table has the header. */
+  #hold(held: HeldBlock): void {
+    const isTable = held.kind === 'table'
+    const line = `${this.#line.slice(Math.min(countIndent(this.#line), this.#sourceIndent))}\n`
+    if (held.text.length + line.length > (isTable ? maxTableLength : maxBlockLength)) {
+      this.#printHeld(held)
+      if (isTable) this.#page.separate()
+      held.isHeaderPrinted = false
+      held.text = isTable ? `${held.text.split('\n', 2).join('\n')}\n` : ''
+    }
+    held.text += line
+  }
+
+  #printHeld({ kind, text, isHeaderPrinted = false }: HeldBlock): void {
+    if (kind === 'table') this.#print(layOutTable(text, this.#countColumns(), isHeaderPrinted))
     else this.#layOut(text)
   }
 
   #takeStart({ kind, indent, markers, text }: LineStart): void {
-    const continuesText = this.#flow && markers.length === 0 && kind === 'text'
+    const continuesText = this.#flow && markers.length === 0 && (kind === 'text' || kind === 'row')
     const isFirstText = this.#lead && markers.length === 0 && indent >= (this.#items.at(-1)?.minIndent ?? 0)
     if (!continuesText && !isFirstText) {
       this.#endBlock()
-      while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
+      this.#leaveText(indent)
     }
     for (const marker of markers) this.#openItem(marker)
     if (kind === 'text') {
       if (text !== '') this.#takeText(text)
       this.#isInText = text !== ''
+      this.#textLine = text
     } else if (kind === 'fence') {
       if (this.#lead) this.#print([[]])
       this.#code = { mark: openFence(text) as string, indent: this.#line.length - text.length }
     } else if (kind === 'heading' || kind === 'rule') this.#layOut(text)
     else if (kind === 'code') this.#print([layOutCodeLine(this.#line.slice(this.#sourceIndent + 4))])
-    else this.#held = { kind, text: `${text}\n` }
+    else {
+      const heldIndent = markers.at(-1)?.textIndent ?? indent
+      this.#held = { kind, text: kind === 'row' ? text : `${text}\n`, indent: heldIndent }
+    }
+  }
+
+  #leaveText(indent: number): void {
+    this.#flow?.end()
+    this.#flow = undefined
+    while ((this.#items.at(-1)?.minIndent ?? 0) > indent) this.#items.pop()
   }
 
   #openItem({ mark, box, indent, textIndent }: LineStart['markers'][number]): void {
@@ -247,6 +283,12 @@ export class MarkdownPrinter implements AnswerPrinter {
     this.#print(layOutBlocks(readTokens(text), space))
   }
 
+  #startTable(header: string, indent: number, isHeaderPrinted = false): void {
+    this.#leaveText(indent)
+    this.#held = { kind: 'table', text: `${header}\n`, indent, isHeaderPrinted }
+    this.#hold(this.#held)
+  }
+
   #countColumns(): number {
     return Math.max(1, this.#options.columns() - this.#indent)
   }
@@ -257,3 +299,5 @@ export class MarkdownPrinter implements AnswerPrinter {
 }
 
 const manyBlanks = new RegExp(`^\\s{${maxBlockLength},}`)
+
+const isHeader = (line: string): boolean => line.length <= maxBlockLength && line.includes('|')

@@ -18,8 +18,9 @@ export const isDelimiterRow = (line: string): boolean =>
 
 /**
  * Rows may have fewer or more cells than the header. If the columns do not fit, each cell gets its own line.
+ * A header that was printed before is omitted.
  */
-export function layOutTable(source: string, columns: number): StyledLine[] {
+export function layOutTable(source: string, columns: number, isHeaderPrinted = false): StyledLine[] {
   const [header = '', delimiter = '', ...lines] = source.trimEnd().split('\n')
   const delimiters = splitCells(delimiter)
   const readRow = (line: string, sgr: string) =>
@@ -40,7 +41,7 @@ export function layOutTable(source: string, columns: number): StyledLine[] {
         delimiters,
       ),
     )
-    return index > 0 ? laidOut : [...laidOut, rule]
+    return index > 0 ? laidOut : isHeaderPrinted ? [rule] : [...laidOut, rule]
   })
 }
 

@@ -151,9 +151,7 @@ describe('Markdown layout aligns the columns of a table', () => {
     // A pipe in code is text if the row has too many cells otherwise.
     ['|a|b|\n|-|-|\n|`x || y`|`\\|`|', undefined, 'a      │ b\n───────┼──\nx || y │ |\n'],
     ['|a|b|\n|-|-|\n|`x|y`|', undefined, 'a  │ b\n───┼───\n`x │ y`\n'],
-    ['a | b\n-|-\n1 | 2', undefined, 'a | b\n-|-\n1 | 2\n'],
-    ['one\n|a|b|\n|-|-|\n1 | 2\n\nx', undefined, 'one\na │ b\n──┼──\n1 │ 2\n\nx\n'],
-    ['- |a|b|\n  |-|-|\n  |1|2|\n- c', undefined, '• a │ b\n  ──┼──\n  1 │ 2\n• c\n'],
+    ['a | b\n-|-\n1 | 2', undefined, 'a │ b\n──┼──\n1 │ 2\n'],
     ['| a | b |\nno table', undefined, '| a | b |\nno table\n'],
     ['|日本|b|\n|-|-|\n|x|y|', undefined, '日本 │ b\n─────┼──\nx    │ y\n'],
     ['|a|b|\n|-|-|\n|one|x<br>y `<br>`|', undefined, 'a   │ b\n────┼───────\none │ x\n    │ y <br>\n'],
@@ -185,6 +183,20 @@ describe('Markdown layout aligns the columns of a table', () => {
   ])('Markdown layout prints table rows with any number of cells: %j', async (text, shown) => {
     expect(await print(text)).toBe(shown)
   })
+
+  test.each([
+    ['a b | c\n--- | ---\n1 | 2\n', 'a b | c\n────┼──\n1   │ 2\n'],
+    ['x\na b | c\n:-- | --:\nlong one | 2\n\ny', 'x\na b | c\n─────────┼──\nlong one │ 2\n\ny\n'],
+    ['- a b | c\n  --|--\n  1 | 2\n- d', '• a b | c\n  ────┼──\n  1   │ 2\n• d\n'],
+    ['a b | c\n---\nd', `a b | c\n${'─'.repeat(80)}\nd\n`],
+    ['a b | c\n- d', 'a b | c\n• d\n'],
+  ])(
+    'Markdown layout aligns rows even if the table header was already printed as text: %j',
+    async (text, shown) => {
+      expect(await print(text)).toBe(shown)
+      expect((await printPieces([...text])).join('')).toBe(shown)
+    },
+  )
 
   test('Markdown layout repeats the header of a table after 64 KiB', async () => {
     const row = '| b | c |\n'

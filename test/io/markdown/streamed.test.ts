@@ -55,7 +55,7 @@ describe('streamed Markdown', () => {
     ],
     [
       ['- one two', ' three\n- fo', 'ur five\n  - six ', 'seven eight\n'],
-      ['• one', ' two three\n', '• four five\n  ◦ six', ' seven eight\n'],
+      ['• one', ' two three\n', '• four five\n', '  ◦ six seven eight\n'],
     ],
     [
       ['1. one two\n\n', '   three four', ' five\n', '- x y\n'],
@@ -71,7 +71,7 @@ describe('streamed Markdown', () => {
     ],
     [
       ['|a b', '|\n', 'c d', ' e\n'],
-      ['', '', '', '|a b|\nc d e\n'],
+      ['', '', '|a b|\nc', ' d e\n'],
     ],
     [
       ['# One two', '\nthree four ', '\n> a', '\n> b\n\n'],
@@ -125,7 +125,7 @@ describe('streamed Markdown', () => {
     await add(['one two ', 'three **four ', 'five'])
     expect(spinners).toEqual([])
     await add(['**\n\n', '|a', '|b|\n', '|-|-|\n'])
-    expect(new Set(spinners)).toEqual(new Set(['waiting for the rest']))
+    expect(new Set(spinners)).toEqual(new Set(['waiting for the rest of the table']))
   })
 
   test.each([
