@@ -1,124 +1,97 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import type { Timers } from '../../../src/timers.ts'
-import type { Exchange } from '../../../src/wire/exchange.ts'
-import { createClock, createIdleClock } from '../../harness/clock.ts'
-import { answering, createFastClock, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
+import { createSteadyClock } from '../../harness/clock.ts'
+import { createFastClock, type RunOptions, run } from '../../harness/run.ts'
 import {
   createSessionService,
+  custom,
   type Event,
   endTurn,
   interrupt,
+  type PostRule,
   running,
+  type SessionScript,
+  type Steps,
   says,
+  shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
+import { always } from './agent-service.ts'
 
 const usage = (tokens: number, cents?: number) => ({
   input_tokens: tokens,
   ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency: 'USD' } }),
 })
+/** Usage of a model request, and usage of the session so far. */
 const request = (tokens: number): Event => ({ type: 'span.model_request_end', model_usage: usage(tokens) })
-const createUsageEvent = (tokens: number, cents?: number): Event => ({
+const used = (tokens: number, cents?: number): Event => ({
   type: 'session.usage',
   usage: usage(tokens, cents),
 })
 const soFar = says('so far')
 
-interface Script {
-  history?: Event[]
-  /** Events after the task. */
-  work: Event[]
+const limit = ['--max-total-tokens', '100']
+const audited = [...limit, '--audit', 'a.ndjson']
+
+interface Script extends Omit<SessionScript, 'posts'> {
+  /** Rules that apply before the default: an accepted interrupt ends the turn. */
+  posts?: PostRule[]
   /** If true, the task is queued, so an idle event does not end it. */
   isQueued?: boolean
-  /** Events after an accepted interrupt. Default: an idle event. */
-  end?: Event[]
-  /** Outcome of the nth posted interrupt. */
-  outcome?(count: number): 'takes' | 'loses' | 'limits' | number
-  /** Number of times that the service refuses the task, each time for 45 s. */
-  refusals?: number
-  /** Returns the session resource for the nth query. */
-  getSession?(count: number): object | 'hangs'
-  onInterrupt?(): void
-  /** Called when a follower connects. */
-  onStream?(add: (...events: Event[]) => void): void
 }
 
-/** Creates a session whose agent works until it is interrupted, or until its work ends with an idle event. */
-function service(script: Script, timers: Timers = createIdleClock()) {
-  const { history = [], work, end = [endTurn], isQueued = false, refusals = 0 } = script
-  const counts = { interrupts: 0, asked: 0, tasks: 0 }
-  const { add, events, exchange } = createSessionService({
-    timers,
-    history,
-    posts([first]) {
-      if (first?.type !== 'user.interrupt') {
-        if (++counts.tasks <= refusals) return { fault: { status: 429, headers: { 'retry-after': '45' } } }
-        return {
-          response: 'no data',
-          posted: isQueued ? { processed: 'never' } : {},
-          next: first?.type === 'user.message' ? [running, ...work] : [],
-        }
-      }
-      script.onInterrupt?.()
-      counts.interrupts++
-      const outcome = script.outcome?.(counts.interrupts) ?? 'takes'
-      if (outcome === 'takes') return { response: 'no data', next: end }
-      if (outcome === 'loses') return { fault: 'reset' }
-      if (outcome === 'limits') return { fault: { status: 429, headers: { 'retry-after': '20' } } }
-      return { fault: { status: outcome } }
-    },
-    streams: [{ act: () => setImmediate(() => script.onStream?.(add)) }],
-    session() {
-      counts.asked++
-      const session = script.getSession?.(counts.asked)
-      return session === 'hangs' ? 'stall' : (session ?? { status: 404 })
-    },
+/** Creates a session whose agent works after the task until it is interrupted, or until its work ends. */
+function open(work: Steps, { posts = [], isQueued = false, ...script }: Script = {}) {
+  const service = createSessionService({
+    session: () => ({ status: 404 }),
+    ...script,
+    posts: [
+      ...posts,
+      { type: 'user.interrupt', response: 'no data', next: [endTurn] },
+      {
+        type: 'user.message',
+        response: 'no data',
+        posted: isQueued ? { processed: 'never' } : {},
+        next: [running, ...work],
+      },
+    ],
   })
-  return { exchange, counts, events, timers }
+  return Object.assign(service, {
+    runTask: (flags: string[] = limit, options?: RunOptions) =>
+      service.run(
+        ['events', 'run', 'Do it', '-s', 's1', '--no-stdin', '--report', 'report.json', ...flags],
+        options,
+      ),
+    report: () => service.lines('report.json')[0] as Record<string, unknown>,
+    countInterrupts: () => service.posts.filter(([event]) => event?.type === 'user.interrupt').length,
+    listAuditEvents: () => service.lines('a.ndjson').map(({ event }) => event),
+  })
 }
 
-async function ran(script: Script, flags: string[], world: RunOptions = {}, clock?: Timers) {
-  const cwd = temporaryFolder()
-  const served = service(script, clock ?? world.timers)
-  const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', '--report', 'report.json', ...flags]
-  const ended = await run(argv, { cwd, exchange: served.exchange, timers: served.timers, ...world })
-  return { ...ended, ...served, cwd, report: JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8')) }
-}
+/** Rule for the first interrupt. */
+const firstInterrupt = (rule: PostRule): PostRule => ({ type: 'user.interrupt', nth: 1, ...rule })
 
 describe('events run that reaches a limit', () => {
   test('events run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
-    const { code, out, err, report, counts } = await ran(
-      { work: [soFar, request(50), request(60)], end: [{ ...soFar, content: 'a late word' }, endTurn] },
-      ['--max-total-tokens', '100'],
-    )
-    expect(code).toBe(15)
-    expect(counts).toMatchObject({ interrupts: 1 })
+    const service = open([soFar, request(50), request(60)], {
+      posts: [firstInterrupt({ next: [says('a late word'), endTurn] })],
+    })
+    const { code, out, err } = await service.runTask()
+    expect([code, service.countInterrupts()]).toEqual([15, 1])
     expect(out).toContain('a late word\n')
     expect(err).toContain('the run used 110 tokens, and --max-total-tokens is 100')
-    expect(err).toContain(
-      "parley events run 'Go on' -s s --no-stdin --report report.json --max-total-tokens 100\n",
-    )
-    expect(report).toMatchObject({
+    const resume = ['-s', 's1', '--no-stdin', '--report', 'report.json', '--max-total-tokens', '100']
+    expect(err).toContain(`parley events run 'Go on' ${resume.join(' ')}\n`)
+    expect(service.report()).toMatchObject({
       exit: 15,
       kind: 'stopped',
       sent: 'yes',
       retry: 'never',
-      resume: [
-        'events',
-        'run',
-        'Go on',
-        '-s',
-        's',
-        '--no-stdin',
-        '--report',
-        'report.json',
-        '--max-total-tokens',
-        '100',
-      ],
+      resume: ['events', 'run', 'Go on', ...resume],
       usage: { inputTokens: 110, outputTokens: null, totalTokens: 110 },
       cost: null,
       sessionUsage: null,
@@ -126,428 +99,300 @@ describe('events run that reaches a limit', () => {
     })
   })
 
-  test('--max-total-tokens interrupts although a request lacks its usage, and the report has no total', async () => {
-    const work = [request(60), { type: 'span.model_request_end' }, request(60)]
-    const { code, err, counts, report } = await ran({ work }, ['--max-total-tokens', '100'])
-    expect({ code, counts }).toMatchObject({ code: 15, counts: { interrupts: 1 } })
-    expect(err).toContain('the run used at least 120 tokens, and --max-total-tokens is 100')
-    expect(report).toMatchObject({ usage: { totalTokens: null }, cost: null })
-  })
-
   test('events run writes an interrupt to the audit file before it posts the interrupt', async () => {
-    const cwd = temporaryFolder()
-    let before = ''
-    const lines = () => readFileSync(join(cwd, 'a.ndjson'), 'utf8')
-    const onInterrupt = () => {
-      before = lines()
-    }
-    const ended = await ran({ work: [request(200)], onInterrupt }, [
-      '--max-total-tokens',
-      '100',
-      '--audit',
-      join(cwd, 'a.ndjson'),
-    ])
-    expect(ended.code).toBe(15)
-    const line = JSON.parse(before.trimEnd().split('\n').at(-1) ?? '')
-    expect(line).toMatchObject({ session: 's', toolUse: null, event: 'interrupt' })
-    expect(lines().match(/"interrupt"/g)).toHaveLength(1)
-    expect(ended.report.retry).toBe('never')
-    expect(ended.report.resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
-  })
-
-  /** Runs without a task. In the audit file, an earlier run started an interrupt `ago` milliseconds ago. */
-  async function afterInterrupt(
-    history: Event[],
-    { since = [] as Event[], ago = 0, flags = ['--max-total-tokens', '100'] } = {},
-  ) {
-    const cwd = temporaryFolder()
-    const clock = createIdleClock()
-    const file = join(cwd, 'a.ndjson')
-    const time = new Date(clock.wallTime() - ago).toISOString()
-    const line = { time, session: 's', toolUse: null, event: 'interrupt', rest: 'r0' }
-    writeFileSync(file, `${JSON.stringify(line)}\n`)
-    const sentAt: number[] = []
-    const start = clock.now()
-    const { exchange, counts } = service(
-      {
-        history,
-        work: [],
-        onStream: (add) => add(...since),
-        onInterrupt: () => sentAt.push(clock.now() - start),
-      },
-      clock,
-    )
-    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--audit', file, '--errors', 'json', ...flags]
-    const ended = await run(argv, { cwd, exchange, timers: clock })
-    return { ...ended, counts, sentAt }
-  }
-
-  const r0: Event = { ...endTurn, id: 'r0' }
-  const userMessage: Event = { type: 'user.message' }
-
-  test.each<[string, Event[]]>([
-    ['lists omit the events of clients', [running, r0, running, soFar, endTurn]],
-    [
-      'the list shows the interrupt',
-      [userMessage, running, r0, userMessage, running, soFar, interrupt, endTurn],
-    ],
-  ])(
-    'events run has exit 15, "retry": "never" and no answer if an earlier run interrupted the turn: %s',
-    async (_, history) => {
-      const { code, out, err, counts } = await afterInterrupt(history, { flags: ['--last'] })
-      expect({ code, out, interrupts: counts.interrupts }).toEqual({ code: 15, out: '', interrupts: 0 })
-      const { retry, resume } = JSON.parse(err).error
-      expect(retry).toBe('never')
-      expect(resume.slice(0, 5)).toEqual(['events', 'run', 'Go on', '-s', 's'])
-    },
-  )
-
-  test('events run prints the answer although an earlier run may have interrupted the turn, if the list shows the events of clients, and no interrupt', async () => {
-    const { code, out } = await afterInterrupt(
-      [userMessage, running, r0, userMessage, running, soFar, endTurn],
-      { flags: ['--last'] },
-    )
-    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
-  })
-
-  test.each<[string, Event[], number, number]>([
-    ['is not sent again within 30 s', [running], 10_000, 20_000],
-    ['is sent again after 30 s', [running], 40_000, 1_000],
-  ])('an interrupt that an earlier run recorded %s', async (_, before, ago, wait) => {
-    const history = [running, r0, ...before]
-    const { code, sentAt, counts } = await afterInterrupt(history, { since: [request(200)], ago })
-    expect([code, counts.interrupts]).toEqual([15, 1])
-    expect(sentAt[0]).toBeGreaterThanOrEqual(wait)
-    expect(sentAt[0]).toBeLessThan(wait + 5_000)
-  })
-
-  test('an interrupt that an earlier run recorded is not sent again if the list shows it', async () => {
-    const history = [userMessage, running, r0, userMessage, running, interrupt]
-    const { code, counts } = await afterInterrupt(history, { since: [request(200)], ago: 40_000 })
-    expect([code, counts.interrupts]).toEqual([15, 0])
-  })
-
-  test('--max-total-tokens does not count the usage from before the run', async () => {
-    const history = [userMessage, running, request(200), soFar]
-    const { exchange, counts, timers } = service({
-      history,
-      work: [],
-      onStream: (add) => add(request(50), { ...soFar, content: 'the end' }, endTurn),
+    let before: Record<string, unknown> | undefined
+    const service: ReturnType<typeof open> = open([request(200)], {
+      posts: [
+        firstInterrupt({
+          act: () => {
+            before = service.lines('a.ndjson').at(-1)
+          },
+          next: [endTurn],
+        }),
+      ],
     })
-    const argv = ['events', 'run', '-s', 's', '--no-stdin', '--max-total-tokens', '100', '--last']
-    const { code, out, err } = await run(argv, { exchange, timers })
-    expect({ code, out, err, interrupts: counts.interrupts }).toEqual({
-      code: 0,
-      out: 'the end\n',
-      err: '',
-      interrupts: 0,
-    })
+    expect((await service.runTask(audited)).code).toBe(15)
+    expect(before).toMatchObject({ session: 's1', toolUse: null, event: 'interrupt' })
+    expect(service.listAuditEvents().filter((event) => event === 'interrupt')).toHaveLength(1)
   })
 
-  test.each<[string, Script['outcome'], number]>([
-    ['without a response is not posted again', () => 'loses', 1],
-    ['is posted again after a 429', (count) => (count === 1 ? 429 : 'takes'), 2],
-    ['is not posted again after a 400', () => 400, 1],
-  ])('events run exits with 15 at a limit; an interrupt %s', async (_, outcome, times) => {
-    const { code, counts } = await ran({ work: [request(200)], ...(outcome ? { outcome } : {}) }, [
-      '--max-total-tokens',
-      '100',
-    ])
-    expect(code).toBe(15)
-    expect(counts.interrupts).toBe(times)
+  test.each<[string, PostRule, number]>([
+    ['without a response is not posted again', { fault: 'reset' }, 1],
+    ['is posted again after a 429', { fault: { status: 429 } }, 2],
+    ['is not posted again after a 400', { fault: { status: 400 } }, 1],
+  ])('events run exits with 15 at a limit; an interrupt %s', async (_, rule, count) => {
+    const service = open([request(200)], { posts: [firstInterrupt(rule)] })
+    const { code, err } = await service.runTask()
+    expect([code, service.countInterrupts()], err).toEqual([15, count])
   })
 
-  /**
-   * Runs a task whose interrupt is delayed until the session has stopped working. `then` are the events
-   * during the delay.
-   */
-  async function limited(then: Event[], { flags = [] as string[], isQueued = false } = {}) {
-    const clock = createIdleClock()
-    let add: (...events: Event[]) => void = () => {}
-    let waits = 0
-    const script: Script = {
-      isQueued,
-      work: [soFar, request(200)],
-      outcome: (count) => (count === 1 ? 'limits' : 'takes'),
-      onStream: (adds) => {
-        add = adds
-      },
-    }
-    const timers = {
-      ...clock,
-      wait(milliseconds: number, signal?: AbortSignal) {
-        if (milliseconds !== 20_000) return clock.wait(milliseconds, signal)
-        waits++
-        add(...then)
-        // The delay ends only if the caller stops it.
-        return new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
-      },
-    }
-    const cwd = temporaryFolder()
-    const argv = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson'), ...flags]
-    const ended = await ran(script, argv, { timers }, clock)
-    const lines = readFileSync(join(cwd, 'a.ndjson'), 'utf8').trimEnd().split('\n')
-    return { ...ended, waits, auditEvents: lines.map((line) => JSON.parse(line).event) }
-  }
+  const limited = { status: 429, headers: { 'retry-after': '20' } }
 
   test('events run prints the answer and cancels a delayed interrupt if the turn ends by itself', async () => {
-    const { code, out, err, counts, waits, auditEvents } = await limited([endTurn], { flags: ['--last'] })
-    expect({ code, out, waits, interrupts: counts.interrupts }).toEqual({
-      code: 0,
-      out: 'so far\n',
-      waits: 1,
-      interrupts: 1,
-    })
+    const work = [soFar, request(200), shown(endTurn, { after: 5_000 })]
+    const service = open(work, { posts: [firstInterrupt({ fault: limited })] })
+    const { code, out, err } = await service.runTask([...audited, '--last'])
+    expect([code, out, service.countInterrupts()], err).toEqual([0, 'so far\n', 1])
     expect(err).toContain('--max-total-tokens is 100; the agent has already finished\n')
     // The recorded refusal lets a later run interrupt its own turn.
-    expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
+    expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
   })
 
   test('events run interrupts again if the session becomes idle and works again during the delay of an interrupt', async () => {
-    const then = [endTurn, running, request(50)]
-    const { code, counts, waits, auditEvents } = await limited(then, { isQueued: true })
-    expect({ code, waits, interrupts: counts.interrupts }).toEqual({ code: 15, waits: 1, interrupts: 2 })
-    expect(auditEvents).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'interrupt'])
+    const work = [soFar, request(200), shown(endTurn, { after: 5_000 }), running, request(50)]
+    const service = open(work, { posts: [firstInterrupt({ fault: limited })], isQueued: true })
+    const { code, err } = await service.runTask(audited)
+    expect([code, service.countInterrupts()], err).toEqual([15, 2])
+    const events = ['sent', 'accepted', 'interrupt', 'refused', 'interrupt']
+    expect(service.listAuditEvents().slice(0, 5)).toEqual(events)
   })
 
   test('events run exits with 15 at once if its interrupt is refused; a rerun may interrupt again', async () => {
-    const cwd = temporaryFolder()
-    const flags = ['--max-total-tokens', '100', '--audit', join(cwd, 'a.ndjson')]
-    const timers = createIdleClock()
-    const start = timers.now()
-    const refused = await ran({ work: [request(200)], outcome: () => 400 }, flags, { timers })
-    expect(refused.code).toBe(15)
-    expect(refused.err).toContain('the session continues, because the service did not accept the interrupt')
-    expect(refused.err).not.toContain('broke off')
-    expect(timers.now() - start).toBeLessThan(10_000)
-    const onStream: Script['onStream'] = (add) => add(request(200))
-    const { exchange, counts } = service({ history: refused.events, work: [], onStream }, timers)
-    const again = await run(['events', 'run', '-s', 's', '--no-stdin', ...flags], { cwd, exchange, timers })
-    expect([again.code, counts.interrupts]).toEqual([15, 1])
-  })
-
-  test('events run keeps answer and exit code, with a warning, if a turn over the limit ends by itself', async () => {
-    const { code, out, err, counts } = await ran({ work: [soFar, createUsageEvent(200), endTurn] }, [
-      '--max-total-tokens',
-      '100',
-      '--last',
-      '-q',
-    ])
-    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
-    expect(err).toContain(
-      'the run used 200 tokens, and --max-total-tokens is 100; the agent has already finished',
-    )
-    expect(counts.interrupts).toBe(0)
-  })
-
-  test('events run interrupts a session over its limit that works again after an idle event', async () => {
-    const work = [createUsageEvent(200), endTurn, running, request(50), createUsageEvent(300)]
-    const { code, err, counts } = await ran({ isQueued: true, work }, ['--max-total-tokens', '100'])
+    const service = open([request(200)], {
+      posts: [firstInterrupt({ fault: { status: 400 } })],
+      streams: [{ nth: 1 }, { act: () => setImmediate(() => service.add(request(200))) }],
+    })
+    const { code, err } = await service.runTask(audited)
     expect(code).toBe(15)
-    expect(counts.interrupts).toBe(1)
-    expect(err).toContain(
-      'the run used 300 tokens, and --max-total-tokens is 100: parley interrupts the session',
-    )
+    expect(err).toContain('the session continues, because the service did not accept the interrupt')
+    expect(err).not.toContain('broke off')
+    expect(service.requests.at(-1)?.at).toBeLessThan(10_000)
+    const again = await service.run(['events', 'run', '--no-stdin', ...audited])
+    expect([again.code, service.countInterrupts()], again.err).toEqual([15, 2])
   })
+
+  test.each<[string, Steps, boolean, number, number, string]>([
+    ['its turn ends by itself', [soFar, used(200), endTurn], false, 0, 0, '; the agent has already finished'],
+    [
+      'it works again after an idle event',
+      [used(200), endTurn, running, request(50), used(200)],
+      true,
+      15,
+      1,
+      '',
+    ],
+  ])(
+    'events run warns with -q, and interrupts a session over its limit only while it works: %s',
+    async (_, work, isQueued, expected, count, end) => {
+      const service = open(work, { isQueued })
+      const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
+      expect([code, out, service.countInterrupts()], err).toEqual([
+        expected,
+        expected === 0 ? 'so far\n' : '',
+        count,
+      ])
+      expect(err).toContain(`the run used 200 tokens, and --max-total-tokens is 100${end}`)
+    },
+  )
 
   test('events run starts no command after its limit, and saves the result of an earlier one (needs sh)', async () => {
-    const cwd = temporaryFolder()
     const ids = ['c1', 'c2', 'c3']
-    const uses = ids.map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
-    const isBegun = () => existsSync(join(cwd, 'c2'))
-    const asked = () => ({ usage: usage(1, isBegun() ? 900 : 1) })
-    const onInterrupt = () => writeFileSync(join(cwd, 'interrupted'), '')
-    const command = [
-      `cd '${cwd}'`,
-      'touch "$PARLEY_TOOL_USE_ID"',
-      '[ "$PARLEY_TOOL_USE_ID" = c1 ] || until [ -e interrupted ]; do sleep 0.05; done',
-      'echo done',
-    ].join('; ')
-    const file = join(cwd, 'a.ndjson')
-    const flags = ['--max-cost', '1', '--audit', file, '--tool', `x=${command}`]
-    const { code, counts, events } = await ran(
-      { work: [...uses, waitsFor(...ids)], getSession: asked, onInterrupt },
-      flags,
+    const isBegun = () => existsSync(join(service.cwd, 'c2'))
+    const service: ReturnType<typeof open> = open([...ids.map((id) => custom(id)), waitsFor(...ids)], {
       // The run queries the session while the command runs.
-      { timers: createFastClock() },
-    )
-    expect([code, counts.interrupts]).toEqual([15, 1])
-    const results = events.filter(({ type }) => type === 'user.custom_tool_result')
+      timers: createFastClock(),
+      session: () => ({ usage: usage(1, isBegun() ? 900 : 1) }),
+      posts: [
+        firstInterrupt({ act: () => writeFileSync(join(service.cwd, 'interrupted'), ''), next: [endTurn] }),
+      ],
+    })
+    const isFirst = '[ "$PARLEY_TOOL_USE_ID" = c1 ]'
+    const command = `touch "$PARLEY_TOOL_USE_ID"; ${isFirst} || until [ -e interrupted ]; do sleep 0.05; done; echo done`
+    const flags = ['--max-cost', '1', '--audit', 'a.ndjson', '--tool', `count=${command}`]
+    expect([(await service.runTask(flags)).code, service.countInterrupts()]).toEqual([15, 1])
+    const results = service.events.filter(({ type }) => type === 'user.custom_tool_result')
     expect(results.map(({ custom_tool_use_id: id }) => id)).toEqual(['c1'])
-    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
-    const entries = lines.map((line) => JSON.parse(line))
-    const findSteps = (id: string) =>
-      entries.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
+    const lines = service.lines('a.ndjson')
+    const findSteps = (id: string) => lines.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
     expect([findSteps('c2'), findSteps('c3')]).toEqual([['decision', 'start', 'end'], ['decision']])
   })
 
-  test('events run does not repeat a refused reply after its limit (needs sh)', async () => {
-    const flags = ['--retries', '0']
-    const cwd = temporaryFolder()
-    const file = join(cwd, 'a.ndjson')
-    const uses = ['c1', 'c2'].map((id) => ({ type: 'agent.custom_tool_use', id, name: 'x', input: {} }))
-    let isPosted = false
-    let reach = () => {}
-    const isReached = new Promise<void>((resolve) => {
-      reach = resolve
+  test('events run starts no --tool command if a limit is reached while it reads a list', async () => {
+    const service: ReturnType<typeof open> = open([custom('c1'), custom('c2'), waitsFor('c1', 'c2')], {
+      // The first result takes so long that the run reads a list before the second command.
+      latencyMs: 1_500,
+      lists: [{ when: () => service.posts.length === 2, act: () => service.add(used(200)) }],
     })
-    const asked = () => {
-      // The run processes the response before the next event.
-      if (isPosted) setImmediate(() => setImmediate(reach))
-      return { usage: usage(1, isPosted ? 900 : 1) }
-    }
-    const served = service({ work: [...uses, waitsFor('c1', 'c2')], getSession: asked }, createFastClock())
-    const sent: string[] = []
-    const exchange: Exchange = async (request) => {
-      const text = Buffer.from(request.body ?? []).toString()
-      if (!text.includes('"c2"')) return served.exchange(request)
-      sent.push(text)
-      isPosted = true
-      await isReached
-      return answering('{}', { status: 429, headers: { 'retry-after': '0' } })(request)
-    }
-    const bound = ['--max-cost', '1', '--audit', file, '--tool', 'x=echo done', ...flags]
-    const argv = ['events', 'run', 'Do it', '-s', 's', '--no-stdin', ...bound]
-    const { code, err } = await run(argv, { cwd, exchange, timers: served.timers })
-    expect({ code, posts: sent.length }).toEqual({ code: 15, posts: 1 })
-    expect(err).toContain('the run cost $9.00, and --max-cost is 1')
-    const entries = readFileSync(file, 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    const steps = entries.filter(({ toolUse }) => toolUse === 'c2').map(({ event }) => event)
-    expect(steps).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+    const { err } = await service.runTask([...limit, '--tool', 'count=touch "$PARLEY_TOOL_USE_ID"'])
+    const isStarted = ['c1', 'c2'].map((id) => existsSync(join(service.cwd, id)))
+    expect(isStarted, err).toEqual([true, false])
+  })
+
+  test('events run ends a --tool command 30 s after its interrupt, even if --tool-timeout is longer', async () => {
+    // The clock of the service would stop while a command runs.
+    const timers = createSteadyClock(50)
+    let interruptedAt = Infinity
+    const service: ReturnType<typeof open> = open([custom('t1'), waitsFor('t1')], {
+      timers,
+      posts: [
+        firstInterrupt({
+          act: () => {
+            interruptedAt = timers.now()
+          },
+        }),
+      ],
+      session: () => ({ id: 's1', status: 'idle', usage: usage(service.posts.length * 1000) }),
+    })
+    const { err } = await service.runTask([...limit, '--tool', 'count=sleep 300', '--tool-timeout', '1h'])
+    expect(service.posts.at(-1), err).toEqual([interrupt])
+    expect((timers.now() - interruptedAt) / 1000, err).toBeLessThan(60)
+  })
+
+  test('events run does not repeat a refused reply after its limit (needs sh)', async () => {
+    const service: ReturnType<typeof open> = open([custom('c1'), waitsFor('c1')], {
+      posts: [
+        {
+          type: 'user.custom_tool_result',
+          act: () => service.add(used(200)),
+          fault: { status: 429, headers: { 'retry-after': '5' } },
+        },
+      ],
+    })
+    const { code, err } = await service.runTask([...audited, '--tool', 'count=echo done'])
+    const replies = service.posts.filter(([event]) => event?.type === 'user.custom_tool_result')
+    expect([code, replies.length], err).toEqual([15, 1])
+    const lines = service.lines('a.ndjson').filter(({ toolUse }) => toolUse === 'c1')
+    const events = lines.map(({ event }) => event)
+    expect(events.slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
   })
 
   test('events run sends neither replies nor interrupts to an idle session over its limit, and can be resumed', async () => {
-    const exchange = createEmulator({})
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'p.json'), '{"rules":[],"default":{"decision":"allow"}}')
-    const world = { exchange, cwd }
-    const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's', '--policy', 'p.json', '--no-stdin']
+    const service = createSessionService({})
+    service.write('p.json', always('allow'))
+    const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's1', '--policy', 'p.json', '--no-stdin']
     const bounds = ['--max-cost', '0.01', '--max-total-tokens', '1000000']
-    const stopped = await run([...argv, ...bounds, '--errors', 'json'], world)
+    const world = { exchange: createEmulator({}) }
+    const stopped = await service.run([...argv, ...bounds, '--errors', 'json'], world)
     expect(stopped.code).toBe(15)
     expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
     const { error } = JSON.parse(stopped.err)
-    expect(error).toMatchObject({ kind: 'stopped', pending: [expect.stringMatching(/^toolu_/)] })
-    expect(error.message).toMatch(/, and --max-cost is [^;]*; s waits for an answer: toolu_\w+: a \{\}/)
     // A new message would not reply to the waiting tool uses. The next run starts with the same limits.
-    const next = ['events', 'run', '-s', 's', '--no-stdin', '--policy', 'p.json']
+    const next = ['events', 'run', '-s', 's1', '--no-stdin', '--policy', 'p.json']
     expect(error).toMatchObject({
+      kind: 'stopped',
+      pending: [expect.stringMatching(/^toolu_/)],
+      message: expect.stringMatching(/, and --max-cost is [^;]*; s1 waits for an answer: toolu_\w+: a \{\}/),
       retry: 'never',
       resume: [...next, ...bounds, '--errors', 'json', '--after', expect.any(String)],
     })
-    const told = await run([...argv, ...bounds], { ...world, exchange: createEmulator({}) })
-    expect(told.err).toContain(`parley ${next.join(' ')} ${bounds.join(' ')} --after `)
     const replies: string[] = []
     const codes: number[] = []
     while (codes.length < 3 && !codes.includes(0)) {
-      const ended = await run([...next, ...bounds], world)
-      replies.push(
-        ...ended.requests.filter(({ method }) => method === 'POST').map(({ body }) => String(body)),
-      )
+      const ended = await service.run([...next, ...bounds], world)
+      const posts = ended.requests.filter(({ method }) => method === 'POST')
+      replies.push(...posts.map(({ text }) => JSON.parse(text).events[0].type))
       codes.push(ended.code)
     }
     expect(codes).toContain(0)
-    expect(replies.map((text) => JSON.parse(text).events[0].type)).toEqual([
-      'user.tool_confirmation',
-      'user.tool_confirmation',
-    ])
+    expect(replies).toEqual(['user.tool_confirmation', 'user.tool_confirmation'])
   })
 
-  /** Returns the message of a signal with --errors json at one moment of a run with a limit. */
-  async function signalled(moment: 'before the interrupt' | 'during the interrupt' | 'after the interrupt') {
-    const clock = createClock()
-    let add: (...events: Event[]) => void = () => {}
-    let isStill = false
-    let clean: (exit: number) => string = () => ''
-    let printed = ''
-    const signal = () => {
-      printed ||= clean(143)
-    }
-    const whenShown = (text: string) => {
-      if (moment === 'after the interrupt' && text.includes('late')) signal()
-      if (moment !== 'before the interrupt' || !text.includes('session.usage')) return
-      // The run is about to check the limit. Time stops here.
-      isStill = true
-      setImmediate(() => {
-        signal()
-        add(endTurn)
+  test.each([
+    ['during', 'to resume:', 'look-first'],
+    ['after', 'the session was sent an interrupt; to resume:', 'never'],
+  ] as const)(
+    'a signal %s the interrupt prints a resume command with the same limit, and that a rerun is not safe',
+    async (moment, words, expected) => {
+      let clean: (exit: number) => string = () => ''
+      let printed = ''
+      const signal = (now: string) => {
+        if (now === moment) printed ||= clean(143)
+      }
+      const service = open([used(200)], {
+        posts: [firstInterrupt({ act: () => signal('during'), next: [says('late'), endTurn] })],
       })
-    }
-    const shown = new Writable({
-      write(chunk, _encoding, done) {
-        whenShown(String(chunk))
-        done()
-      },
-    })
-    const script: Script = {
-      work: [createUsageEvent(200)],
-      end: [{ ...soFar, content: 'late' }, endTurn],
-      onInterrupt() {
-        isStill = true
-        if (moment === 'during the interrupt') signal()
-      },
-      onStream: (adds) => {
-        add = adds
-      },
-    }
-    const { report } = await ran(
-      script,
-      ['--max-total-tokens', '100', '--errors', 'json'],
-      {
-        timers: {
-          ...clock,
-          wait: (time: number, signal?: AbortSignal) =>
-            isStill && printed === ''
-              ? new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()))
-              : clock.wait(time, signal),
+      const shownEvents = new Writable({
+        write(chunk, _encoding, done) {
+          if (String(chunk).includes('late')) signal('after')
+          done()
         },
-        stdout: { isTerminal: false, open: () => shown, writeSync: () => 0 },
-        onSignal(act: typeof clean) {
+      })
+      await service.runTask([...limit, '--errors', 'json'], {
+        stdout: { isTerminal: false, open: () => shownEvents, writeSync: () => 0 },
+        onSignal(act) {
           clean = act
         },
-      },
-      clock,
-    )
-    const { message, resume, retry } = JSON.parse(printed).error
-    expect(report).toMatchObject({ kind: 'signal', retry, resume: resume ?? null })
-    return { message, resume, retry }
-  }
-
-  test.each([
-    ['before the interrupt', 'the session continues; to resume:', 'never'],
-    ['during the interrupt', 'to resume:', 'look-first'],
-    ['after the interrupt', 'the session was sent an interrupt; to resume:', 'never'],
-  ] as const)(
-    'a signal %s prints a resume command with the same limit, and that a rerun is not safe',
-    async (moment, words, expected) => {
-      const { message, resume, retry } = await signalled(moment)
+      })
+      const { message, resume, retry } = JSON.parse(printed).error
       expect(message).toContain(words)
       expect(message).toContain('--max-total-tokens 100')
-      expect({ retry, resume }).toEqual({
-        retry: expected,
-        resume: expect.arrayContaining(['--max-total-tokens', '100']),
-      })
+      expect({ retry, resume }).toEqual({ retry: expected, resume: expect.arrayContaining(limit) })
+      expect(service.report()).toMatchObject({ kind: 'signal', retry, resume })
     },
   )
 })
 
-describe('--max-cost', () => {
+describe('interrupt of an earlier run', () => {
+  const before: Event[] = [running, { ...endTurn, id: 'r0' }]
+  const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
+
+  /** Resumes a task. In the audit file, an earlier run started an interrupt `ago` milliseconds ago. */
+  async function resume(history: Event[], ago: number, flags: string[], since: Event[] = []) {
+    const service = open([], { history, streams: [{ act: () => setImmediate(() => service.add(...since)) }] })
+    const start = service.timers.now()
+    const time = new Date(service.timers.wallTime() - ago).toISOString()
+    service.write(
+      'a.ndjson',
+      `${JSON.stringify({ time, session: 's1', toolUse: null, event: 'interrupt', rest: 'r0' })}\n`,
+    )
+    const argv = [
+      'events',
+      'run',
+      '-s',
+      's1',
+      '--no-stdin',
+      '--audit',
+      'a.ndjson',
+      '--errors',
+      'json',
+      ...flags,
+    ]
+    const ended = await service.run(argv)
+    const posts = service.requests.filter(({ kind }) => kind === 'post').map(({ at }) => at)
+    return { ...ended, posts, seconds: (service.timers.now() - start) / 1000 }
+  }
+
+  test.each<[string, Event[]]>([
+    ['lists omit the events of clients', [...before, running, soFar, endTurn]],
+    ['the list shows the interrupt', [...listed, running, soFar, interrupt, endTurn]],
+  ])(
+    'events run has exit 15, "retry": "never" and no answer if an earlier run interrupted the turn: %s',
+    async (_, history) => {
+      const { code, out, err, posts } = await resume(history, 0, ['--last'])
+      expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })
+      const { retry, resume: command } = JSON.parse(err).error
+      expect([retry, ...command.slice(0, 5)]).toEqual(['never', 'events', 'run', 'Go on', '-s', 's1'])
+    },
+  )
+
+  test('events run prints the answer if the list shows the events of clients, and no interrupt', async () => {
+    const { code, out } = await resume([...listed, running, soFar, endTurn], 0, ['--last'])
+    expect({ code, out }).toEqual({ code: 0, out: 'so far\n' })
+  })
+
+  test.each<[string, Event[], number, number[]]>([
+    ['is not sent again within 30 s', [...before, running], 10_000, [20]],
+    ['is sent again after 30 s', [...before, running], 40_000, [1]],
+    ['is not sent again if the list shows it', [...listed, running, interrupt], 40_000, []],
+  ])('an interrupt that an earlier run recorded %s', async (_, history, ago, sentAfter) => {
+    const { code, err, posts } = await resume(history, ago, limit, [request(200)])
+    expect([code, posts.length], err).toEqual([15, sentAfter.length])
+    for (const [i, seconds] of sentAfter.entries()) {
+      expect(posts[i]).toBeGreaterThanOrEqual(seconds * 1000)
+      expect(posts[i]).toBeLessThan((seconds + 5) * 1000)
+    }
+  })
+})
+
+describe('usage and cost of events run', () => {
   test("--max-cost queries the session's cost while the session works, and interrupts", async () => {
-    const asked = (count: number) => ({ usage: usage(10, count * 100) })
-    const { code, err, report, counts } = await ran({ work: [soFar, running], getSession: asked }, [
-      '--max-cost',
-      '2.5',
-    ])
-    expect(code).toBe(15)
+    let queries = 0
+    const service = open([soFar, running], { session: () => ({ usage: usage(10, ++queries * 100) }) })
+    const { code, err } = await service.runTask(['--max-cost', '2.5'])
+    expect([code, service.countInterrupts(), queries], err).toEqual([15, 1, 3])
     expect(err).toContain('the run cost $3.00, and --max-cost is 2.5')
-    expect(counts).toMatchObject({ interrupts: 1, asked: 3 })
-    expect(report).toMatchObject({
-      cost: { amount: '300', currency: 'USD' },
-      sessionCost: { amount: '300', currency: 'USD' },
-    })
+    const cost = { amount: '300', currency: 'USD' }
+    expect(service.report()).toMatchObject({ cost, sessionCost: cost })
   })
 
   test.each(['0', '-1', '1e3', '.', '', '٣'])(
@@ -557,34 +402,19 @@ describe('--max-cost', () => {
       expect([code, requests]).toEqual([2, []])
     },
   )
-})
 
-describe('usage and cost of events run', () => {
-  test('the report has the usage and cost of the run and of the session', async () => {
-    const past = [{ type: 'user.message' }, running, createUsageEvent(1000, 250), endTurn]
-    const { code, report } = await ran(
-      { history: past, work: [soFar, createUsageEvent(1500, 437), endTurn] },
-      [],
-    )
+  test('the report has the usage and cost of the run and of the session, and a terminal shows those of the run', async () => {
+    const history = [{ type: 'user.message' }, running, used(1000, 250), endTurn]
+    const service = open([soFar, used(13_282, 437), endTurn], { history })
+    const { code, err } = await service.runTask([], { tty: ['stderr'] })
     expect(code).toBe(0)
-    expect(report).toMatchObject({
-      usage: { inputTokens: 500, outputTokens: null, totalTokens: 500 },
+    expect(err).toContain('— 12,282 tokens in · $1.87')
+    expect(service.report()).toMatchObject({
+      usage: { inputTokens: 12_282, outputTokens: null, totalTokens: 12_282 },
       cost: { amount: '187', currency: 'USD' },
-      sessionUsage: { inputTokens: 1500, totalTokens: 1500 },
+      sessionUsage: { inputTokens: 13_282, totalTokens: 13_282 },
       sessionCost: { amount: '437', currency: 'USD' },
     })
-  })
-
-  test('events run prints its tokens and cost in the footer on a terminal', async () => {
-    const { err } = await run(['events', 'run', 'hello', '-s', 's', '--no-stdin'], {
-      exchange: createEmulator({}),
-      tty: ['stderr'],
-    })
-    expect(err).toMatch(/— \d+ tokens in · \d+ out · \$\d+\.\d\d/)
-    const { err: other } = await ran({ work: [soFar, createUsageEvent(12_282, 187), endTurn] }, [], {
-      tty: ['stderr'],
-    })
-    expect(other).toContain('— 12,282 tokens in · $1.87')
   })
 })
 
@@ -593,25 +423,23 @@ describe('session that has used up its own budget', () => {
 
   test('events run exits with 13 and prints the used-up budget, the commands that change it, and the resume command', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '6', currency: 'USD' } }
-    const used = { type: 'session.usage', usage: { input_tokens: 5 }, budget }
-    const { code, err } = await ran({ work: [soFar, used, reached] }, [])
+    const { code, err } = await open([soFar, { ...used(5), budget }, reached]).runTask([])
     expect(code).toBe(13)
-    expect(err).toContain('s stopped: budget_reached, its budget of $0.06 is used up\n')
+    expect(err).toContain('s1 stopped: budget_reached, its budget of $0.06 is used up\n')
     const raised = JSON.stringify(budget).replace('"6"', '"12"')
     expect(err).toContain(
-      `  to raise it to $0.12: parley api agents /v1/sessions/s --set 'budget=${raised}'\n`,
+      `  to raise it to $0.12: parley api agents /v1/sessions/s1 --set 'budget=${raised}'\n`,
     )
-    expect(err).toContain('  to remove it: parley api agents /v1/sessions/s --set budget=null\n')
-    expect(err).toContain('parley events run -s s --no-stdin')
+    expect(err).toContain('  to remove it: parley api agents /v1/sessions/s1 --set budget=null\n')
+    expect(err).toContain('parley events run -s s1 --no-stdin')
   })
 
   test('events run and follow exit with 13 if the service does not send the amount of the used-up budget', async () => {
-    const { code, err } = await ran({ work: [soFar, reached] }, [])
-    expect(code).toBe(13)
-    expect(err).toContain('s stopped: budget_reached, its budget is used up\n')
-    const { exchange, timers } = service({ history: [{ type: 'user.message' }, reached], work: [] })
-    const followed = await run(['events', 'follow', '-s', 's'], { exchange, timers })
-    expect(followed.code).toBe(13)
-    expect(followed.err).toContain('--set budget=null\n')
+    const service = open([soFar, reached])
+    for (const { code, err } of [await service.runTask([]), await service.run(['events', 'follow'])]) {
+      expect(code).toBe(13)
+      expect(err).toContain('s1 stopped: budget_reached, its budget is used up\n')
+      expect(err).toContain('--set budget=null\n')
+    }
   })
 })

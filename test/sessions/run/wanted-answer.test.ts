@@ -4,7 +4,15 @@ import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
-import { bash, endTurn, says, userSays } from '../../harness/session-service.ts'
+import {
+  bash,
+  createSessionService,
+  endTurn,
+  running,
+  says,
+  userSays,
+} from '../../harness/session-service.ts'
+import { createFailingStdout } from '../../harness/stdout.ts'
 import { type AgentScript, createAgentService as createService, type Event } from './agent-service.ts'
 
 const timers = createIdleClock()
@@ -354,6 +362,15 @@ describe('events run --schema prints JSON that matches the schema', () => {
     expect({ code: retries.code, requests: retries.requests.length }).toEqual({ code: 2, requests: 0 })
     expect(retries.err).toContain('run again with a message that names the mismatches')
   })
+})
+
+test('events run --last saves the answer if stdout fails', async () => {
+  const service = createSessionService({ posts: [{ next: [running, says('the paid answer'), endTurn] }] })
+  const world = { stdout: createFailingStdout(0, 'ENOSPC'), env: { TMPDIR: service.cwd } }
+  const { code, err } = await service.run(['events', 'run', 'do it', '--last'], world)
+  const files = readdirSync(service.cwd).filter((name) => name.startsWith('parley-'))
+  const saved = files.map((name) => readFileSync(join(service.cwd, name), 'utf8'))
+  expect({ code, saved }, err).toEqual({ code: 11, saved: ['the paid answer'] })
 })
 
 test('G30: events run saves the answer if a signal arrives during its check', async () => {
