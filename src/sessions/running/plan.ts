@@ -2,14 +2,12 @@ import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { yieldToSignals } from '../../io/input.ts'
 import { durationForms, parseDuration } from '../../settings/duration.ts'
-import { readSettings } from '../../settings/resolve.ts'
-import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTime } from '../reconnect-policy.ts'
 import { readEventsOfBody } from '../sending/receipt.ts'
 import { type EventsOptions, readEvents } from '../sending/request.ts'
-import { createSessionRequestParts, type SessionOptions } from '../session.ts'
+import { accessSession, type SessionOptions } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeHash } from './task.ts'
@@ -24,20 +22,12 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-interface Task {
-  body: Uint8Array
-  events: readonly SessionEvent[]
-  /** Identifies the task in the audit file. */
-  hash: string
-}
-
 export type Plan = Awaited<ReturnType<typeof readPlan>>
 
 /** Throws a `CliError` if a flag, a word or a file is wrong. */
 export async function readPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
-  const settings = await readSettings(context)
-  const parts = createSessionRequestParts(context, settings, options)
+  const { settings, parts, caller } = await accessSession(context, options)
   const pauser = createPauser(async () => {
     await yieldToSignals()
     requireTime(context.deadline)
@@ -51,13 +41,15 @@ export async function readPlan(context: Context, options: RunOptions, words: str
   const { dryRun, curl } = context.flags
   if ((dryRun || curl) && !body) throw usageError('--dry-run and --curl need a task to print')
   /** `undefined` if the run continues the session without a new task. */
-  const task: Task | undefined = body && {
+  const task = body && {
     body,
     events: readEventsOfBody(body),
+    /** Identifies the task in the audit file. */
     hash: computeHash(body),
   }
   return {
-    settings,
+    address: settings.values.agentsUrl,
+    caller,
     parts,
     task,
     /** Id of the last event of a task that an earlier run sent without an audit file. */

@@ -1,6 +1,5 @@
 import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
 import { addSavedPart, saveParts } from '../../io/file-output.ts'
 import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
@@ -36,11 +35,10 @@ import {
  * `CliError` of kind `waiting`, `stuck`, `stopped` or `unknown`, for example, if the agent does not finish.
  */
 export async function runTask(context: Context, plan: Plan): Promise<CommandEnd> {
-  const { settings, parts, task, auditPath } = plan
-  const caller = createCaller(context, settings)
+  const { caller, parts, task, address, auditPath } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
-  const target = { ...parts.params, address: settings.values.agentsUrl, deadline: parts.deadline }
+  const target = { ...parts.params, address, deadline: parts.deadline }
   const audit = await Audit.open(context, target, auditPath)
   const resumption = new Resumption(context, plan, audit)
   const run = {
