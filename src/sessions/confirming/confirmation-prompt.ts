@@ -77,16 +77,11 @@ export class ConfirmationPrompt {
     return decisions
   }
 
-  /** Withdraws the question about a tool use and, if `ask` has not returned, its decision. Prints `why`. */
-  withdraw(id: string, why: string): void {
+  /** Withdraws the question about a tool use and, if `ask` has not returned, its decision. */
+  withdraw(id: string): void {
     this.#withdrawn.add(id)
     this.#decisions.delete(id)
-    this.#context.messages.warn(`${id} is not answered: ${why}`)
     if (this.#open?.id === id) this.#open.end.abort()
-  }
-
-  hasPrintedWithdrawal(id: string): boolean {
-    return this.#withdrawn.has(id)
   }
 
   close(): void {

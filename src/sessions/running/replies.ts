@@ -3,7 +3,6 @@ import { retry } from '../../http/retry.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
-import type { ConfirmationPrompt } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
 import type { Decision } from '../policy/policy.ts'
@@ -39,7 +38,6 @@ export class Replies {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #denials: Denials
-  readonly #prompt: ConfirmationPrompt
   /** Decisions of this run, by tool use id. Replaced if the session waits for a tool use again. */
   readonly judgements = new Map<string, Judgement>()
   readonly #replies: Map<string, ReplyState>
@@ -47,11 +45,10 @@ export class Replies {
   readonly #unconfirmed = new Map<string, { use: KnownToolUse; reason: string }>()
   hasStoppedFollowing = false
 
-  constructor(run: SessionRun, follower: Follower, denials: Denials, prompt: ConfirmationPrompt) {
+  constructor(run: SessionRun, follower: Follower, denials: Denials) {
     this.#run = run
     this.#follower = follower
     this.#denials = denials
-    this.#prompt = prompt
     const idleEvents = new Set(follower.state.stopIds)
     this.#replies = new Map([...run.audit.replies].map(([id, reply]) => [id, resumeReply(reply, idleEvents)]))
   }
@@ -157,7 +154,7 @@ export class Replies {
         )
   }
 
-  /** Closes a reply without sending it. Prints the reason, unless the prompt has already printed it. */
+  /** Closes a reply without sending it. */
   #closeUnsent(use: KnownToolUse, reason: string): void {
     const { messages } = this.#run.context
     const { id } = use
@@ -166,8 +163,7 @@ export class Replies {
     this.judgements.delete(id)
     this.#denials.removeDenied(id)
     if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its command has run`)
-    else if (!this.#prompt.hasPrintedWithdrawal(id))
-      messages.note(`${id} is not answered by this run: ${reason}`)
+    else messages.note(`${id} is not answered by this run: ${reason}`)
   }
 
   /** Reads the newest events, also from the list if `isForced`. Retries while the service is unreachable. */

@@ -45,7 +45,7 @@ export class Responder {
   readonly #replies: Replies
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
-  #openQuestions: readonly KnownToolUse[] = []
+  #openQuestions: readonly Judgement[] = []
   #commandCount = 0
 
   constructor(run: SessionRun, follower: Follower, { plan, prompt, denials }: ReplyOptions) {
@@ -53,7 +53,7 @@ export class Responder {
     this.#follower = follower
     this.#rules = plan.rules
     this.#prompt = prompt
-    this.#replies = new Replies(run, follower, denials, prompt)
+    this.#replies = new Replies(run, follower, denials)
     const countOf = (decision: Decision) =>
       [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.summary.figures.toolUses = () => ({
@@ -87,11 +87,10 @@ export class Responder {
   }
 
   #withdrawOutdated(): void {
-    this.#openQuestions = this.#openQuestions.filter((use) => {
-      const why = this.#replies.findClosedReason(use)
-      if (why !== undefined) this.#prompt.withdraw(use.id, why)
-      return why === undefined
-    })
+    const open = this.#replies.closeAnswered(this.#openQuestions)
+    for (const question of this.#openQuestions)
+      if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
+    this.#openQuestions = open
   }
 
   /**
@@ -99,8 +98,7 @@ export class Responder {
    */
   stop(): void {
     this.#replies.hasStoppedFollowing = true
-    for (const { id } of this.#openQuestions)
-      this.#prompt.withdraw(id, 'parley no longer follows the session')
+    for (const { use } of this.#openQuestions) this.#prompt.withdraw(use.id)
     this.#openQuestions = []
   }
 
@@ -183,17 +181,20 @@ export class Responder {
       const decided = decisions.get(judgement.use.id)
       return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
-    const open = await this.#replies.filterWaiting(judgements)
+    // `update` has closed a tool use whose question it withdrew.
+    const due = judgements.filter(({ use }) => this.#replies.findNextStep(use.id) === 'decide')
+    const open = await this.#replies.filterWaiting(due)
     for (const judgement of open) this.#recordDecision(judgement)
     return open
   }
 
   async #ask(questions: readonly Judgement[]): Promise<ReadonlyMap<string, PersonDecision>> {
     if (questions.length === 0 || !canPrompt(this.#run.context)) return new Map()
-    const prompted = questions.map(({ use, why }) => ({ ...use, why, fingerprint: getFingerprint(use) }))
-    this.#openQuestions = prompted
+    this.#openQuestions = questions
     try {
-      return await this.#prompt.ask(prompted)
+      return await this.#prompt.ask(
+        questions.map(({ use, why }) => ({ ...use, why, fingerprint: getFingerprint(use) })),
+      )
     } finally {
       this.#openQuestions = []
     }

@@ -324,9 +324,9 @@ test('Q13: a reply of another client withdraws the open prompt, and replaces a r
       ['t3', ['allow']],
     ],
   })
-  expect(err.match(/^parley: t\d is not answered: .*$/gm)).toEqual([
-    'parley: t1 is not answered: it already has the answer deny',
-    'parley: t2 is not answered: it already has the answer deny',
+  expect(err.match(/^parley: t\d is not answered by this run: .*$/gm)).toEqual([
+    'parley: t1 is not answered by this run: it already has the answer deny',
+    'parley: t2 is not answered by this run: it already has the answer deny',
   ])
 })
 
@@ -356,7 +356,7 @@ test('events and warnings that arrive during a prompt are printed after it', asy
     stderr: terminal,
   })
   expect(code, screen).toBe(12)
-  expect(screen).toMatch(/\(t1\)\? \[y\/n\/a\/s\/q\] \nparley: t1 is not answered: /)
+  expect(screen).toMatch(/\(t1\)\? \[y\/n\/a\/s\/q\] \nparley: t1 is not answered by this run: /)
   expect(screen.match(/^a first event$/gm)).toHaveLength(1)
 })
 

@@ -58,7 +58,7 @@ test('events run withdraws a prompt if the stream shows another input for its id
   expect({ code, posts: service.posts }, err).toEqual({ code: 12, posts: 0 })
   expect(timers.now() - startMs).toBeLessThan(20_000)
   expect(err.match(/t1 is not answered[^\n]*/g)).toEqual([
-    't1 is not answered: the service sent it with two different inputs',
+    't1 is not answered by this run: the service sent it with two different inputs',
   ])
   expect(err).toMatch(/^ {2}t1: the service sent it with two different inputs$/m)
 })
