@@ -31,7 +31,6 @@ export class Budget {
   #hasWorked = false
   /** The agent has worked since the service reported the newest total. */
   #isOutdated = false
-  readonly #currencies = new Set<string>()
   /** Total usage of the session at the start of the run; `undefined` if unknown. */
   #base: SessionUsage | typeof unused | undefined = unused
   hasTotal = false
@@ -72,7 +71,6 @@ export class Budget {
   /** Ignores a total that is lower than an earlier total. */
   addTotal(usage: SessionUsage | undefined): void {
     if (!usage || (this.#newestTotal && isOlder(usage, this.#newestTotal))) return
-    this.#addCurrency(usage)
     this.#newestTotal = usage
     this.#isOutdated = false
     this.hasTotal = true
@@ -92,7 +90,7 @@ export class Budget {
   }
 
   get session(): UsageFigures {
-    return this.#toFigures(this.#newestTotal)
+    return toFigures(this.#newestTotal)
   }
 
   describeExceededLimit(): string | undefined {
@@ -127,11 +125,9 @@ export class Budget {
   }
 
   get #reported(): UsageFigures {
-    if (!this.hasTotal) return this.#toFigures(this.#requestUsage)
+    if (!this.hasTotal) return toFigures(this.#requestUsage)
     if (!this.#newestTotal || this.#base === undefined) return {}
-    return this.#toFigures(
-      this.#base === unused ? this.#newestTotal : combine(this.#newestTotal, this.#base, -1),
-    )
+    return toFigures(this.#base === unused ? this.#newestTotal : combine(this.#newestTotal, this.#base, -1))
   }
 
   #addRequest(usage: SessionUsage | undefined): void {
@@ -139,26 +135,16 @@ export class Budget {
       this.#lacksRequestUsage = true
       return
     }
-    this.#addCurrency(usage)
     this.#requestUsage = this.#requestUsage ? combine(this.#requestUsage, usage, 1) : usage
     this.#readableTokens = (this.#readableTokens ?? 0) + sumReadable(usage.tokens)
   }
+}
 
-  #addCurrency({ cost }: SessionUsage): void {
-    if (cost) this.#currencies.add(cost.currency)
-  }
-
-  /** Adds the sum of the token counts. Omits the cost if the service has reported several currencies. */
-  #toFigures(usage: SessionUsage | undefined): UsageFigures {
-    if (!usage) return {}
-    const { tokens, cost } = usage
-    const counts = Object.values(tokens) as TokenCount[]
-    const totalTokens = counts.reduce(addTokens, 0)
-    return {
-      tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined,
-      cost: this.#currencies.size > 1 ? undefined : cost,
-    }
-  }
+/** Adds the sum of the token counts. */
+function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageFigures {
+  const counts = Object.values(tokens ?? {}) as TokenCount[]
+  const totalTokens = counts.reduce(addTokens, 0)
+  return { tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined, cost }
 }
 
 const tokenNames = [
@@ -173,7 +159,7 @@ const sumReadable = (tokens: TokenCounts): number =>
 
 /**
  * A count that is null (unreadable) in one usage is null in the result. Omits a negative difference, because
- * the usages then belong to different sessions.
+ * the usages then belong to different sessions, and a cost in two currencies.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}
@@ -186,8 +172,9 @@ function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionU
       if (sum >= 0) tokens[name] = sum
     }
   }
-  const amount = one.cost && other.cost ? one.cost.amount + BigInt(sign) * other.cost.amount : -1n
-  return { tokens, cost: one.cost && amount >= 0n ? { ...one.cost, amount } : undefined }
+  if (!one.cost || one.cost.currency !== other.cost?.currency) return { tokens }
+  const amount = one.cost.amount + BigInt(sign) * other.cost.amount
+  return { tokens, cost: amount >= 0n ? { ...one.cost, amount } : undefined }
 }
 
 function isOlder(usage: SessionUsage, last: SessionUsage): boolean {

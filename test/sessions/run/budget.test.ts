@@ -135,14 +135,18 @@ const rows: Record<string, Row> = {
     now: [createUsageEvent(1, 2, '90071992547409929008')],
     run: { cost: usd(1) },
   },
-  'a second currency makes the cost permanently unknown': {
+  'the cost of a run is unknown if the session was billed in another currency before': {
     past: [task, createUsageEvent(1, 1, '5')],
-    now: [
-      { type: 'session.usage', usage: { input_tokens: 2, list_cost: { amount: '9', currency: 'EUR' } } },
-      createUsageEvent(3, 3, '12'),
-    ],
-    run: { tokens: { inputTokens: 2 }, cost: undefined },
-    session: { cost: undefined },
+    now: [{ type: 'session.usage', usage: { input_tokens: 2, list_cost: { amount: '9', currency: 'EUR' } } }],
+    run: { tokens: { inputTokens: 1 }, cost: undefined },
+    session: { cost: { amount: 9n, currency: 'EUR' } },
+  },
+  'requests in two currencies have no sum': {
+    now: ['EUR', 'USD', 'USD'].map((currency) => ({
+      type: 'span.model_request_end',
+      model_usage: { input_tokens: 1, list_cost: { amount: '9', currency } },
+    })),
+    run: { tokens: { inputTokens: 3 }, cost: undefined },
   },
   'ignores a usage event with lower counts than an earlier one': {
     now: [createUsageEvent(40, 10, '187'), createUsageEvent(30, 10, '150')],
