@@ -22,13 +22,7 @@ import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
 import { notIdleText, RunLimits } from './run-limits.ts'
 import { findSentTask, sendTask } from './sent-task.ts'
 import { getFingerprints, TaskCounter } from './task.ts'
-import {
-  checkAnswer,
-  createAnswerSaver,
-  createUncertainAnswerError,
-  deliverAnswer,
-  hasOwnDestination,
-} from './wanted-answer.ts'
+import { checkAnswer, createAnswerSaver, deliverAnswer, hasOwnDestination } from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
@@ -228,11 +222,14 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
 /** Returns a failure if the session was interrupted. Throws a `CliError` if the answer may be incomplete. */
 function checkEnd({ audit, resumption, follower, limits, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
-  if (follower.listFailure && hasOwnDestination(plan.wanted))
-    throw createUncertainAnswerError(follower.listFailure, resumption.getCommand())
-  if (follower.state.lacksIdleEvent && hasOwnDestination(plan.wanted)) {
-    const details = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
-    throw new CliError('response', `the agent gave no answer: ${notContinuedText}`, details)
+  const { listFailure } = follower
+  // The stream may have omitted the last message.
+  const problem = listFailure
+    ? `the answer is not certain, because the list could not be read after the session stopped: ${listFailure.message}`
+    : follower.state.lacksIdleEvent && `the agent gave no answer: ${notContinuedText}`
+  if (problem && hasOwnDestination(plan.wanted)) {
+    const known = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
+    throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }
   const { otherTask, isInterrupted } = follower.task
   if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)

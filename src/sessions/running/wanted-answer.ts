@@ -2,7 +2,7 @@ import { createPrinter } from '../../content/layout.ts'
 import { openAnswerFile, saveReceived } from '../../content/saved-answer.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
-import { CliError, usageError } from '../../errors.ts'
+import { type CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addFile } from '../../summary.ts'
@@ -68,22 +68,6 @@ const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): 
 /** Returns whether stdout or a file gets only the answer, so that a program may read the answer from it. */
 export const hasOwnDestination = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isStdoutReserved
-
-/**
- * Creates the failure for an answer that only the stream has shown. The stream may have omitted the last
- * message, and the list could not be read.
- */
-export const createUncertainAnswerError = (listFailure: CliError, resume: string[]): CliError =>
-  new CliError(
-    'response',
-    `the answer is not certain, because the list could not be read after the session stopped: ${listFailure.message}`,
-    {
-      ...listFailure.details,
-      sent: 'yes',
-      retry: 'later',
-      resume,
-    },
-  )
 
 /**
  * Checks the answer. Returns the text to print, or a failure if there is no text or if it does not match the
