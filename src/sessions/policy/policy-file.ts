@@ -67,19 +67,12 @@ export async function readPolicy(text: string, name: string): Promise<Policy> {
   if (repeated !== undefined) throw usageError(`${name}: the key '${repeated}' appears twice in one object`)
   const parsed = PolicyFile().safeParse(value)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeIssues(parsed.error))
-  const rules = parsed.data.rules.map(toRule)
+  const rules = parsed.data.rules.map((rule) => createRule(rule))
   const problems = parsed.data.rules.flatMap(({ examples }, index) =>
     findWrongExamples(rules[index] as Rule, examples).map((problem) => `rules[${index}].examples.${problem}`),
   )
   if (problems.length > 0) throw createUsageErrorFromProblems(name, problems)
   return { rules, fallback: parsed.data.default ?? { decision: 'ask' } }
-}
-
-function toRule({ tool, server, input, decision, reason }: RuleForm): Rule {
-  const fields =
-    input &&
-    Object.entries(input).map(([source, pattern]) => ({ source, path: readFieldPath(source).path, pattern }))
-  return createRule({ tool, server, fields, decision, reason })
 }
 
 function findWrongExamples(rule: Rule, { match = [], miss = [] }: RuleForm['examples'] = {}): string[] {

@@ -1,34 +1,20 @@
+import { readFieldPath } from '../../wire/json/edit.ts'
 import { formatPath } from '../../wire/json/parse.ts'
 import { createMatcher, findUnmatchedTexts } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
-interface FieldPattern {
+type Matcher = (text: string) => boolean
+
+interface InputField {
   /** The path as written in the policy file. */
   source: string
   path: readonly (string | number)[]
   pattern: string
-}
-
-interface RuleSource {
-  tool: string
-  server?: string | undefined
-  fields?: FieldPattern[] | undefined
-  decision: Decision
-  reason?: string | undefined
-}
-
-type Matcher = (text: string) => boolean
-
-interface InputField extends FieldPattern {
   matches: Matcher
 }
 
-export interface Rule extends RuleSource {
-  fields?: InputField[] | undefined
-  isTool: Matcher
-  isServer: Matcher
-}
+export type Rule = ReturnType<typeof createRule>
 
 export interface Policy {
   rules: readonly Rule[]
@@ -59,15 +45,29 @@ export const maxInputLength = 100_000
 const unclearText =
   'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions'
 
+interface RuleText {
+  tool: string
+  server?: string | undefined
+  /** Patterns by the path of the input field. */
+  input?: Record<string, string> | undefined
+  decision: Decision
+  reason?: string | undefined
+}
+
 /** If it is unclear whether a rule matches, an allow rule does not, and other rules do. */
-export function createRule(text: RuleSource): Rule {
-  const { tool, server, fields, decision } = text
+export function createRule({ tool, server, input, decision, reason }: RuleText) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
+  const createField = ([source, pattern]: [string, string]): InputField => {
+    const { path } = readFieldPath(source)
+    return { source, path, pattern, matches: createMatcher(pattern, reach) }
+  }
   return {
-    ...text,
+    server,
+    decision,
+    reason,
     isTool: createMatcher(tool, reach),
     isServer: createMatcher(server ?? '**', reach),
-    fields: fields?.map((field) => ({ ...field, matches: createMatcher(field.pattern, reach) })),
+    fields: input && Object.entries(input).map(createField),
   }
 }
 

@@ -277,7 +277,7 @@ test('the strictest matching rule of a policy decides, in any order of the rules
         const turned = [...given.slice(turn % 7), ...given.slice(0, turn % 7)]
         const policy: Policy = {
           rules: turned.map(({ tool, pattern, decision }) =>
-            createRule({ tool, decision, fields: [{ path: ['t'], source: 't', pattern }] }),
+            createRule({ tool, decision, input: { t: pattern } }),
           ),
           fallback: { decision: 'ask' },
         }
