@@ -112,35 +112,18 @@ function breakTexts(line: string): string[] {
     .map((part, index) => (index === 0 ? part : indent + part))
 }
 
-/** A row ends after a space, unless the next word is longer than a row. */
 function* wrap(text: string, width: number): Generator<string> {
-  let start = 0
-  let at = 0
+  let row = ''
   let columns = 0
-  /** Offset after the last space of the row. Spaces of the indentation do not count. */
-  let blankEnd = 0
-  /** Columns of the row up to `blankEnd`. */
-  let blankColumns = 0
-  let hasWord = false
   for (const char of text) {
     const more = estimateColumns(char)
     if (columns + more > width) {
-      const isAtBlank = blankEnd > start && fitsWord(text, blankEnd, width)
-      const end = isAtBlank ? blankEnd : at
-      yield text.slice(start, end)
-      columns = isAtBlank ? columns - blankColumns : 0
-      start = end
-      hasWord = at > start
+      yield row
+      row = ''
+      columns = 0
     }
-    at += char.length
+    row += char
     columns += more
-    if (char !== ' ') hasWord = true
-    else if (hasWord) [blankEnd, blankColumns] = [at, columns]
   }
-  yield text.slice(start)
-}
-
-function fitsWord(text: string, offset: number, width: number): boolean {
-  const [word = ''] = text.slice(offset, offset + width + 1).split(' ', 1)
-  return estimateColumns(word) <= width
+  yield row
 }
