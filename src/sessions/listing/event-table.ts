@@ -5,11 +5,7 @@ import type { Style } from '../../io/style.ts'
 import { clip, measureColumns, pad } from '../../io/width.ts'
 import { takeStart } from '../../wire/text-start.ts'
 
-/**
- * Cells of an event. `begin`: start of the text. If it does not fit next to id, type and time, texts get
- * their own lines.
- */
-export type EventRow = [id: string, type: string, time: string, text: string, begin?: string]
+export type EventRow = [id: string, type: string, time: string, text: string]
 
 const timeWidth = '00:00:00'.length
 
@@ -35,9 +31,9 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   return (rows) => {
     if (rows.length === 0) return []
     const times = rows.map(([, , timestamp]) => toLocalTime(timestamp))
-    const cells = rows.map(([id, type, timestamp, text, begin = ''], index): EventRow => {
+    const cells = rows.map(([id, type, timestamp, text], index): EventRow => {
       const time = times[index]?.time ?? timestamp
-      return [oneLine(id, maxIdColumns), brief(type), time, text, brief(begin)]
+      return [oneLine(id, maxIdColumns), brief(type), time, text]
     })
     const head: EventRow[] = layout ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
     layout ??= chooseLayout(width, cells)
@@ -63,14 +59,10 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
   const longestText = getMaxColumns(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
-  const required = Math.max(
-    Math.min(minTextColumns, longestText),
-    getMaxColumns(rows.map(([, , , , begin = '']) => begin)),
-  )
-  if (used + required > width)
+  if (used + Math.min(minTextColumns, longestText) > width)
     return (page) => page.map((row) => stack(row, { width, idWidth, typeWidth, isNarrow: used > width }))
   const layOut = createTable({ width, limits: [Infinity, typeWidth, timeWidth] })
-  return (page) => layOut(page.map(([id, type, time, text]) => [id, type, time, text]))
+  return layOut
 }
 
 /** On a narrow terminal, type and time also have their own line. */

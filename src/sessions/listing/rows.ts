@@ -100,9 +100,8 @@ export function createRowPrinter({
       if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
     }
     const [id, type, time, text] = toRow(event)
-    const answer = describeAnswer(event)
     const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
-    return [id, type, time, join([answer, own], ': '), answer]
+    return [id, type, time, join([describeAnswer(event), own], ': ')]
   }
 
   return async (events) => {
