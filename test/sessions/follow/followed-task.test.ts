@@ -142,3 +142,13 @@ test.each([null, 'th1'])(
     expect(log.task.answer?.id).toBe(thread === 'th1' ? undefined : 'a1')
   },
 )
+
+test.each<[about: string, script: string, sent: string, id: string | undefined]>([
+  ['of the list', 'a1 t2* a2', 't1', 't2'],
+  ['of the receipt until the list shows the task', 'a1 h1', 't1', 't1'],
+  ['of the receipt if the list first shows the task of another client', 't3 a1', 't1', 't1'],
+  ['of the last of two tasks in the receipt', 'a1', 't1 t2', 't2'],
+  ['of no event if none of the sent events is a task', 't3 a1', 'i1', undefined],
+])('the id of a sent task is the id %s', (_, script, sent, id) => {
+  expect(read(script, sent).id).toBe(id)
+})
