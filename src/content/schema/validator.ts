@@ -36,7 +36,7 @@ export function createValidator(schema: unknown): SchemaValidator {
     if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
     for (const part of [...listSubschemas(schema)]) {
       for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]
-      moveToPattern(part)
+      if (namesProto(part)) return failing(['a property must not be named __proto__'])
     }
     const validate: ValidateFunction = validator.compile(schema as object)
     // A schema that refers to itself without end throws here.
@@ -57,20 +57,9 @@ const validatorOnlyKeywords = [
   ['id', 'string'],
 ] as const
 
-/** ajv ignores this name in `properties`, but not in `patternProperties`, so `moveToPattern` moves it. */
-const droppedProperty = '__proto__'
-
-function moveToPattern(part: SchemaObject): void {
-  for (const [map, pattern] of [
-    [part.properties, `^(${droppedProperty})$`],
-    [part.patternProperties, `(${droppedProperty})`],
-  ] as const)
-    if (isObject(map) && Object.hasOwn(map, droppedProperty))
-      part.patternProperties = {
-        ...(part.patternProperties as SchemaObject),
-        [pattern]: map[droppedProperty],
-      }
-}
+/** ajv would ignore this property. */
+const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>
+  [properties, patternProperties].some((map) => isObject(map) && Object.hasOwn(map, '__proto__'))
 
 function describeRefusal(error: unknown): string {
   if (error instanceof RangeError) return 'it refers to itself without end'
