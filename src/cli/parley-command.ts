@@ -93,9 +93,12 @@ export class ParleyCommand extends Command {
   }
 
   override addOption(option: Option): this {
-    this.on(`option:${option.name()}`, (value?: string | null) =>
-      this.given.push({ option, flag: option.long ?? '', value: value ?? undefined }),
-    )
+    const flag = option.long ?? ''
+    // commander calls this listener before its own, which parses the value again.
+    this.on(`option:${option.name()}`, (value?: string | null) => {
+      requireValid(option, flag, value ?? undefined)
+      this.given.push({ option, flag, value: value ?? undefined })
+    })
     return super.addOption(option)
   }
 
@@ -124,6 +127,7 @@ export class ParleyCommand extends Command {
       throw usageError(
         `the argument <${missing.name()}> is missing: ${formatChoices(missing) ?? missing.description}`,
       )
+    for (const [at, argument] of all.entries()) requireValid(argument, `<${argument.name()}>`, operands[at])
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
     const [word = ''] = operands
@@ -189,6 +193,17 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (!option || word.startsWith('--')) return
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
+}
+
+/** Throws a usage error, which is shorter than the error of commander. */
+function requireValid({ parseArg, argChoices }: Option | Argument, name: string, value?: string): void {
+  if (value === undefined) return
+  try {
+    parseArg?.(value, undefined)
+  } catch (error) {
+    const problem = argChoices ? `not one of ${argChoices.join(', ')}` : (error as Error).message
+    throw usageError(`${name}: '${value}' is ${problem}`)
+  }
 }
 
 /** The test is `-s`, because `serve --session` names a file. */

@@ -84,7 +84,7 @@ class Program implements CommandTree {
   }
 
   #explain(error: unknown): unknown {
-    if (error instanceof CommanderError) return usageError(rewordMessage(error))
+    if (error instanceof CommanderError) return usageError(error.message)
     if (!(error instanceof UnknownWordError)) return error
     // `help --json` has no topics, so the message suggests no topic.
     const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
@@ -199,14 +199,3 @@ function replaceLeadingHelp(argv: string[]): string[] {
 const noCommand = "no command was given: 'parley --help' lists the commands; -V prints the version"
 
 const namesFile = (option: Option) => option instanceof FileFlag || option instanceof TextFlag
-
-const rewordMessage = ({ message }: CommanderError): string =>
-  message
-    .replace(/^error: /, '')
-    .replace(/^option '[^']*?(--[\w-]+)[^']*' argument '(.*)' is invalid\. (?=[^']*$)/s, "$1: '$2' is ")
-    .replace(/ is Allowed choices are (.*)\.$/, ' is not one of $1')
-    .replace(
-      /^command-argument value '(.*)' is invalid for argument '(\w+)'\. Allowed choices are (.*)\.$/s,
-      "<$2>: '$1' is not one of $3",
-    )
-    .replaceAll('\n', ' ')
