@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
-import { CliError, describeFileError } from '../errors.ts'
+import { type CliError, describeFileError } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
 import { addSavedPart, type FileOutput, openFileOutput, type SavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
@@ -11,72 +11,85 @@ import { writeFileAtomically } from '../io/temporary-file.ts'
  * Returns the failure with the name of the saved file. If saving also fails, the returned failure contains the
  * answer itself (images in base64).
  */
-export const saveAnswerAfterFailure = (
-  context: Pick<Context, 'host'>,
+export function saveAnswerAfterFailure(
+  { host }: Pick<Context, 'host'>,
   failure: CliError,
   bytes: Uint8Array,
   extension = 'bin',
   file?: Pick<FileOutput, 'savePart'>,
-): CliError => addSavedPart(failure, saveReceived(context, bytes, extension, file))
-
-/**
- * Saves what `file` has, otherwise `content`. Returns `undefined` if both are empty. Does not throw. Synchronous,
- * because signal handlers call it.
- */
-export function saveReceived(
-  context: Pick<Context, 'host'>,
-  content: Uint8Array | string,
-  extension: string,
-  file?: Pick<FileOutput, 'savePart'>,
-): SavedPart | undefined {
-  const isEmpty = typeof content === 'string' ? content.trim() === '' : content.length === 0
-  const part = file?.savePart(isEmpty ? undefined : content)
-  return isEmpty || part?.name !== undefined ? part : saveInTemporaryFolder(context, content, extension)
+): CliError {
+  const part = file?.savePart(bytes)
+  return addSavedPart(
+    failure,
+    part?.name === undefined ? saveInTemporaryFolder(host, bytes, extension) : part,
+  )
 }
 
-/**
- * Like `openFileOutput`, for the file of a paid answer. If a write fails, the caller can still write the rest
- * of the answer. `commit` then throws the failure, and `savePart` saves the whole answer in the temporary folder.
- */
-export async function openAnswerFile(context: Context, name: string): Promise<FileOutput> {
+/** Destination of an answer in text. */
+export interface AnswerDestination {
+  /**
+   * `undefined` for stdout. If a write fails, the caller can still write the rest of the answer: `commit` then
+   * throws the failure.
+   */
+  file: Omit<FileOutput, 'savePart' | 'discard'> | undefined
+  /**
+   * Saves the text in the file, otherwise `content`: next to the file, or in the temporary folder. Returns
+   * `undefined` if there is nothing to save. Does not throw. Synchronous, because signal handlers call it.
+   */
+  save(content: Uint8Array | string, extension: string): SavedPart | undefined
+}
+
+/** `name` is the file of `-o`. Throws a `CliError` of kind `file` if it cannot be written. */
+export async function openAnswerDestination(
+  context: Context,
+  name: string | undefined,
+): Promise<AnswerDestination> {
+  const saveElsewhere: AnswerDestination['save'] = (content, extension) =>
+    isEmpty(content) ? undefined : saveInTemporaryFolder(context.host, content, extension)
+  if (name === undefined) return { file: undefined, save: saveElsewhere }
   const file = await openFileOutput(name, context)
   const pieces: Buffer[] = []
-  let failure: CliError | undefined
+  let failure: unknown
   return {
-    ...file,
-    async write(chunk) {
-      pieces.push(Buffer.from(chunk as Uint8Array))
-      if (failure) return
-      try {
-        await file.write(chunk)
-      } catch (error) {
-        if (!(error instanceof CliError)) throw error
-        failure = error
-        file.discard()
-      }
+    file: {
+      ...file,
+      async write(chunk) {
+        pieces.push(Buffer.from(chunk as Uint8Array))
+        if (failure) return
+        await file.write(chunk).catch((error) => {
+          failure = error
+          file.discard()
+        })
+      },
+      async commit() {
+        if (failure) throw failure
+        await file.commit().catch((error) => {
+          failure = error
+          throw error
+        })
+      },
     },
-    savePart(content) {
+    save(content, extension) {
       const written = pieces.splice(0)
-      const saveWritten = () => saveReceived(context, Buffer.concat(written).toString(), 'txt')
+      const hasText = written.length > 0
+      const saveRest = () =>
+        hasText ? saveElsewhere(Buffer.concat(written), 'txt') : saveElsewhere(content, extension)
       if (!failure) {
-        const part = file.savePart(content)
-        return !part || part.name !== undefined || file.isDirect ? part : (saveWritten() ?? part)
+        const part = file.savePart(isEmpty(content) ? undefined : content)
+        const isSaved = part?.name !== undefined || (file.isDirect && hasText)
+        return isSaved ? part : (saveRest() ?? part)
       }
-      const saved = saveWritten()
-      // The temporary file next to the target may have the whole answer.
+      const saved = saveRest()
+      // If only the last step failed, the temporary file next to the target has the whole answer.
       const part = saved?.name === undefined ? file.savePart() : undefined
       file.discard()
       return part?.name === undefined ? saved : part
     },
-    async commit() {
-      if (failure) throw failure
-      await file.commit().catch((error) => {
-        failure = error
-        throw error
-      })
-    },
   }
 }
+
+const isEmpty = (content: Uint8Array | string): boolean =>
+  typeof content === 'string' ? content.trim() === '' : content.length === 0
 
 /** `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024
@@ -86,7 +99,7 @@ const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: strin
 
 /** The file is readable by its owner only. */
 function saveInTemporaryFolder(
-  { host }: Pick<Context, 'host'>,
+  host: Pick<Context['host'], 'env'>,
   content: Uint8Array | string,
   extension: string,
 ): SavedPart {

@@ -7,13 +7,13 @@ import {
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
-import { saveReceived, UnprintedBody } from '../../content/saved-answer.ts'
+import { type AnswerDestination, UnprintedBody } from '../../content/saved-answer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
 import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
-import type { FileOutput, SavedPart } from '../../io/file-output.ts'
+import type { SavedPart } from '../../io/file-output.ts'
 import { FailureStoringWriter } from '../../io/output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
@@ -24,7 +24,7 @@ import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
 export interface PrintOptions {
-  file?: FileOutput | undefined
+  destination: AnswerDestination
   isMarkdown?: boolean
   returnsText?: boolean
   isStreamed: boolean
@@ -42,7 +42,16 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  * the mismatch.
  */
 export async function openAnswerOutput(context: Context, printing: PrintOptions) {
-  const { file, isMarkdown = false, schema, isStreamed, requirement, returnsText, showsUsage } = printing
+  const {
+    destination,
+    isMarkdown = false,
+    schema,
+    isStreamed,
+    requirement,
+    returnsText,
+    showsUsage,
+  } = printing
+  const { file, save } = destination
   const {
     flags,
     cleanups,
@@ -196,8 +205,8 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
     },
 
     savePart(): SavedPart | undefined {
-      if (isRaw) return file ? file.savePart() : rawBody.part
-      return saveReceived(context, writer.failure || schema ? text.read() : unprinted.join(''), 'txt', file)
+      if (isRaw) return file ? save('', 'txt') : rawBody.part
+      return save(writer.failure || schema ? text.read() : unprinted.join(''), 'txt')
     },
 
     /**
@@ -209,7 +218,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
       const bytes = received.unread()
       const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
       if (start === '' || start[0] === '<') return undefined
-      return saveReceived(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
+      return save(bytes, /^[[{]/.test(start) ? 'json' : 'txt')
     },
 
     close(): void {

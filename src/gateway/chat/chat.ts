@@ -1,7 +1,7 @@
 import { type BodyParts, buildBody } from '../../content/body.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { readInputs } from '../../content/prompt.ts'
-import { openAnswerFile, saveReceived } from '../../content/saved-answer.ts'
+import { openAnswerDestination } from '../../content/saved-answer.ts'
 import type { Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
@@ -48,7 +48,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const isMarkdown = markdown && !schema && !context.flags.raw && fileName === undefined
   if (options.thread !== undefined && given)
     throw usageError(`--thread and ${given.name} both give a body: use only one of them`)
-  const file = fileName === undefined ? undefined : await openAnswerFile(context, fileName)
+  const destination = await openAnswerDestination(context, fileName)
+  const { file } = destination
   const conversation =
     options.thread === undefined
       ? undefined
@@ -66,7 +67,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
   const printOptions: PrintOptions = {
-    file,
+    destination,
     isMarkdown,
     returnsText: conversation !== undefined,
     isStreamed: options.stream ?? values.stream,
@@ -115,7 +116,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const saving = saveParts(
     { savePart: () => answerOutput?.savePart() },
     { savePart: () => answerOutput?.saveUndecoded() },
-    { savePart: () => mismatch && saveReceived(context, mismatch.text, 'txt', file) },
+    { savePart: () => mismatch && destination.save(mismatch.text, 'txt') },
   )
   const hooks: WorkHooks = {
     save: saving.save,

@@ -136,7 +136,7 @@ async function follow(run: FollowingRun): Promise<CliError | undefined> {
   const { context, resumption, follower, limits, denials } = run
   const { task } = follower
   const { wanted } = run.plan
-  const saver = createAnswerSaver(context, wanted, follower)
+  const saver = createAnswerSaver(wanted, follower)
   try {
     const failure = await context.tracker.during(saveParts(saver), async () => {
       const interrupted = await resumption.addResume(followUntilIdle(run))

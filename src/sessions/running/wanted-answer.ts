@@ -1,5 +1,5 @@
 import { createPrinter } from '../../content/layout.ts'
-import { openAnswerFile, saveReceived } from '../../content/saved-answer.ts'
+import { openAnswerDestination } from '../../content/saved-answer.ts'
 import { type AnswerSchema, openSchema } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
@@ -35,7 +35,7 @@ export async function readAnswerFlags(context: Context, settings: ResolvedSettin
     isStdoutReserved: isLast || (schemaName !== undefined && name === undefined),
     ids,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
-    file: name === undefined ? undefined : await openAnswerFile(context, name),
+    ...(await openAnswerDestination(context, name)),
     name,
     markdown: settings.values.markdown,
   }
@@ -110,15 +110,13 @@ export async function deliverAnswer(
  * because it does not match the schema.
  */
 export const createAnswerSaver = (
-  context: Context,
-  { file, schema, isStdoutReserved }: WantedAnswer,
+  { file, save, schema, isStdoutReserved }: WantedAnswer,
   { task, state }: Follower,
 ): PartSaver => ({
   savePart() {
-    const text = getText(task.answer)
-    if (file) return file.savePart(text)
     const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
-    return saveReceived(context, isAnswer && state.stop?.kind === 'done' ? text : '', 'txt')
+    const isSaved = file || (isAnswer && state.stop?.kind === 'done')
+    return save(isSaved ? getText(task.answer) : '', 'txt')
   },
 })
 
