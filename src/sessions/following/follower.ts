@@ -14,6 +14,7 @@ import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { type Effect, type EffectResult, startFollowing, stepFollowState } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
+import { describeWaiting } from './stop-text.ts'
 
 export interface FollowOptions {
   /** Receives the events of the first list page by page. */
@@ -199,6 +200,16 @@ export class Follower {
     const session = await readSession(this.#access)
     if (session?.status === 'running' || session?.status === 'rescheduling')
       this.#seen.addAccepted({ type: 'session.status_running' })
+  }
+
+  /** Returns `undefined` if the session waits for no reply. */
+  describeWaiting() {
+    const { context, parts } = this.#access
+    const { session } = parts.params
+    const { stop } = this.state
+    if (stop?.kind !== 'waiting') return undefined
+    const { pending, consequence } = describeWaiting(context, session, this.state, stop.ids)
+    return { pending, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
   /** `readNewEvents` emits the new events later. */

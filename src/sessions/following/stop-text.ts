@@ -19,9 +19,19 @@ export async function createWaitingError(
   state: SessionState,
   ids: string[],
 ): Promise<CliError> {
-  const { flags, host } = context
-  const isLaidOut = host.stderr.isTerminal && !flags.errors
-  const { clip } = isLaidOut ? await import('../../io/width.ts') : { clip: String }
+  const { clip } = isLaidOut(context) ? await import('../../io/width.ts') : { clip: String }
+  const columns = (context.host.stderr.columns || 80) - indent
+  return new CliError('waiting', `${session} waits for an answer`, {
+    sent: 'yes',
+    problems: ids.map((id) => clip(summarizeToolUse(state, id), columns)),
+    ...describeWaiting(context, session, state, ids),
+  })
+}
+
+const isLaidOut = ({ flags, host }: Context) => host.stderr.isTerminal && !flags.errors
+
+/** Returns the ids of waiting tool uses, and the commands that answer them. */
+export function describeWaiting(context: Context, session: string, state: SessionState, ids: string[]) {
   const forResults = ids.filter((id) => needsResult(state.getToolUse(id)))
   const others = ids.filter((id) => !forResults.includes(id))
   const unnamed = others.filter((id) => state.getToolUse(id)?.name === '')
@@ -32,7 +42,7 @@ export async function createWaitingError(
   const hint =
     state.unlisted.length > 0
       ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${orDeny}`
-      : isLaidOut
+      : isLaidOut(context)
         ? `answer with: ${command} --pending`
         : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`
   const hints = [
@@ -48,12 +58,7 @@ export async function createWaitingError(
       return `to send a result: ${formatResultCommand(context, session, type, same)}`
     }),
   ]
-  return new CliError('waiting', `${session} waits for an answer`, {
-    sent: 'yes',
-    pending: ids,
-    problems: ids.map((id) => clip(summarizeToolUse(state, id), (host.stderr.columns || 80) - indent)),
-    consequence: hints.join('\n'),
-  })
+  return { pending: ids, consequence: hints.join('\n') }
 }
 
 /** Lists the commands that raise or remove the budget. */

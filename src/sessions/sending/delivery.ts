@@ -99,7 +99,7 @@ export async function openFollowerBeforeSending(
 }
 
 /**
- * Adds the command that answers waiting tool uses if the service refused a task, because a session that waits
+ * Adds the commands that answer waiting tool uses if the service refused a task, because a session that waits
  * accepts no task. Without a follower, parley has not read the state of the session, so the hint says "if".
  */
 export function explainRefusedTask(
@@ -109,11 +109,10 @@ export function explainRefusedTask(
   follower: Follower | undefined,
 ): CliError {
   const isRefused = error.details.status === 400 || error.details.status === 409
-  const mayWait = follower === undefined || follower.state.stop?.kind === 'waiting'
-  if (!isRefused || !mayWait || !events.some(isTask)) return error
+  if (!isRefused || !events.some(isTask)) return error
+  if (follower) return error.with(follower.describeWaiting() ?? {})
   const command = formatSessionCommand(context, 'confirm', parts.params.session)
-  const condition = follower ? '' : 'if '
-  return error.with({ consequence: `${condition}tool uses wait for an answer: ${command} --pending` })
+  return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }
 
 /**

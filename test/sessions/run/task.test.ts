@@ -66,16 +66,34 @@ test("events run without --audit warns before it sends the session's last task a
 })
 
 test.each([
-  ['run', [], 400, ''],
-  ['run', [], 409, ''],
-  ['send', ['--follow'], 409, ''],
-  ['send', [], 400, 'if '],
-  ['send', [], 409, 'if '],
+  [
+    'run',
+    [],
+    400,
+    bash('t1'),
+    's1 waits for an answer\n  answer with: parley events confirm -s s1 t1 --allow\n  or with --deny',
+  ],
+  [
+    'run',
+    [],
+    409,
+    custom('c1'),
+    's1 waits for an answer\n  to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
+  ],
+  [
+    'send',
+    ['--follow'],
+    409,
+    bash('t1'),
+    's1 waits for an answer\n  answer with: parley events confirm -s s1 t1 --allow',
+  ],
+  ['send', [], 400, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
+  ['send', [], 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
 ])(
   'events %s %j names the command that answers waiting tool uses if the service refuses a task with %i',
-  async (verb, flags, status, condition) => {
+  async (verb, flags, status, use, hint) => {
     const timers = createIdleClock()
-    const { exchange } = createAgentService({ rounds: [[bash('t1')]], timers })
+    const { exchange } = createAgentService({ rounds: [[use]], timers })
     const world = { cwd: temporaryFolder(), timers, stdinKind: 'none' as const }
     expect((await run(['events', 'run', '-s', 's1', 'go'], { ...world, exchange })).code).toBe(12)
     const refusing: Exchange = (request, onSent) =>
@@ -84,10 +102,8 @@ test.each([
       run(['events', verb, '-s', 's1', ...flags, ...words], { ...world, exchange: refusing })
     const { code, err } = await refuse('on')
     expect(code).toBe(4)
-    expect(err).toContain(
-      `\n  ${condition}tool uses wait for an answer: parley events confirm -s s1 --pending\n`,
-    )
-    expect((await refuse('--interrupt')).err).not.toContain('wait for an answer: ')
+    expect(err).toContain(`\n  ${hint}\n`)
+    expect((await refuse('--interrupt')).err).not.toContain(hint)
   },
 )
 
