@@ -113,6 +113,18 @@ test.each(['an uncaught error', 'an empty event loop'])(
   },
 )
 
+test.each([
+  ['', message('paid', { error: { type: 'api_error', message: 'half' } })],
+  [
+    'in the native form ',
+    '{"candidates":[{"content":{"parts":[{"text":"paid"}]}}],"error":{"type":"api_error","message":"half"}}',
+  ],
+])('an answer %snext to an error exits with 7 and is saved', async (_, body) => {
+  const ended = await runSaving(['chat', 'x', '--retries', '0'], answering(body))
+  expect([ended.code, ended.out, ended.saved]).toEqual([7, '', [body]])
+  expect(ended.err).toContain('the service says: half')
+})
+
 describe('stdout that fails while an answer arrives', () => {
   test('if stdout fails, chat reads a stream to its end and saves all of it', async () => {
     const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]

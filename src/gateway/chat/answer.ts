@@ -19,6 +19,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
+import { isMessage, isNative } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
@@ -228,8 +229,12 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
   }
 }
 
-const isErrorAnswer = (error: unknown): boolean =>
-  error instanceof CliError && (error.details.errorIn === 'stream' || isErrorEnvelope(error.details.body))
+/** A body with an error and the content of an answer may be the only copy of a paid answer. */
+function isErrorAnswer(error: unknown): boolean {
+  if (!(error instanceof CliError)) return false
+  const { errorIn, body } = error.details
+  return errorIn === 'stream' || (isErrorEnvelope(body) && !isMessage(body) && !isNative(body))
+}
 
 /**
  * After this number of characters, text moves to a buffer outside of V8's heap. 500,000 small strings would

@@ -64,6 +64,7 @@ export function isErrorEnvelope(body: unknown): boolean {
   if (typeof type !== 'string') return looksLikeError(value)
   const isProblem =
     type.endsWith('_error') || (type.includes(':') && typeof readField(value, 'title') === 'string')
+  if (/^message(_|$)/.test(type)) return hasError(readField(value, 'error'))
   return type === 'error' || (isProblem && readMessage(value) !== undefined)
 }
 
