@@ -25,7 +25,6 @@ interface PostOptions {
   /** Make only one attempt, because the caller has its own retry rules. */
   isSingle?: boolean
   accepted?: string
-  onAccepted?(): void
 }
 
 /**
@@ -37,12 +36,11 @@ interface PostOptions {
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
   body: Uint8Array,
-  { record, count, isSingle = true, accepted, onAccepted }: PostOptions,
+  { record, count, isSingle = true, accepted }: PostOptions,
 ): Promise<PostResult> {
   record('sent')
   let isRecorded = false
-  const recordAcceptance = () => {
-    onAccepted?.()
+  const onAccepted = () => {
     if (count !== undefined) return
     record('accepted')
     isRecorded = true
@@ -50,7 +48,7 @@ export async function postOnce(
   let posted: PostResult
   try {
     const named = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
-      readReceipt(context, response, { accepted, onAccepted: recordAcceptance }),
+      readReceipt(context, response, { accepted, onAccepted }),
     )
     const isWhole = named.length === 0 || named.length >= (count ?? 0)
     const failure = new CliError('unknown', 'the response lists only some of the sent events')

@@ -3,7 +3,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError } from '../../errors.ts'
 import { runCommand } from '../../io/command.ts'
 import { oneLine } from '../../io/escape.ts'
-import { type ConfirmationPrompt, canPrompt, type PersonDecision } from '../confirming/confirmation-prompt.ts'
+import { ConfirmationPrompt, canPrompt, type PersonDecision } from '../confirming/confirmation-prompt.ts'
 import type { Follower } from '../following/follower.ts'
 import { laggingListWaitsMs } from '../listing/event-list.ts'
 import { formatBriefName } from '../plain-name.ts'
@@ -25,12 +25,6 @@ import { Replies, type Reply } from './replies.ts'
 import { interruptedResult } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
-interface ReplyOptions {
-  plan: Pick<Plan, 'rules'>
-  prompt: ConfirmationPrompt
-  denials: Denials
-}
-
 const unsafeIdText = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
 
 /**
@@ -48,11 +42,11 @@ export class Responder {
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
 
-  constructor(run: SessionRun, follower: Follower, { plan, prompt, denials }: ReplyOptions) {
+  constructor(run: SessionRun, follower: Follower, rules: Plan['rules'], denials: Denials) {
     this.#run = run
     this.#follower = follower
-    this.#rules = plan.rules
-    this.#prompt = prompt
+    this.#rules = rules
+    this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     this.#replies = new Replies(run, follower, denials)
     const countOf = (decision: Decision) =>
       [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
@@ -109,6 +103,10 @@ export class Responder {
       this.update()
     } while (this.#work)
     if (this.#replies.hasStoppedFollowing) this.#replies.end()
+  }
+
+  close(): void {
+    this.#prompt.close()
   }
 
   #listDueIds(): string[] {

@@ -6,7 +6,7 @@ import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isRedacted } from '../../wire/sessions/session-event.ts'
-import { ConfirmationPrompt, canPrompt } from '../confirming/confirmation-prompt.ts'
+import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { type Follower, openFollower } from '../following/follower.ts'
 import { Incidents } from '../following/incidents.ts'
 import { followAndPrint, notContinuedText } from '../following/transcript.ts'
@@ -55,7 +55,7 @@ export async function runTask(context: Context, plan: Plan): Promise<CommandEnd>
  * step that records in the audit file that the task is done.
  */
 async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
-  const { context, parts, audit, resumption } = run
+  const { context, audit, resumption } = run
   const foundIds = await findSentTask(run, plan)
   const task = foundIds ? undefined : plan.task
   if (!task) resumption.setTask('continued')
@@ -75,9 +75,8 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
   const follower = task
     ? await openFollowerBeforeSending(run, { showEarlier })
     : await resumption.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
-  const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const limits = new RunLimits(run, follower, budget)
-  const responder = new Responder(run, follower, { plan, prompt, denials })
+  const responder = new Responder(run, follower, plan.rules, denials)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
@@ -94,7 +93,7 @@ async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
     const isUnfinished = isInterrupted || follower.isWorkPending
     return { failure, lastStep: isUnfinished ? undefined : () => audit.endTask() }
   } finally {
-    prompt.close()
+    responder.close()
     limits.close()
     follower.close()
   }

@@ -90,9 +90,10 @@ export async function sendTask(
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
       accepted: acceptedText,
-      onAccepted: () => resumption.setTask('accepted'),
-      record: (event, reason) =>
-        audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined }),
+      record(event, reason) {
+        if (event === 'accepted') resumption.setTask('accepted')
+        audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
+      },
     })
     if (failure) throw failure
     follower.addSent(createSentEvents(events, named))
