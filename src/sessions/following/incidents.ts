@@ -4,10 +4,8 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   readError,
   readRefusal,
-  readStopReason,
   readWorkflowRunResult,
   type SessionEvent,
-  stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import type { WorkflowRun } from '../background.ts'
 import { formatBriefName } from '../plain-name.ts'
@@ -18,16 +16,13 @@ type Kind = 'refusedToolUses' | 'failedServers' | 'sessionErrors' | 'failedWorkf
 const maxReasonLength = 500
 
 /**
- * Collects failures that do not end a session's work: tool uses that the service refused, MCP servers that
- * failed permanently, errors after which a turn still ended with `end_turn`, and workflow runs that did not
- * complete. Each failure is printed once as a warning, and
- * the report counts it.
+ * Collects failures that need not end a session's work: tool uses that the service refused, errors of the
+ * session and of MCP servers that the service does not retry, and workflow runs that did not complete. Each
+ * failure is printed once as a warning, and the report counts it.
  */
 export class Incidents {
   readonly #context: Context
   readonly #found = new Map<string, { kind: Kind; warning: string; isReported: boolean }>()
-  /** Message of a `session.error` that the service does not retry, until the agent works again. */
-  #finalError: string | undefined
   readonly #runNames = new Map<string, string>()
 
   constructor(context: Context) {
@@ -72,9 +67,6 @@ export class Incidents {
       )
     }
     if (type === 'session.error') this.#addError(event)
-    else if (/^(agent|user)\./.test(type)) this.#finalError = undefined
-    if (this.#finalError !== undefined && stopsSession(event) && readStopReason(event).type === 'end_turn')
-      this.#addIncident('sessionErrors', id, `the session ended its turn after an error${this.#finalError}`)
     if (typeof run !== 'string' || run === '') {
       if (type === 'workflow_run.error')
         this.#addIncident(
@@ -88,15 +80,14 @@ export class Incidents {
     if (type === 'workflow_run.status_ended') this.#addRunEnd(event, run)
   }
 
-  #addError({ error }: SessionEvent): void {
+  #addError({ id = '', error }: SessionEvent): void {
     const { server, message, isFinal } = readError(error)
-    this.#finalError = isFinal && server === undefined ? toSuffix(message) : undefined
-    if (server === undefined || !isFinal) return
-    this.#addIncident(
-      'failedServers',
-      server,
-      `the MCP server ${formatBriefName(server)} failed permanently${toSuffix(message)}`,
-    )
+    if (!isFinal) return
+    const [kind, what] =
+      server === undefined
+        ? (['sessionErrors', 'the session had an error that the service does not retry'] as const)
+        : (['failedServers', `the MCP server ${formatBriefName(server)} failed permanently`] as const)
+    this.#addIncident(kind, server ?? id, `${what}${toSuffix(message)}`)
   }
 
   #addRunEnd(event: SessionEvent, id: string): void {

@@ -241,7 +241,7 @@ describe('warnings about refused tool uses and failed servers', () => {
     expect(service.report()).toMatchObject({ warnings: { failedServers: 1 } })
   })
 
-  test('events run warns if the session ended its turn after an error that the service does not retry', async () => {
+  test('events run warns of an error of the session that the service does not retry', async () => {
     const fails = (status: string): Event => ({
       type: 'session.error',
       error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
@@ -251,12 +251,14 @@ describe('warnings about refused tool uses and failed servers', () => {
       const { code, err } = await service.run([...argv, '--last'])
       expect({ code }, err).toEqual({ code: 0 })
       const { warnings } = service.report() as { warnings: { sessionErrors: number } }
-      expect(warnings.sessionErrors).toBe(err.includes('ended its turn after an error: gave up') ? 1 : 0)
+      expect(warnings.sessionErrors).toBe(
+        err.includes('an error that the service does not retry: gave up') ? 1 : 0,
+      )
       return warnings.sessionErrors === 1
     }
     expect(await isWarned(says('partial'), fails('exhausted'))).toBe(true)
     expect(await isWarned(says('partial'), fails('retrying'))).toBe(false)
-    expect(await isWarned(fails('exhausted'), says('done'))).toBe(false)
+    expect(await isWarned(fails('exhausted'), says('done'))).toBe(true)
   })
 
   test('--errors json prints each warning on its own line', async () => {
