@@ -80,50 +80,53 @@ interface Answer {
 
 /** The state that depends on the order of the events. */
 class OrderedState {
-  readonly answers = new Map<string, Answer>()
+  protected readonly answers = new Map<string, Answer>()
   /** Ids of the tool uses that waited when a client interrupted them, after the last stop event. */
-  readonly interrupted = new Set<string>()
+  protected readonly interrupted = new Set<string>()
   /** Ids of the tool uses since the last task that may need an answer. */
-  readonly open = new Set<string>()
+  protected readonly open = new Set<string>()
   /**
    * Tool uses that a client has allowed and that now wait for a result, by id. The value is the permission
    * that the tool use had before.
    */
-  readonly awaitingResult = new Map<string, unknown>()
-  readonly background = new BackgroundWork()
+  protected readonly awaitingResult = new Map<string, unknown>()
+  protected readonly background = new BackgroundWork()
   /** A client interrupted the whole session, and no client has sent an event with an effect since. */
-  isHalted = false
+  protected isHalted = false
   isEmpty = true
   /**
    * `idle by resource`: the session resource is idle, but there is no idle event. `stalled`: there was no
    * event for a long time, and no work is known to be in progress. The next event ends both of these.
    */
-  status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
+  protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** Work in progress of the main thread: `modelRequest`, and ids of the tool uses that the service runs. */
-  readonly working = new Set<string>()
+  protected readonly working = new Set<string>()
+  /** The service has sent an idle event after the agent's work, so parley expects one each time. */
   sendsIdleEvents = false
   /** Stop reason of the last `session.status_idle`. */
-  idle: ReturnType<typeof readStopReason> | undefined
+  protected idle: ReturnType<typeof readStopReason> | undefined
   /** Ids of the tool uses that the last `session.status_idle` lists. */
-  listed: ReadonlySet<string> = new Set()
+  protected listed: ReadonlySet<string> = new Set()
   /** Ids in `listed` of the tool uses without an answer. */
-  readonly unanswered = new Set<string>()
+  protected readonly unanswered = new Set<string>()
   /** Details of the last `session.status_idle`, such as the category of a refusal. */
-  details: ReturnType<typeof readStopDetails> = {}
+  protected details: ReturnType<typeof readStopDetails> = {}
   /** The session's own cost limit in the last `session.usage`. */
-  budget: Money | undefined
-  cost: Money | undefined
+  protected budget: Money | undefined
+  protected cost: Money | undefined
   /** `terminated` or `deleted`, if the session has ended. */
-  end: string | undefined
+  protected end: string | undefined
   /** Message of the last `session.error` since the last task. */
-  error: string | undefined
+  protected error: string | undefined
   /** The service no longer retries after the last error, and no later event shows work. */
   hasFinalError = false
   /** Set if the last `span.outcome_evaluation_end` shows that the agent did not reach the outcome. */
-  missedOutcome: Stop | undefined
+  protected missedOutcome: Stop | undefined
   stoppedAt: string | undefined
   lastStopId: string | undefined
+  readonly stopIds = new Set<string>()
 
+  /** The session has stopped. Tool uses may be waiting. */
   get isIdle(): boolean {
     return this.status === 'idle' || this.status === 'idle by resource'
   }
@@ -133,10 +136,8 @@ class OrderedState {
  * Computes the state of a session from its events in order. `restart` keeps only the descriptions of tool
  * uses, which do not depend on the order.
  */
-export class SessionState {
+export class SessionState extends OrderedState {
   readonly #toolUses = new Map<string, ToolUse>()
-  #ordered = new OrderedState()
-  readonly stopIds = new Set<string>()
   #isReplying = false
 
   /**
@@ -163,9 +164,8 @@ export class SessionState {
 
   /** Removes everything that depends on the order of the events. The caller then adds all events again. */
   restart(): void {
-    for (const [id, permission] of this.#ordered.awaitingResult) this.#setPermission(id, permission, false)
-    this.#ordered = new OrderedState()
-    this.stopIds.clear()
+    for (const [id, permission] of this.awaitingResult) this.#setPermission(id, permission, false)
+    Object.assign(this, new OrderedState())
   }
 
   /**
@@ -175,46 +175,45 @@ export class SessionState {
    */
   addReduced(event: SessionEvent, isUnseen = false): boolean {
     const { type } = event
-    const ordered = this.#ordered
-    ordered.isEmpty = false
-    if (ordered.status !== 'idle') ordered.status = 'working'
+    this.isEmpty = false
+    if (this.status !== 'idle') this.status = 'working'
     this.#updateWork(event)
     if (isToolUse(event)) this.#addToOpen(event)
     const hasEffect = !isAnswerType(type) || this.#addAnswer(event, !isUnseen)
     const isForThread = hasEffect && this.#answerInThread(getAnsweredId(event))
     // After a message or an interrupt, the session no longer waits for the earlier tool uses.
     if (type === 'user.message' || type === 'user.interrupt')
-      for (const id of ordered.open) if (this.#affects(event, id)) ordered.open.delete(id)
+      for (const id of this.open) if (this.#affects(event, id)) this.open.delete(id)
     if (type === 'user.interrupt') {
       for (const id of this.pending.filter((each) => this.#affects(event, each))) {
-        ordered.interrupted.add(id)
-        ordered.unanswered.delete(id)
+        this.interrupted.add(id)
+        this.unanswered.delete(id)
       }
-      for (const id of ordered.background.interrupt(event)) ordered.interrupted.add(id)
+      for (const id of this.background.interrupt(event)) this.interrupted.add(id)
     }
     if (type === 'user.interrupt' ? isOfMainThread(event) : type.startsWith('user.') && hasEffect)
-      ordered.isHalted = type === 'user.interrupt'
-    ordered.background.add(event)
+      this.isHalted = type === 'user.interrupt'
+    this.background.add(event)
     if (type === 'session.thread_status_idle') this.#waitForResults(readStopReason(event).eventIds)
     if (type === 'user.message' || type === 'user.define_outcome') {
-      ordered.error = undefined
-      ordered.missedOutcome = undefined
+      this.error = undefined
+      this.missedOutcome = undefined
     }
-    if (type === 'span.outcome_evaluation_end') ordered.missedOutcome = readMissedOutcome(event)
+    if (type === 'span.outcome_evaluation_end') this.missedOutcome = readMissedOutcome(event)
     if (type === 'session.error') {
       const { message, server, isFinal } = readError(event.error)
-      ordered.error = message
-      ordered.hasFinalError = isFinal && server === undefined
-    } else if (/^(agent|user|session\.status_)/.test(type)) ordered.hasFinalError = false
+      this.error = message
+      this.hasFinalError = isFinal && server === undefined
+    } else if (/^(agent|user|session\.status_)/.test(type)) this.hasFinalError = false
     if (type === 'session.usage') {
-      ordered.budget = readBudget(event.budget)
-      ordered.cost = readUsage(event.usage)?.cost
+      this.budget = readBudget(event.budget)
+      this.cost = readUsage(event.usage)?.cost
     }
     if (stopsSession(event)) {
       this.#addStop(event)
-      ordered.sendsIdleEvents ||= this.stop?.kind === 'done' || ordered.idle?.type === 'end_turn'
+      this.sendsIdleEvents ||= this.stop?.kind === 'done' || this.idle?.type === 'end_turn'
     } else if (startsWork(event) && hasEffect && !isForThread && !(isAnswerType(type) && this.#hasWaiting))
-      ordered.status = 'working'
+      this.status = 'working'
     return hasEffect
   }
 
@@ -231,9 +230,9 @@ export class SessionState {
    * next event.
    */
   addIdleResource(isTerminated = false): void {
-    const stop_reason = this.#ordered.hasFinalError ? { type: 'retries_exhausted' } : undefined
+    const stop_reason = this.hasFinalError ? { type: 'retries_exhausted' } : undefined
     this.#addStop({ type: isTerminated ? 'session.status_terminated' : 'session.status_idle', stop_reason })
-    this.#ordered.status = 'idle by resource'
+    this.status = 'idle by resource'
   }
 
   /**
@@ -241,43 +240,16 @@ export class SessionState {
    * its child threads wait and no work is known to be in progress. Applies until the next event.
    */
   addSilence(): void {
-    const { background, status, working } = this.#ordered
+    const { background, status, working } = this
     const isStalled = status === 'working' && working.size === 0 && !background.hasWorkingThread
-    if (isStalled) this.#ordered.status = 'stalled'
-  }
-
-  get isEmpty(): boolean {
-    return this.#ordered.isEmpty
+    if (isStalled) this.status = 'stalled'
   }
 
   /**
    * The session resource is idle without an idle event, although this service has sent idle events before.
    */
   get lacksIdleEvent(): boolean {
-    return this.#ordered.status === 'idle by resource' && this.#ordered.sendsIdleEvents
-  }
-
-  /** The session has stopped. Tool uses may be waiting. */
-  get isIdle(): boolean {
-    return this.#ordered.isIdle
-  }
-
-  /** The service has sent an idle event after the agent's work, so parley expects one each time. */
-  get sendsIdleEvents(): boolean {
-    return this.#ordered.sendsIdleEvents
-  }
-
-  /** The service no longer retries after an error, so the session may have stopped without a stop event. */
-  get hasFinalError(): boolean {
-    return this.#ordered.hasFinalError
-  }
-
-  get stoppedAt(): string | undefined {
-    return this.#ordered.stoppedAt
-  }
-
-  get lastStopId(): string | undefined {
-    return this.#ordered.lastStopId
+    return this.status === 'idle by resource' && this.sendsIdleEvents
   }
 
   /**
@@ -285,7 +257,7 @@ export class SessionState {
    * events.
    */
   get stop(): Stop | undefined {
-    const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, details } = this.#ordered
+    const { isIdle, end, error, idle, interrupted, missedOutcome, budget, cost, details } = this
     if (!isIdle) return this.#stalledStop
     if (end !== undefined) return { kind: 'ended', reason: end, why: error }
     const { type, eventIds } = idle ?? {}
@@ -308,24 +280,24 @@ export class SessionState {
 
   /** The stop of a running session that only waits for replies to tool uses of its child threads. */
   get #stalledStop(): Stop | undefined {
-    const isStalled = this.#ordered.status === 'stalled' && !this.#isReplying
+    const isStalled = this.status === 'stalled' && !this.#isReplying
     const ids = isStalled ? [...new Set([...this.pendingInThreads, ...this.unlisted])] : []
     return ids.length > 0 ? { kind: 'waiting', ids } : undefined
   }
 
   get openRuns(): WorkflowRun[] {
-    return this.#ordered.background.openRuns
+    return this.background.openRuns
   }
 
   /** The session is idle, but the agent will continue when its workflow runs have ended. */
   get isWaitingForRuns(): boolean {
-    const { isIdle, end, idle } = this.#ordered
+    const { isIdle, end, idle } = this
     return isIdle && end === undefined && this.#continuesWithoutInput(idle?.type)
   }
 
   /** The service's name for the reason of the stop, such as `end_turn`. */
   get stopReason(): string | undefined {
-    const { isIdle, end, idle } = this.#ordered
+    const { isIdle, end, idle } = this
     return isIdle ? (end ?? idle?.type) : undefined
   }
 
@@ -334,7 +306,7 @@ export class SessionState {
    * thread. parley replies only to these tool uses.
    */
   get pending(): string[] {
-    const { unanswered, background } = this.#ordered
+    const { unanswered, background } = this
     return [...new Set([...unanswered, ...background.waiting])].filter(
       (id) => this.#findAnsweredReason(id) === undefined,
     )
@@ -344,7 +316,7 @@ export class SessionState {
    * Pending tool uses that only idle events of child threads list. They wait even if the main thread works.
    */
   get pendingInThreads(): string[] {
-    const { listed, background } = this.#ordered
+    const { listed, background } = this
     return [...background.waiting].filter(
       (id) => !listed.has(id) && this.#findAnsweredReason(id) === undefined,
     )
@@ -355,13 +327,13 @@ export class SessionState {
    * threads can be answered.
    */
   get answerable(): string[] {
-    const { isIdle, end, idle } = this.#ordered
+    const { isIdle, end, idle } = this
     if (!isIdle) return this.pendingInThreads
     return end !== undefined || isStuck(idle?.type) ? [] : this.pending
   }
 
   findClosedReason(id: string): string | undefined {
-    const { end } = this.#ordered
+    const { end } = this
     if (end !== undefined) return `the session is ${end}`
     const why = this.#findAnsweredReason(id)
     if (why !== undefined || this.#isListed(id)) return why
@@ -378,11 +350,11 @@ export class SessionState {
    * waiting.
    */
   get unlisted(): string[] {
-    return [...this.#ordered.open].filter((id) => this.#isUnlisted(id))
+    return [...this.open].filter((id) => this.#isUnlisted(id))
   }
 
   #isUnlisted(id: string): boolean {
-    const { idle, open, status, background } = this.#ordered
+    const { idle, open, status, background } = this
     if (!open.has(id)) return false
     if (idle !== undefined && !idle.eventIds && isWaiting(idle.type)) return !this.#hasThreadEnded(id)
     return status === 'stalled' && background.waitsWithoutList(this.#toolUses.get(id)?.thread)
@@ -398,12 +370,12 @@ export class SessionState {
   }
 
   getAnswer(id: string): Readonly<Answer> | undefined {
-    return this.#ordered.answers.get(id)
+    return this.answers.get(id)
   }
 
   #updateWork(event: SessionEvent): void {
     const { type, id } = event
-    const { working } = this.#ordered
+    const { working } = this
     if (!isOfMainThread(event)) return
     if (stopsSession(event)) working.clear()
     if (type === 'span.model_request_start') working.add(modelRequest)
@@ -425,11 +397,11 @@ export class SessionState {
   }
 
   #findAnsweredReason(id: string): string | undefined {
-    const answer = this.#ordered.answers.get(id)
+    const answer = this.answers.get(id)
     if (answer?.decision !== undefined) return `it already has the answer ${answer.decision}`
     if (answer) return 'it has a result'
     if (this.#hasThreadEnded(id)) return 'its thread has ended'
-    return this.#ordered.interrupted.has(id) ? 'it was interrupted' : undefined
+    return this.interrupted.has(id) ? 'it was interrupted' : undefined
   }
 
   /**
@@ -437,19 +409,19 @@ export class SessionState {
    * thread belongs to a workflow run or the main thread waits for another answer.
    */
   #answerInThread(id = ''): boolean {
-    const { background, listed } = this.#ordered
+    const { background, listed } = this
     const thread = background.answer(id)
     if (!thread || listed.has(id)) return false
     return thread.run !== undefined || this.#hasUnansweredListed
   }
 
   #hasThreadEnded(id: string): boolean {
-    return this.#ordered.background.hasThreadEnded(id, this.#toolUses.get(id)?.thread)
+    return this.background.hasThreadEnded(id, this.#toolUses.get(id)?.thread)
   }
 
   /** Returns whether the agent or a workflow run can continue although tool uses wait. */
   #hasOtherWork(reason: string | undefined): boolean {
-    const { background, isHalted } = this.#ordered
+    const { background, isHalted } = this
     return background.canContinue || (background.hasUnreadResult && reason !== 'requires_action' && !isHalted)
   }
 
@@ -458,7 +430,7 @@ export class SessionState {
    * because the workflow runs may then never end.
    */
   #continuesWithoutInput(reason: string | undefined): boolean {
-    const { background, isHalted } = this.#ordered
+    const { background, isHalted } = this
     const isPaused = reason === undefined || reason === 'end_turn' || reason === 'retries_exhausted'
     return isPaused && background.willContinue && !isHalted
   }
@@ -468,13 +440,13 @@ export class SessionState {
    */
   #waitForResults(listed: readonly string[] = []): void {
     // Some services list answered tool uses together with waiting ones. The answered ones need no result.
-    if (!listed.every((id) => this.#ordered.answers.has(id))) return
+    if (!listed.every((id) => this.answers.has(id))) return
     for (const id of listed) this.#waitForResult(id)
   }
 
   /** Records that a client must send the result of an allowed tool use, unless there is a result. */
   #waitForResult(id: string): void {
-    const { answers, awaitingResult, listed, unanswered } = this.#ordered
+    const { answers, awaitingResult, listed, unanswered } = this
     const { isShown, decision, isResult } = answers.get(id) ?? {}
     const use = this.#toolUses.get(id)
     if (use?.type !== 'agent.tool_use' || !isShown || isResult || decision !== 'allow') return
@@ -490,7 +462,7 @@ export class SessionState {
   }
 
   #addToOpen({ id, evaluated_permission: permission }: SessionEvent): void {
-    const { answers, open } = this.#ordered
+    const { answers, open } = this
     if (id !== undefined && permission !== 'allow' && permission !== 'deny' && !answers.has(id)) open.add(id)
   }
 
@@ -499,7 +471,7 @@ export class SessionState {
    * unknown tool use.
    */
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
-    const { answers, awaitingResult, open } = this.#ordered
+    const { answers, awaitingResult, open } = this
     const isResult = event.type !== 'user.tool_confirmation'
     const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
@@ -519,7 +491,7 @@ export class SessionState {
   }
 
   #isListed(id: string): boolean {
-    const { listed, background } = this.#ordered
+    const { listed, background } = this
     return background.isWaitingFor(id) || listed.has(id)
   }
 
@@ -528,7 +500,7 @@ export class SessionState {
    * has answered only some of the listed tool uses.
    */
   get #hasWaiting(): boolean {
-    return !isStuck(this.#ordered.idle?.type) && this.#hasUnansweredListed
+    return !isStuck(this.idle?.type) && this.#hasUnansweredListed
   }
 
   /**
@@ -536,7 +508,7 @@ export class SessionState {
    * that answering a long list takes linear time.
    */
   get #hasUnansweredListed(): boolean {
-    const { unanswered } = this.#ordered
+    const { unanswered } = this
     for (const id of unanswered) {
       if (this.#findAnsweredReason(id) === undefined) return true
       unanswered.delete(id)
@@ -545,30 +517,29 @@ export class SessionState {
   }
 
   #isWaitedFor(id: string): boolean {
-    const { answers, isIdle } = this.#ordered
+    const { answers, isIdle } = this
     if (answers.has(id) || this.#hasThreadEnded(id)) return false
     if (!isIdle || !this.#toolUses.has(id)) return true
     return (this.#isListed(id) && this.#findAnsweredReason(id) === undefined) || this.#isUnlisted(id)
   }
 
   #addStop(event: SessionEvent): void {
-    const ordered = this.#ordered
-    ordered.status = 'idle'
-    ordered.stoppedAt = event.processed_at ?? undefined
-    ordered.lastStopId = event.id
+    this.status = 'idle'
+    this.stoppedAt = event.processed_at ?? undefined
+    this.lastStopId = event.id
     if (event.id !== undefined) this.stopIds.add(event.id)
     const isIdle = event.type === 'session.status_idle'
-    ordered.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
+    this.end = isIdle ? undefined : event.type.replace(/^session\.(status_)?/, '')
     if (!isIdle) return
-    ordered.idle = readStopReason(event)
-    ordered.listed = new Set(ordered.idle.eventIds)
-    ordered.unanswered.clear()
-    for (const id of ordered.listed) ordered.unanswered.add(id)
-    ordered.details = readStopDetails(event)
-    ordered.interrupted.clear()
-    ordered.background.addIdle()
-    this.#waitForResults(ordered.idle.eventIds)
-    if (!isWaiting(ordered.idle.type)) ordered.open.clear()
+    this.idle = readStopReason(event)
+    this.listed = new Set(this.idle.eventIds)
+    this.unanswered.clear()
+    for (const id of this.listed) this.unanswered.add(id)
+    this.details = readStopDetails(event)
+    this.interrupted.clear()
+    this.background.addIdle()
+    this.#waitForResults(this.idle.eventIds)
+    if (!isWaiting(this.idle.type)) this.open.clear()
   }
 }
 
