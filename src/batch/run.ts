@@ -134,12 +134,14 @@ export class BatchRun implements BatchState {
   /** The operation handles its failures, so an error here is a bug. */
   #start(work: Promise<void>): void {
     this.#pending++
-    void work
-      .catch((error: unknown) => this.#stop(error))
-      .then(() => {
-        this.#pending--
-        this.#wake()
-      })
+    const end = () => {
+      this.#pending--
+      this.#wake()
+    }
+    work.then(end, (error: unknown) => {
+      this.#stop(error)
+      end()
+    })
   }
 
   /** Throws if there is nothing to wait for. */

@@ -67,10 +67,9 @@ export async function createLineSender(
   // building each body.
   const sample = await buildBody({ ...flags, turn: [...before, { text: placeholder }, ...after] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
-  const createBody = (line: LineInput) =>
-    'prompt' in line
-      ? Buffer.from(pieces.join(JSON.stringify(line.prompt)))
-      : buildBody({ ...flags, given: { text: line.body, name: 'its body' }, turn: [...before, ...after] })
+  const insertPrompt = (prompt: string) => Buffer.from(pieces.join(JSON.stringify(prompt)))
+  const buildGiven = (text: string) =>
+    buildBody({ ...flags, given: { text, name: 'its body' }, turn: [...before, ...after] })
   // `raw` is turned off, because a batch prints the responses in its results.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
@@ -86,7 +85,10 @@ export async function createLineSender(
     /** Throws a usage error. */
     async build(line: LineInput): Promise<LineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
-      return { model: line.model ?? model(), body: await createBody(line) }
+      return {
+        model: line.model ?? model(),
+        body: 'prompt' in line ? insertPrompt(line.prompt) : await buildGiven(line.body),
+      }
     },
     countAnswer: ({ spent }: LineContext, summary: AnswerSummary) =>
       addAnswerUsage(spent, context.summary, summary),

@@ -135,17 +135,18 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
     const sending = retry(deadline, rules, attempt)
     const hasNoSpinner = isSingle || parts.hasOutput || isBatch
     if (!hasNoSpinner) stopSpinner ??= showSpinner(context, 'waiting for the answer')
-    return sending
-      .catch((error: unknown) => {
-        call.end()
-        throw error instanceof CliError ? explain(error) : error
-      })
-      .finally(() => {
-        if (hasNoSpinner) return
+    try {
+      return await sending
+    } catch (error) {
+      call.end()
+      throw error instanceof CliError ? explain(error) : error
+    } finally {
+      if (!hasNoSpinner) {
         // The first concurrent call that ends removes the spinner, because output follows.
         stopSpinner?.()
         stopSpinner = undefined
-      })
+      }
+    }
   }
 
   return {

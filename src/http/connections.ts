@@ -34,9 +34,9 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
   }
 
   return {
-    /** Throws like `openConnection`. `signal` cancels the attempt. */
-    async take(url: URL, signal: AbortSignal): Promise<Connection> {
-      if (!closers) return connect(url, options, signal)
+    /** Throws like `openConnection`. `opening` cancels the attempt. */
+    async take(url: URL, opening: AbortController): Promise<Connection> {
+      if (!closers) return connect(url, options, opening.signal)
       // The server may have closed idle connections. Node handles these events before the next line runs.
       await new Promise(setImmediate)
       const candidates = idle.get(url.origin) ?? []
@@ -48,7 +48,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
       }
       const failuresBefore = failures
       try {
-        return { ...(await connect(url, options, signal)), failuresBefore }
+        return { ...(await connect(url, options, opening.signal)), failuresBefore }
       } catch (error) {
         // The process may have no free descriptors. Closing idle connections frees some for requests and
         // image files.

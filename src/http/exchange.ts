@@ -112,9 +112,9 @@ class Attempt implements Dispatcher.DispatchHandler {
   }
 
   async #dispatch(): Promise<void> {
-    const { connections } = this.#options
-    const connection = await connections.take(this.#url, this.#opening.signal)
-    if (this.#opening.signal.aborted) return closeConnection(connection)
+    const { connections, closers } = this.#options
+    const connection = await connections.take(this.#url, this.#opening)
+    if (!closers.has(this.#finish)) return closeConnection(connection)
     this.#connection = connection
     this.#bytesBefore = connection.socket.bytesRead
     connection.client.dispatch(toDispatchOptions(this.#request, this.#url, this.#limits.refresh), this)
