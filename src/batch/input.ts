@@ -13,7 +13,7 @@ import {
 } from '../errors.ts'
 import { openReadable, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
-import { splitLines } from '../io/raw-lines.ts'
+import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { utf8Advice } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
@@ -125,29 +125,15 @@ export async function openSource({ input, host }: Context, name: string): Promis
   }
 }
 
-/** A line of the input that is not blank, or the description of its problem. */
-export type TextLine = { index: number; text: string } | BadLine
-
-const mebibyte = 1024 * 1024
 const maxLineMebibytes = 64
+const maxLineBytes = maxLineMebibytes * 1024 * 1024
 
-export async function* readLines(
-  chunks: AsyncIterable<Uint8Array>,
-  maxLineBytes = maxLineMebibytes * mebibyte,
-): AsyncGenerator<TextLine, void, undefined> {
-  let index = 0
-  for await (const lines of splitLines(chunks, maxLineBytes)) {
-    for (const { bytes } of lines) {
-      index++
-      if (!bytes) yield { index, problem: `it is longer than ${maxLineBytes / mebibyte} MiB` }
-      else if (!isUtf8(bytes)) yield { index, problem: `it is not UTF-8 text: ${utf8Advice(bytes)}` }
-      else {
-        // `toString` also removes a byte order mark.
-        const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim()
-        if (text !== '') yield { index, text }
-      }
-    }
-  }
+/** Returns the text of a line, which is empty for a blank line, or the description of its problem. */
+export function decodeLine({ bytes }: RawLine): { text: string } | { problem: string } {
+  if (!bytes) return { problem: `it is longer than ${maxLineMebibytes} MiB` }
+  if (!isUtf8(bytes)) return { problem: `it is not UTF-8 text: ${utf8Advice(bytes)}` }
+  // `trim` also removes a byte order mark.
+  return { text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim() }
 }
 
 /**
@@ -164,17 +150,17 @@ export async function readInput(
   const tally = new Tally()
   async function* read(onBadLine: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
-    for await (const text of readLines(source.read())) {
-      const created = await createLine(text, prepare, tally, ledger)
-      if ('problem' in created) {
-        onBadLine(created)
-        continue
+    for await (const lines of splitLines(source.read(), maxLineBytes)) {
+      for (const raw of lines) {
+        const created = await createLine(raw, prepare, tally, ledger)
+        if (created && 'problem' in created) onBadLine(created)
+        if (!created || 'problem' in created) continue
+        tally.hasLine = true
+        if ((raw.index - start) % of !== 0) continue
+        total++
+        if (created.isDone) tally.skipped++
+        else yield created.line
       }
-      tally.hasLine = true
-      if ((created.line.index - start) % of !== 0) continue
-      total++
-      if (created.isDone) tally.skipped++
-      else yield created.line
     }
     tally.total = total
   }
@@ -217,14 +203,16 @@ async function* rereadLines(
   const changed = (what: string) =>
     new CliError('file', `${source.name}: ${what} while the batch ran: no later line was requested`)
   let next = 0
-  for await (const text of readLines(source.read())) {
-    if (text.index !== numbers[next]) continue
-    const created = await createLine(text, prepare, tally)
-    if ('problem' in created || getFingerprint(created.line.hash) !== fingerprints[next])
-      throw changed(`line ${text.index} was changed`)
-    yield { ...created.line, hash: duplicates.get(text.index) ?? created.line.hash }
-    next++
-    if (next === numbers.length) return
+  for await (const lines of splitLines(source.read(), maxLineBytes)) {
+    for (const raw of lines) {
+      if (raw.index !== numbers[next]) continue
+      const created = await createLine(raw, prepare, tally)
+      if (!created || 'problem' in created || getFingerprint(created.line.hash) !== fingerprints[next])
+        throw changed(`line ${raw.index} was changed`)
+      yield { ...created.line, hash: duplicates.get(raw.index) ?? created.line.hash }
+      next++
+      if (next === numbers.length) return
+    }
   }
   throw changed('it was truncated')
 }
@@ -239,23 +227,27 @@ const notJsonHint = 'jq -R . converts each line of plain text to JSON'
 
 type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 
+/** Returns `undefined` for a blank line. */
 async function createLine(
-  text: TextLine,
+  raw: RawLine,
   prepare: PrepareLine,
   tally: Tally,
   ledger?: Ledger,
-): Promise<CreatedLine> {
-  if ('problem' in text) return text
-  const { index } = text
+): Promise<CreatedLine | undefined> {
+  const { index } = raw
+  const decoded = decodeLine(raw)
+  if ('problem' in decoded) return { index, ...decoded }
+  const { text } = decoded
+  if (text === '') return undefined
   try {
-    const form = parseLine(text.text)
+    const form = parseLine(text)
     const call = await prepare(form)
     const { id } = form
     const base = hashRequest(call)
     const { hash, isDone } = ledger?.addLine({ id, hash: base }) ?? { hash: base, isDone: false }
     return { line: { index, id, hash, call, spent: new LineUsage(tally), seconds: 0, failures: 0 }, isDone }
   } catch (error) {
-    return { index, ...describeProblem(error, text.text) }
+    return { index, ...describeProblem(error, text) }
   }
 }
 

@@ -21,10 +21,10 @@ export class Ledger {
 
   /** If several results have the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: Id; hash: string; isOk: boolean }): void {
-    this.#requests.set(getFingerprint(hash), isOk ? ok : failed)
+    this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
     // The number of a duplicate (`#2`) depends on the other lines, so the id is stored without that number.
     if (id !== undefined)
-      this.#ids.set(getFingerprint(String(id)), toEntry(getFingerprint(hash.replace(/#.*/s, ''))))
+      this.#ids.set(getFingerprint(String(id)), toEntry(getHashFingerprint(hash.replace(/#.*/s, ''))))
   }
 
   /**
@@ -33,15 +33,16 @@ export class Ledger {
    * request.
    */
   addLine({ id, hash: base }: { id?: Id; hash: string }): { hash: string; isDone: boolean } {
-    const request = getFingerprint(base)
+    const request = getHashFingerprint(base)
     const entry = this.#requests.get(request)
     const count = Math.max(entry, 0) + 1
     this.#requests.set(request, count)
     if (id !== undefined) this.#addId(id, request)
     if (count === 1) return { hash: base, isDone: entry === ok }
     const hash = `${base}#${count}`
-    const isDone = this.#requests.get(getFingerprint(hash)) === ok
-    this.#requests.set(getFingerprint(hash), 1)
+    const numbered = getFingerprint(hash)
+    const isDone = this.#requests.get(numbered) === ok
+    this.#requests.set(numbered, 1)
     return { hash, isDone }
   }
 
@@ -98,7 +99,9 @@ class FingerprintMap {
     this.#keys = new Float64Array(keys.length * 2)
     this.#values = new Int32Array(keys.length * 2)
     this.#count = 0
-    for (const [slot, key] of keys.entries()) if (values[slot]) this.set(key, values[slot] as number)
+    keys.forEach((key, slot) => {
+      if (values[slot]) this.set(key, values[slot])
+    })
   }
 }
 
@@ -110,5 +113,9 @@ function getFingerprint(text: string): number {
   // Uses JSON, which escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
   return Number.parseInt(digest('sha256', JSON.stringify(text)).slice(0, 13), 16)
 }
+
+/** A hash is a digest already, so its first 52 bits are its fingerprint. */
+const getHashFingerprint = (hash: string): number =>
+  /^[0-9a-f]{32}$/.test(hash) ? Number.parseInt(hash.slice(0, 13), 16) : getFingerprint(hash)
 
 const formatId = (id: Id) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)

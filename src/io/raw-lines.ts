@@ -1,4 +1,6 @@
 export interface RawLine {
+  /** From 1. */
+  index: number
   bytes: Uint8Array | undefined
   /** Offset of the next line from the start, in bytes. */
   end: number
@@ -19,6 +21,7 @@ export async function* splitLines(
 ): AsyncGenerator<Iterable<RawLine>, void, undefined> {
   let pieces: Uint8Array[] = []
   let size = 0
+  let index = 0
   let end = 0
 
   function append(piece: Uint8Array): void {
@@ -29,10 +32,11 @@ export async function* splitLines(
 
   function cut(isWhole: boolean): RawLine {
     const bytes = size > maxLineBytes ? undefined : pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
+    index++
     if (isWhole) end++
     pieces = []
     size = 0
-    return { bytes, end, isWhole }
+    return { index, bytes, end, isWhole }
   }
 
   function* cutChunk(chunk: Uint8Array): Generator<RawLine> {

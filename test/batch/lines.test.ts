@@ -1,10 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readLines } from '../../src/batch/input.ts'
+import { decodeLine } from '../../src/batch/input.ts'
 import { type RawLine, splitLines } from '../../src/io/raw-lines.ts'
-import { collect, streamOf } from './pieces.ts'
+import { streamOf } from './pieces.ts'
 
-const read = (whole: string | Uint8Array, size?: number) => collect(readLines(streamOf(whole, size)))
+/** Returns the lines that are not blank. */
+async function read(whole: string | Uint8Array, size?: number, maxLineBytes = 1000) {
+  const all: ({ index: number } & ReturnType<typeof decodeLine>)[] = []
+  for await (const lines of splitLines(streamOf(whole, size), maxLineBytes))
+    for (const line of lines) all.push({ index: line.index, ...decodeLine(line) })
+  return all.filter((line) => !('text' in line) || line.text !== '')
+}
 
 test.each([
   ['a text without a final line break', '"a"\n"b"', ['1 "a"', '2 "b"']],
@@ -22,7 +28,7 @@ test('a batch reports lines that are too long or not UTF-8 and reads the lines a
     Buffer.from('"\xff"\n', 'latin1'),
     Buffer.from(`"ok"\n${'x'.repeat(101)}\n"ok"`),
   ])
-  expect(await collect(readLines(streamOf(bytes, 7), 100))).toEqual([
+  expect(await read(bytes, 7, 100)).toEqual([
     { index: 1, problem: 'it is not UTF-8 text: if it is text, iconv -f latin1 -t utf-8 converts it' },
     { index: 2, text: '"ok"' },
     { index: 3, problem: expect.stringMatching(/^it is longer than/) },
@@ -33,7 +39,7 @@ test('a batch reports lines that are too long or not UTF-8 and reads the lines a
 test('a batch accepts a line of exactly the maximum length', async () => {
   const whole = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
   for (const size of [1, 7, 100]) {
-    const lines = await collect(readLines(streamOf(whole, size), 10))
+    const lines = await read(whole, size, 10)
     expect(lines.map((line) => 'text' in line && line.text[0])).toEqual(['x', false, 'z'])
   }
 })
