@@ -17,11 +17,7 @@ export interface BodyParts {
   /** Added to the conversation as the user's message. */
   turn: Part[]
   system?: string | undefined
-  /** From flags such as `--temperature`, which are already checked. */
-  fields?: Assignment[]
   hasSchema?: boolean
-  /** Adds `"stream": true` to the body. Some services ignore this field. */
-  isStream?: boolean
   assignments: Assignment[]
 }
 
@@ -30,14 +26,11 @@ export interface BodyParts {
  * body is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
-  const { given, turn, assignments, system, isStream } = parts
-  const fields: [path: string[], json: string | undefined][] = [
-    [['systemInstruction'], system === undefined ? undefined : JSON.stringify(createInstruction(system))],
-    [['stream'], isStream ? 'true' : undefined],
-  ]
-  const set = [
-    ...fields.flatMap(([path, json]) => (json === undefined ? [] : [createAssignment(path, json)])),
-    ...(parts.fields ?? []),
+  const { given, turn, system } = parts
+  const instruction = JSON.stringify({ parts: [{ text: system }] })
+  const assignments = [
+    ...(system === undefined ? [] : [createAssignment(['systemInstruction'], instruction)]),
+    ...parts.assignments,
   ]
   const body = given && (await check(given))
   // A body with `messages` belongs to another endpoint of the gateway.
@@ -49,15 +42,13 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const text = requireTextFits(() => {
     const added = { role: 'user', parts: turn }
     // Adding a long prompt to a parsed body would copy the prompt once more.
-    if (!given) return editJson(JSON.stringify({ contents: [added] }), [...set, ...assignments])
+    if (!given) return editJson(JSON.stringify({ contents: [added] }), assignments)
     const more = turn.length > 0 ? [createAppendingAssignment(['contents'], JSON.stringify(added))] : []
-    return editJson(given.text, [...more, ...set, ...assignments])
+    return editJson(given.text, [...more, ...assignments])
   })
-  if (text !== given?.text && (given || assignments.length > 0)) await check({ text, name: 'the body' })
+  if (text !== given?.text && (given || parts.assignments.length > 0)) await check({ text, name: 'the body' })
   return Buffer.from(text)
 }
-
-const createInstruction = (text: string) => ({ parts: [{ text }] })
 
 async function check({ text, name, hint }: GivenBody): Promise<unknown> {
   const body = parseGivenJson(text, name, hint)

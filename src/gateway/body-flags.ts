@@ -16,9 +16,8 @@ export const createBodyFlags = (
   schema?: AnswerSchema,
 ): Omit<BodyParts, 'turn'> => ({
   system,
-  fields: assignFields(options),
   hasSchema: schema !== undefined,
-  assignments: [...(schema?.assignments ?? []), ...set.map(parseAssignment)],
+  assignments: [...assignFields(options), ...(schema?.assignments ?? []), ...set.map(parseAssignment)],
 })
 
 const assignFields = (values: BodyFieldValues): Assignment[] =>

@@ -1,4 +1,4 @@
-import { type BodyParts, buildBody } from '../../content/body.ts'
+import { buildBody } from '../../content/body.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { readInputs } from '../../content/prompt.ts'
 import { openAnswerDestination } from '../../content/saved-answer.ts'
@@ -6,13 +6,13 @@ import type { Mismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import type { RequestParts } from '../../http/request.ts'
 import { saveParts } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
 import { addFile } from '../../summary.ts'
-import { type Endpoint, endpoints } from '../../wire/endpoints.ts'
+import { endpoints } from '../../wire/endpoints.ts'
+import { createAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import {
@@ -54,15 +54,24 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     options.thread === undefined
       ? undefined
       : await (await loadConversation()).openConversation(context, options.thread)
-  const body = {
-    ...createBodyFlags(options, inputs, schema),
-    given: given ?? conversation?.stored,
-    turn: [...turn, ...(schema?.parts ?? [])],
-  }
   const model = chooseModel(options.model ?? conversation?.model, values)
   if (options.model === undefined && model !== chooseModel(undefined, values))
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
-  const { endpoint, parts } = await buildChatRequest(body, { ...options, model }, values)
+  const via = (options.stream ?? values.stream) ? values.streamVia : undefined
+  const flags = createBodyFlags(options, inputs, schema)
+  // Some services ignore this field.
+  if (via === 'body') flags.assignments.unshift(createAssignment(['stream'], 'true'))
+  const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
+  const parts = {
+    params: { family: values.family, model },
+    body: await buildBody({
+      ...flags,
+      given: given ?? conversation?.stored,
+      turn: [...turn, ...(schema?.parts ?? [])],
+    }),
+    query: via && via !== 'body' ? 'alt=sse' : undefined,
+    headers: via && { Accept: 'text/event-stream, application/json' },
+  }
 
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
@@ -70,7 +79,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     destination,
     isMarkdown,
     returnsText: conversation !== undefined,
-    isStreamed: options.stream ?? values.stream,
+    isStreamed: via !== undefined,
     requirement: (options.failOnCut ?? values.failOnCut) ? 'uncut' : 'text',
     schema,
     showsUsage: options.usage,
@@ -147,23 +156,6 @@ const loadConversation = () => import('./conversation.ts')
 const loadAnswer = () => import('./answer.ts')
 
 export const loadSchema = () => import('../../content/schema/schema.ts')
-
-async function buildChatRequest(
-  body: Omit<BodyParts, 'isStream'>,
-  { model, stream: isStream }: { model?: string | undefined; stream?: boolean | undefined },
-  values: Settings,
-): Promise<{ endpoint: Endpoint; parts: RequestParts & { body: Uint8Array } }> {
-  const via = (isStream ?? values.stream) ? values.streamVia : undefined
-  return {
-    endpoint: via === 'path' ? endpoints.streamChat : endpoints.chat,
-    parts: {
-      params: { family: values.family, model: chooseModel(model, values) },
-      body: await buildBody({ ...body, isStream: via === 'body' }),
-      query: via && via !== 'body' ? 'alt=sse' : undefined,
-      headers: via && { Accept: 'text/event-stream, application/json' },
-    },
-  }
-}
 
 export const chooseModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`
