@@ -51,8 +51,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (file && name) addFile(context.summary, name)
   }
   try {
-    const savingFile = () => context.tracker.during(saveParts(file), callAndPrint)
-    await context.tracker.during({ isChange: endpoint.repeat !== 'always', ...saveParts(saving) }, savingFile)
+    const isChange = endpoint.repeat !== 'always'
+    await context.tracker.during({ isChange, ...saveParts(file, saving) }, callAndPrint)
   } catch (error) {
     // With --paginate, the body of an error response could look like an item of the list, so it is not
     // printed.

@@ -66,7 +66,3 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
 
 export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })
-
-export function addPartUsage(run: Summary, summary: AnswerSummary): void {
-  if (readTokenUsage(summary)) recordAnswer(run, summary)
-}

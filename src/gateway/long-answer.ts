@@ -35,11 +35,11 @@ const maxRequests = 64
 export class LongAnswer {
   /** The last part, combined with the token counts, other content and defects of all parts. */
   end: AnswerEnd = { summary: {}, otherContent: new Set(), isDamaged: false, isAssumed: false }
+  attempts = 0
+  isWhole = false
   #body: Uint8Array
   readonly #sentTokens = new Set<string>()
   #parts = 0
-  #attempts = 0
-  #isWhole = false
 
   constructor(body: Uint8Array) {
     this.#body = body
@@ -47,14 +47,6 @@ export class LongAnswer {
 
   get isBegun(): boolean {
     return this.#parts > 0
-  }
-
-  get attempts(): number {
-    return this.#attempts
-  }
-
-  get isWhole(): boolean {
-    return this.#isWhole
   }
 
   /**
@@ -68,14 +60,14 @@ export class LongAnswer {
     { requireNext, isRepeated = false }: { requireNext?(): void; isRepeated?: boolean } = {},
   ): Promise<T> {
     for (;;) {
-      const attempts = this.#attempts
+      const { attempts } = this
       try {
         if (this.isBegun) requireNext?.()
         const end = await send(this.#body, async (response) => {
           const part = await read(response)
-          this.#attempts += response.attempts
+          this.attempts += response.attempts
           this.#add(part)
-          return this.#isWhole ? { value: await finish(response) } : undefined
+          return this.isWhole ? { value: await finish(response) } : undefined
         })
         if (end) return end.value
       } catch (error) {
@@ -99,8 +91,8 @@ export class LongAnswer {
       isAssumed: earlier.isAssumed || part.isAssumed,
     }
     this.#parts++
-    this.#isWhole = !isEmpty && !hasContinuation(summary)
-    if (this.#isWhole) return
+    this.isWhole = !isEmpty && !hasContinuation(summary)
+    if (this.isWhole) return
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
     // The next request would be the same as an earlier request, so its text could repeat an earlier part.
@@ -116,7 +108,7 @@ export class LongAnswer {
     if (!(error instanceof CliError)) return error
     const { kind, message, details } = error
     const sum = { attempts: attempts + (details.attempts ?? 0) }
-    if (this.#isWhole) return error.with(sum)
+    if (this.isWhole) return error.with(sum)
     const why =
       kind === 'file' || kind === 'stopped' ? message : `the answer could not be continued: ${message}`
     const summed = error.with(sum, why)

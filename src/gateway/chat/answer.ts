@@ -9,7 +9,7 @@ import {
 import { createPrinter } from '../../content/layout.ts'
 import { type AnswerDestination, UnprintedBody } from '../../content/saved-answer.ts'
 import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { addPartUsage, recordAnswer } from '../../content/tokens.ts'
+import { readTokenUsage, recordAnswer } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
@@ -159,7 +159,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         return { summary, hasContent: decoder.hasContent(), otherContent, isAssumed, isDamaged }
       } catch (error) {
-        addPartUsage(context.summary, summary)
+        if (readTokenUsage(summary)) recordAnswer(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         breakLine()
         hasFailed = true
