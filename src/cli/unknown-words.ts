@@ -119,10 +119,9 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   // `policy` is a command and a topic.
   const near = suggestNames(word, [...new Set(names)])
   const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
-  if (isHelp || group.length > 0) return `${start}${near || list}`
   // An unknown word with several words after it is probably a prompt, not a misspelt command.
-  if (near !== '' && rest.length < 2) return `${start}${near}`
-  return `${start}${near || list}; to ask a model, put chat before the prompt`
+  const mayBePrompt = !isHelp && group.length === 0 && (near === '' || rest.length > 1)
+  return `${start}${near || list}${mayBePrompt ? '; to ask a model, put chat before the prompt' : ''}`
 }
 
 /** Returns a hint if a word is the name of a command in another group, or of a topic. */

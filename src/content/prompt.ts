@@ -21,13 +21,6 @@ export interface NamedInputs {
   files: Part[]
 }
 
-export interface PromptInputs extends Pick<NamedInputs, 'schema' | 'system' | 'given'> {
-  /** Empty if a given body is complete. */
-  turn: Part[]
-  /** Image files are named after this text. */
-  text: string
-}
-
 /** Throws a usage error. */
 export async function readNamedInputs(
   input: Input,
@@ -54,12 +47,10 @@ export async function readNamedInputs(
   return named
 }
 
-/** Throws a usage error. */
-export async function readInputs(
-  { input }: Pick<Context, 'input'>,
-  options: InputOptions,
-  words: string[],
-): Promise<PromptInputs> {
+/**
+ * `turn` is empty if a given body is complete. Image files are named after `text`. Throws a usage error.
+ */
+export async function readInputs({ input }: Pick<Context, 'input'>, options: InputOptions, words: string[]) {
   const { prompt, files, ...named } = await readNamedInputs(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
   const toTurn = (...texts: string[]) => [

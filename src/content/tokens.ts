@@ -2,10 +2,6 @@ import { addAnswerFacts, addToSums, type Summary } from '../summary.ts'
 import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 
-export interface TokenUsage extends AnswerTokenCounts {
-  totalTokens: TokenCount
-}
-
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
 
@@ -25,7 +21,7 @@ export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** Returns `undefined` if the service reports none. */
-export function readTokenUsage(summary: AnswerSummary): TokenUsage | undefined {
+export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
   const totalTokens = summary.totalTokens ?? sumTokens(...Object.values(counts))

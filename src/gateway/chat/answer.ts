@@ -26,10 +26,9 @@ import type { AnswerPart } from '../long-answer.ts'
 
 export interface PrintOptions {
   destination: AnswerDestination
-  isMarkdown?: boolean
-  returnsText?: boolean
+  isMarkdown: boolean
+  returnsText: boolean
   isStreamed: boolean
-  /** With `--raw`, the value `text` has no effect. */
   requirement: AnswerRequirement
   schema?: AnswerSchema | undefined
   showsUsage?: boolean | undefined
@@ -43,15 +42,7 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  * the mismatch.
  */
 export async function openAnswerOutput(context: Context, printing: PrintOptions) {
-  const {
-    destination,
-    isMarkdown = false,
-    schema,
-    isStreamed,
-    requirement,
-    returnsText,
-    showsUsage,
-  } = printing
+  const { destination, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
   const { file, save } = destination
   const {
     flags,
@@ -62,8 +53,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
-  const layout = { isMarkdown, waiting }
-  const printer = await createPrinter({ ...context, output }, layout)
+  const printer = await createPrinter({ ...context, output }, { isMarkdown, waiting })
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
@@ -175,8 +165,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
      * a `CliError` if the answer lacks required content.
      */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | Mismatch> {
-      const isLenient = isRaw && requirement === 'text'
-      const missing = describeMissingPart(end, text.isBlank, isLenient ? 'anything' : requirement)
+      const missing = describeMissingPart(end, text.isBlank, requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()

@@ -12,20 +12,6 @@ import { createAppendingAssignment } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
-/** The file of `--thread`, which contains a request body. */
-export interface Conversation {
-  /** `undefined` if the file is missing or empty. */
-  stored: { text: string; name: string } | undefined
-  /** The file has this field, but parley never sends it. */
-  model: string | undefined
-  /** Everything else in the file stays unchanged. */
-  addTurn(turn: Turn): Promise<void>
-  /** Throws a `CliError` if another run holds the lock of the file now. */
-  requireLock(): void
-  /** Message after a failure: the file is unchanged, or was not created. */
-  readonly unchangedNote: string
-}
-
 interface Turn {
   question: Part[]
   answer: string
@@ -36,10 +22,10 @@ interface Turn {
 }
 
 /**
- * Another run waits until this run has added its answer. Throws a `CliError` of kind `file` if the file
- * cannot be read or written.
+ * Opens the file of `--thread`, which contains a request body. Another run waits until this run has added its
+ * answer. Throws a `CliError` of kind `file` if the file cannot be read or written.
  */
-export async function openConversation(context: Context, name: string): Promise<Conversation> {
+export async function openConversation(context: Context, name: string) {
   const { input, messages, cleanups, flags, deadline } = context
   const target = findThreadFile(context, name)
 
@@ -64,11 +50,16 @@ export async function openConversation(context: Context, name: string): Promise<
 
   const given = await read()
   return {
+    /** `undefined` if the file is missing or empty. */
     stored: given,
+    /** The file has this field, but parley never sends it. */
     model: given?.model,
+    /** Throws a `CliError` if another run holds the lock of the file now. */
     requireLock,
+    /** Message after a failure. */
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
-    async addTurn({ question, answer, role, system, model }) {
+    /** Everything else in the file stays unchanged. */
+    async addTurn({ question, answer, role, system, model }: Turn): Promise<void> {
       let isAdded = false
       const hooks = { onInterrupt: () => (isAdded ? undefined : 'the answer is not in the thread') }
       const add = async () => {
