@@ -19,7 +19,11 @@ export default {
     const [name = '', ...rest] = target
     // `policy` is a topic and a command group: `help policy` prints the topic, and `help policy check` the
     // help of the command.
-    if (!isTopic(name) || rest.length > 0) return grammar.showHelp(target)
+    if (!isTopic(name) || rest.length > 0) {
+      // commander prints the help of a command even if unknown words follow its name.
+      if (rest.length > 0) await grammar.describe(target)
+      return grammar.showHelp(target)
+    }
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)

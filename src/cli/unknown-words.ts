@@ -23,15 +23,18 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['ask', "'parley chat PROMPT' asks a model"],
   ['session, events create, events new, events sessions', sessions],
   ['events wait', "'parley events follow' ends once the session is idle"],
+  ['events tail, events watch, events logs', "'parley events follow' prints events as they happen"],
+  ['events ls, sessions ls', 'the command is list, as in: parley sessions list'],
+  ['events approve, events allow, events deny', "'parley events confirm' has the flags --allow and --deny"],
   ['version', "'parley --version' prints it"],
   ['flags', "'parley help settings' lists the shared flags"],
   ['config edit', "'parley config set KEY VALUE' changes a value, 'parley config path' names the file"],
-  ['config show', "'parley config list' prints the values of a profile"],
+  ['config ls, config show, config view', "'parley config list' prints the values of a profile"],
   ['--json', "--raw prints the service's JSON, in commands that call a service"],
   ['--jq', '--raw prints JSON for jq, in commands that call a service, as in: --raw | jq .'],
   [
     '-p, --prompt, --message',
-    'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"',
+    'the prompt, the message or the task is an argument without a flag, as in: parley chat "Say hello"; --profile NAME selects a profile',
   ],
   ['-t, --temp', '--temperature N sets the temperature of an answer, if the model accepts one'],
   [
@@ -43,6 +46,8 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     'events list --limit N prints the newest N events, --order asc the oldest first',
   ],
   ['--wait, --watch', 'events send --follow prints what happens until the session is idle'],
+  ['--reason', 'events confirm --deny --message TEXT gives the reason of a denial'],
+  ['--env', 'sessions create --environment ID names an environment; --profile NAME selects a profile'],
   [
     '--max-time',
     '--deadline limits the total time, and --timeout limits the time in which the service sends nothing',
@@ -68,7 +73,7 @@ const hints: readonly (readonly [names: string, text: string])[] = [
     '--yes, --allow, --approve, --allowed-tools, --dangerously-skip-permissions',
     "'parley events run --policy FILE' allows tool uses by rules, 'parley events confirm --allow' allows the waiting ones",
   ],
-  ['--max-turns', '--deadline, --max-cost and --max-total-tokens limit a run'],
+  ['--max-turns, --max-budget-usd, --budget', '--deadline, --max-cost and --max-total-tokens limit a run'],
   ['-n', 'a request has one answer, and --batch FILE makes many requests; --limit N limits a list of events'],
   [
     '-c, --continue',
@@ -99,7 +104,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ],
   ['--image', "-f FILE adds an image to a request, and 'parley image' creates an image"],
   ['--download', 'it was removed: image prints a link, which curl can download'],
-  ['--size, --top-p, --aspect-ratio', '--set PATH=VALUE sets any field of the body that the model accepts'],
+  [
+    '--size, --top-p, --aspect-ratio, --effort, --reasoning',
+    '--set PATH=VALUE sets any field of the body that the model accepts',
+  ],
 ]
 
 const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
@@ -114,6 +122,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
   const hint = findHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
+  if (group.length > 0 && !command.entry.group) return `${start}: 'parley ${group.join(' ')}' has no commands`
   const isTopicMissing = isHelp && group.length === 0
   const names = [...Object.keys(command.entry.group ?? {}), ...(isTopicMissing ? topics : [])]
   // `policy` is a command and a topic.

@@ -34,6 +34,14 @@ test.each([
   ['chat hi --insecure', '--cacert FILE adds CA certificates'],
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['--json', "--raw prints the service's JSON"],
+  ['config ls', "'parley config list' prints the values of a profile"],
+  ['config list -p work', '--profile NAME selects a profile'],
+  ['events tail', "'parley events follow' prints events as they happen"],
+  ['sessions ls', 'parley sessions list'],
+  ['events deny t1', "'parley events confirm' has the flags --allow and --deny"],
+  ['events confirm t1 --deny --reason no', 'events confirm --deny --message TEXT'],
+  ['sessions create --env e1', 'sessions create --environment ID'],
+  ['events run hi --max-budget-usd 3', '--max-cost'],
   ['events -s s1 list', '-s ID, after the name of a command, names a session'],
 ])("P62: the message for a flag or command of another tool names parley's own: %s", async (line, message) => {
   const text = await usageError(line.split(' '))
@@ -67,6 +75,12 @@ test.each([
     expect(message).not.toContain('canary')
   },
 )
+
+test('help for a word after a command without subcommands exits with 2', async () => {
+  expect(await usageError(['help', 'chat', 'nope'])).toBe(
+    "unknown command or topic 'chat nope': 'parley chat' has no commands",
+  )
+})
 
 test('the message for an unknown profile names the command that sets one up', async () => {
   const { code, err } = await run(['chat', 'hi', '--profile', 'nope'])
