@@ -65,7 +65,7 @@ export function createSessionRequestParts(
   const session = given?.trim()
   if (!session)
     throw usageError(
-      `no session: use -s ID or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,
+      `no session: give its id (events commands: -s ID) or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists them`,
     )
   return {
     params: { session },

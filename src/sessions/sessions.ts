@@ -20,7 +20,7 @@ import { createWaitingError } from './following/stop-text.ts'
 import { listOldestFirst } from './listing/event-list.ts'
 import { printIds } from './listing/rows.ts'
 import { formatName } from './plain-name.ts'
-import { accessSession, type BetaOptions, createServiceHeaders } from './session.ts'
+import { accessSession, type BetaOptions, createServiceHeaders, type SessionOptions } from './session.ts'
 import { formatListCommand } from './session-command.ts'
 import { SessionState } from './session-state.ts'
 import { describeUsage } from './usage-text.ts'
@@ -205,9 +205,9 @@ const isBlank = (value: unknown) => typeof value === 'string' && value.trim() ==
 
 const labelColumns = 'may wait for'.length
 
-export async function showSession(context: Context, options: BetaOptions, id: string): Promise<void> {
+export async function showSession(context: Context, options: SessionOptions): Promise<void> {
   const { flags, output, messages } = context
-  const { caller, parts } = await accessSession(context, { ...options, session: id })
+  const { caller, parts } = await accessSession(context, options)
   if (await caller.preview(endpoints.readSession, parts)) return
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>
     receiveSession(context, response),

@@ -226,6 +226,8 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
     'https://agents.test/v1/sessions/sesn_1',
     'https://agents.test/v1/sessions/sesn_1/events?order=asc',
   ])
+  const env = { PARLEY_SESSION: 'sesn_1' }
+  expect((await run(['sessions', 'show'], { exchange: exchange(), env })).out).toBe(out)
   const raw = await run(['sessions', 'show', 'sesn_1', '--raw'], { exchange: exchange() })
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
 })
