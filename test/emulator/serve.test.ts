@@ -174,6 +174,10 @@ const wrongRequests: [{ headers?: object; body?: string }, message: string][] = 
     "undocumented beta 'nonsense'",
   ],
   [{ body: '{"events":[{"type":"user.message","content":[]}]}' }, 'events[0].content: must not be empty'],
+  [
+    { body: '{"events":[{"type":"user.tool_confirmation","tool_use_id":"toolu_typo","result":"allow"}]}' },
+    'toolu_typo is not a tool use of sesn_',
+  ],
 ]
 
 test('serve answers a request that the specification forbids with a 400 only with --strict', async () => {

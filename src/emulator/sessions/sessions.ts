@@ -53,13 +53,17 @@ export class Sessions {
   send(id: string, { events }: SendEventsBody): Promise<EmulatedResponse> {
     return this.#change(id, (session) => {
       const before = session.events.length
+      const unknown = (events as Record<string, unknown>[])
+        .map((event) => event[replies.get(String(event.type))?.field ?? ''])
+        .filter(
+          (answered) => answered !== undefined && !session.events.some((event) => event.id === answered),
+        )
+      if (this.#options.onlyCreated && unknown.length > 0)
+        return errorResponse(400, `${unknown[0]} is not a tool use of ${id}`)
       const refusal = session.accept(events)
       const accepted = session.events.slice(before).filter(isFromClient)
-      for (const event of refusal ? [] : (events as Record<string, unknown>[])) {
-        const answeredId = event[replies.get(String(event.type))?.field ?? '']
-        if (answeredId !== undefined && !session.events.some((listed) => listed.id === answeredId))
-          this.#options.warn?.(`accepted an answer to ${answeredId}, which is not a tool use of ${id}`)
-      }
+      for (const answered of refusal ? [] : unknown)
+        this.#options.warn?.(`accepted an answer to ${answered}, which is not a tool use of ${id}`)
       return refusal ?? createList(accepted.map(({ text }) => text))
     })
   }
