@@ -368,26 +368,4 @@ describe('pages of api', () => {
     expect(refused).toMatchObject({ code: 8, out: '1\n' })
     expect(refused.requests).toHaveLength(1)
   })
-
-  test.each([
-    ['without data', [{ items: [] }], "the list has no field 'data'"],
-    [
-      'whose next_page repeats',
-      [
-        { data: [1], next_page: 'a' },
-        { data: [1], next_page: 'a' },
-      ],
-      'next_page repeats',
-    ],
-    ['with an invalid next_page', [{ data: [1], next_page: {} }], 'next_page must be a text or a number'],
-    [
-      'that are all empty',
-      Array.from({ length: 30 }, (_, page) => ({ data: [], next_page: `p${page}` })),
-      'pages in a row are empty',
-    ],
-  ])('api --paginate exits with 8 for pages %s', async (_, pages, problem) => {
-    const ended = await api(['agents', '/v1/x', '--paginate'], { exchange: paging(...pages) })
-    expect(ended.code).toBe(8)
-    expect(ended.err).toContain(problem)
-  })
 })

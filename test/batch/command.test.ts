@@ -10,21 +10,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
-import {
-  answering,
-  createFastClock,
-  message,
-  ownerOnlyMode,
-  type RunOptions,
-  run,
-  temporaryFolder,
-} from '../harness/run.ts'
+import { answering, message, ownerOnlyMode, run, temporaryFolder } from '../harness/run.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 interface Line {
@@ -245,19 +236,6 @@ describe('results of a batch', () => {
     expect(JSON.parse(lines[0] ?? '').error).toMatchObject({ exit: 7, sent: 'yes' })
     const said = /^3 of 8 requests failed, such as line 2: the gateway answered 500/
     expect(JSON.parse(lines[0] ?? '').error.message).toMatch(said)
-  })
-
-  test('a batch retries a line that gets a 500', async () => {
-    let times = 0
-    const exchange = byPrompt({
-      2: (...args) => (times++ === 0 ? status(500) : answering(message('late')))(...args),
-    })
-    const ended = await run(batch, { cwd: folderWith(3), exchange, timers: createFastClock() })
-    expect([ended.code, inOrder(parse(ended.out))[1]]).toEqual([
-      0,
-      expect.objectContaining({ text: 'late', attempts: 2 }),
-    ])
-    expect(ended.err).toMatch(/^parley: line 2: .*500.*; trying again in [\d.]+ s\nparley: 3 ok/)
   })
 
   test('--batch --raw writes the exact JSON of each answer into its result', async () => {
@@ -512,31 +490,6 @@ describe('the end of a batch', () => {
   const refused: Exchange = async () => {
     throw new CliError('not-sent', 'connection refused')
   }
-  test.each<[string, string[], RunOptions, string, string]>([
-    [
-      'an unreachable service until the deadline',
-      ['--deadline', '3s'],
-      { exchange: refused },
-      'stopped',
-      'no',
-    ],
-  ])(
-    'Y224: the field `sent` of a failed batch covers only this run: %s',
-    async (_, flags, world, kind, sent) => {
-      const cwd = folderWith(3)
-      const argv = [...results, '--resume', '--errors', 'json', '--report', 'report.json']
-      if (!world?.exchange) {
-        await run([...argv, '--max-total-tokens', '1', '--concurrency', '1'], {
-          cwd,
-          exchange: byPrompt({}),
-        })
-      }
-      const given = { cwd, exchange: byPrompt({}), timers: createIdleClock(), ...world }
-      const { err } = await run([...argv, ...flags], given)
-      expect(JSON.parse(err).error).toMatchObject({ kind, sent })
-      expect(JSON.parse(readFileSync(join(cwd, 'report.json'), 'utf8'))).toMatchObject({ kind, sent })
-    },
-  )
 
   /** Returns the path that a failure names. */
   const savedIn = (err: string) => /the received data is saved as (\S+)/.exec(err)?.[1] ?? 'no path'
@@ -579,40 +532,6 @@ describe('the end of a batch', () => {
     expect(report.counts).toMatchObject({ ok: requests.length, failed: 0, notDone: left })
     const again = await run([...batch, '--results', path, '--resume'], world)
     expect([again.code, again.requests.length]).toEqual([0, 3 - saved.length])
-  })
-
-  test('a batch starts and repeats no request after stdout fails', async () => {
-    const cwd = folderWith(9)
-    let fail = () => {}
-    const isFull = new Promise<void>((resolve) => {
-      fail = resolve
-    })
-    const stream = new Writable({
-      write(_chunk, _encoding, done) {
-        done(Object.assign(new Error(), { code: 'ENOSPC' }))
-        setImmediate(fail)
-      },
-    })
-    const onceFull =
-      (exchange: Exchange): Exchange =>
-      async (...call) => {
-        await isFull
-        return exchange(...call)
-      }
-    const { code, err, requests } = await run([...batch, '--concurrency', '3', '--errors', 'json'], {
-      cwd,
-      env: { TMPDIR: cwd },
-      exchange: byPrompt({ 2: onceFull(answering(message('late'))), 3: onceFull(status(500)) }),
-      stdout: { isTerminal: false, open: () => stream, writeSync: () => 0 },
-    })
-    expect([code, requests.length]).toEqual([11, 3])
-    const { kept, ...failure } = JSON.parse(err).error
-    expect(failure).toMatchObject({ kind: 'file', sent: 'yes', retry: 'never' })
-    expect(inOrder(parse(readFileSync(kept, 'utf8')))).toMatchObject([
-      { index: 1, text: 'answer 1' },
-      { index: 2, text: 'late' },
-      { index: 3, ok: false, error: { exit: 7 } },
-    ])
   })
 
   test('a batch saves the results that stdout does not accept before the deadline', async () => {
@@ -713,7 +632,7 @@ describe('results file that changes during a batch', () => {
 })
 
 describe('results file that an editor wrote', () => {
-  test('B05: --resume repeats no finished line of a results file with a byte order mark, CRLF and an incomplete last line', async () => {
+  test('B04, B05: --resume repeats no finished line of a results file with a byte order mark, CRLF and an incomplete last line', async () => {
     const edit = (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}{"ind`
 
     const cwd = folderWith(5)
@@ -724,15 +643,6 @@ describe('results file that an editor wrote', () => {
     const ended = await run([...results, '--resume'], { cwd })
     expect([ended.code, ended.requests, ended.out]).toEqual([0, [], ''])
     expect(ended.err).toMatch(/5 already done/)
-  })
-
-  test('B04: --resume accepts a results file with only a byte order mark or an incomplete line after it', async () => {
-    for (const text of ['\ufeff', '\ufeff{"index":1,"ha']) {
-      const cwd = folderWith(2)
-      writeFileSync(join(cwd, 'r.ndjson'), text)
-      expect((await run([...results, '--resume'], { cwd })).code).toBe(0)
-      expect((await run([...results, '--resume'], { cwd })).requests).toEqual([])
-    }
   })
 })
 
@@ -781,16 +691,6 @@ describe('answers of a batch that were paid for', () => {
     expect({ ok, kind: error.kind }).toEqual({ ok: false, kind: 'response' })
     expect(typeof error.body === 'string' ? error.body : JSON.stringify(error.body)).toBe(body)
     expect(readdirSync(cwd)).toEqual(['in.ndjson'])
-  })
-
-  test('a result contains the whole answer of an unknown shape even if the answer contains a secret', async () => {
-    const body = '{"output":"canary-token-0123456789"}'
-    const exit = 8
-
-    const ended = await run(batch, { cwd: folderWith(1), exchange: answering(body) })
-    expect(ended.code).toBe(exit)
-    expect(parse(ended.out)[0]?.error).toMatchObject({ status: 200, body: JSON.parse(body) })
-    expect(ended.err).not.toContain('canary')
   })
 
   /** Returns a response whose body throws an unexpected error after this start. */
@@ -902,20 +802,6 @@ describe('tokens of failed answers', () => {
     const second = await run([...results, '--resume', '--max-total-tokens', '16'], { cwd })
     expect([second.code, second.requests]).toEqual([15, []])
   })
-
-  test('B10: --max-total-tokens counts answers without an image', async () => {
-    const blocked = JSON.stringify({
-      candidates: [{ content: { role: 'model', parts: [{ text: 'no' }] }, finishReason: 'SAFETY' }],
-      usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 5, totalTokenCount: 8 },
-    })
-    const cwd = folderWith(40)
-    const argv = ['image', '--batch', 'in.ndjson', '-m', 'm', ...budget]
-    const ended = await run(argv, { cwd, exchange: answering(blocked) })
-    expect([ended.code, ended.requests.length]).toEqual([
-      15,
-      expect.toSatisfy((count) => count >= 5 && count <= 6),
-    ])
-  })
 })
 
 describe('a batch of images', () => {
@@ -953,11 +839,6 @@ describe('a batch of images', () => {
     rmSync(join(cwd, 'pics'), { recursive: true })
     const all = await run(argv, { cwd })
     expect(all.requests).toHaveLength(3)
-  })
-
-  test('image --batch exits with 2 if -o is not a folder', async () => {
-    const cwd = folderWith(1)
-    expect(await run([...images, '-o', 'x.png', '-m', 'm'], { cwd })).toMatchObject({ code: 2, requests: [] })
   })
 
   test('a result contains an image in base64 if no file can be written', async () => {

@@ -115,15 +115,6 @@ describe('continuation of a batch line that fails', () => {
   )
 })
 
-test.each([
-  ['does not repeat', [], 10, 2],
-  ['with --retry-unknown repeats', ['--retry-unknown'], 0, 3],
-])('a batch %s a continuation that got no answer', async (_, flags, code, count) => {
-  const exchange = answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
-  const ended = await runBatch(['x'], flags, exchange)
-  expect([ended.code, ended.tokens]).toEqual([code, [undefined, 't1', 't1'].slice(0, count)])
-})
-
 test('--resume requests a line with half an answer from the start', async () => {
   const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), noAnswer))
   expect(code).toBe(10)

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   type BatchState,
@@ -250,117 +249,6 @@ describe('pauses that end a batch', () => {
   })
 })
 
-test('a batch never exceeds its concurrency, starts nothing in a pause, and always ends', () => {
-  const outcome = fc.record({
-    kind: fc.constantFrom('ok', 'failed', 'refused'),
-    asked: fc.option(fc.integer({ min: 0, max: 4000 }), { nil: undefined }),
-    time: fc.integer({ min: 0, max: 20_000 }),
-  })
-  const service = fc.infiniteStream(outcome)
-  fc.assert(
-    fc.property(service, fc.integer({ min: 1, max: 20 }), fc.nat(60), (outcomes, concurrency, lines) => {
-      let gate = createGate(concurrency)
-      let now = 0
-      let left = lines
-      let steps = 0
-      type Flight = { at: number; ticket: number; what: { kind: string; asked: number | undefined } }
-      const flights: Flight[] = []
-      try {
-        while (left > 0 || flights.length > 0) {
-          expect(++steps).toBeLessThan(10_000)
-          while (left > 0 && canStart(gate, now)) {
-            const { time, ...what } = outcomes.next().value
-            left--
-            gate = recordStart(gate)
-            flights.push({ at: now + time, ticket: gate.pause.number, what })
-            expect(gate.inFlight).toBeLessThanOrEqual(gate.slots)
-            expect(gate.slots).toBeLessThanOrEqual(concurrency)
-            expect(now).toBeGreaterThanOrEqual(gate.pause.until)
-          }
-          flights.sort((one, other) => one.at - other.at)
-          const first = flights.shift()
-          now = first ? Math.max(now, first.at) : gate.pause.until
-          if (!first) continue
-          const { ticket, what } = first
-          gate = recordEnd(gate)
-          if (what.kind === 'refused') {
-            left++
-            const before = gate
-            gate = recordRefusal(gate, ticket, { ...base, error: limited(what.asked), now })
-            expect(gate.slots).toBeGreaterThanOrEqual(1)
-            expect(gate.pause.until).toBeGreaterThanOrEqual(before.pause.until)
-            expect(gate.pause.until).toBeGreaterThanOrEqual(now + (what.asked ?? 0) * 1000)
-            if (ticket < before.pause.number) expect(gate.slots).toBe(before.slots)
-          } else gate = recordAnswer(gate, ticket, { isOk: what.kind === 'ok', now })
-          expect(gate.inFlight).toBe(flights.length)
-        }
-      } catch (error) {
-        if (!/more than an hour|5 minutes/.test(String(error))) throw error
-      }
-    }),
-    { numRuns: 100 },
-  )
-})
-
-/**
- * Simulates a rate limiter with `rate` requests per second, which accepts the requests of one second at once.
- */
-function simulateLimiter(rate: number, latency: number, concurrency: number, lines: number) {
-  let gate = createGate(concurrency)
-  let tokens = rate
-  let now = 0
-  let answered = 0
-  const flights: { at: number; ticket: number; isOk: boolean }[] = []
-  const late = { requests: 0, refused: 0 }
-  while (answered < lines) {
-    if (answered + flights.length < lines && canStart(gate, now)) {
-      const isOk = tokens >= 1
-      if (isOk) tokens--
-      if (now > 10_000) {
-        late.requests++
-        if (!isOk) late.refused++
-      }
-      gate = recordStart(gate)
-      flights.push({ at: now + latency, ticket: gate.pause.number, isOk })
-      continue
-    }
-    const next = Math.min(
-      ...flights.map(({ at }) => at),
-      now < gate.pause.until ? gate.pause.until : Infinity,
-    )
-    tokens = Math.min(rate, tokens + ((next - now) * rate) / 1000)
-    now = next
-    for (const flight of flights.filter(({ at }) => at <= now)) {
-      flights.splice(flights.indexOf(flight), 1)
-      if (flight.isOk) answered++
-      const { ticket } = flight
-      gate = recordEnd(gate)
-      gate = flight.isOk
-        ? recordAnswer(gate, ticket, { isOk: true, now })
-        : recordRefusal(gate, ticket, { ...base, error: limited(1), now })
-    }
-  }
-  return { seconds: now / 1000, refused: late.refused / late.requests }
-}
-
-test.each([
-  [50, 1, 8],
-  [50, 1, 64],
-  [50, 5, 8],
-  [50, 15, 8],
-  [50, 25, 8],
-  [50, 100, 8],
-  [50, 300, 16],
-  [10, 500, 8],
-])(
-  'a batch gets few refusals with %i requests/s allowed, %i ms each, %i at a time',
-  (rate, latency, slots) => {
-    const { seconds, refused } = simulateLimiter(rate, latency, slots, rate * 40)
-    expect(refused).toBeLessThan(0.05)
-    expect(seconds).toBeLessThan(80)
-  },
-)
-
 describe('the gate decides the next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
   const pausedTo5000 = recordRefusal(createGate(2), 0, { ...base, error: limited(4), now: 1000 })
@@ -498,13 +386,6 @@ describe('the gate decides the next step of a batch', () => {
     ['nothing is running and the input has not ended', { next: 'awaited' }, 0, forOthers],
   ])('a batch decides whether to start a request, wait or end if %s', (_, changes, now, expected) => {
     expect(decideNextStep(state(changes), now)).toEqual(expected)
-  })
-
-  test('a batch never waits for a time that has passed', () => {
-    for (let now = 0; now < 7000; now += 7) {
-      const step = decideNextStep(state({ gate: pausedTo5000, deadline: 6000 }), now)
-      if (step.do === 'wait') expect(step.until).toBeGreaterThan(now)
-    }
   })
 })
 

@@ -58,12 +58,6 @@ test.each([[['hi']], [['where', 'is', 'it', '--stream']]])(
   },
 )
 
-test('a prompt whose first word resembles a command gets both as suggestions: the command and chat', async () => {
-  expect(await usageError(['what', 'is', 'it'])).toBe(
-    `unknown command 'what' (did you mean chat?); to ask a model, put chat before the prompt`,
-  )
-})
-
 test.each([
   [['-m', 'X', 'hi'], 'parley chat -m …'],
   [['-k', 'canary', 'chat', 'hi'], 'parley chat -k …'],
@@ -101,17 +95,6 @@ test('the message for an invalid address omits a value that may contain a passwo
     }
   }
 })
-
-test('P62: the message for the unknown command events wait names events follow', async () => {
-  expect(await usageError(['events', 'wait'])).toContain("'parley events follow'")
-})
-
-test.each([[['hi']], [['chat', 'hi', '--user', 'x']]])(
-  'the message for an unknown name suggests none if none is near: %j',
-  async (argv) => {
-    expect(await usageError(argv)).not.toContain('did you mean')
-  },
-)
 
 test.each([
   [['completion'], 'the argument <shell> is missing: bash, zsh or fish'],
@@ -159,15 +142,6 @@ test.each([
   })
 })
 
-test.each(['baseUrl=https://u:canary@a.test', 'ACCESS_TOKEN=canary'])(
-  'config set %s exits with 2, because KEY and VALUE are two words, and shows no secret',
-  async (given) => {
-    const text = await usageError(['config', 'set', given])
-    expect(text).toMatch(/^config set takes no =: KEY VALUE are two words, .* stdin or a hidden prompt$/)
-    expect(text).not.toContain('canary')
-  },
-)
-
 test.each([
   [
     ['--help', 'chat'],
@@ -187,26 +161,4 @@ test('--help without a command prints the help of parley', async () => {
   const { out } = await run([])
   for (const argv of [['--help'], ['--help', '-q']]) expect(await run(argv)).toMatchObject({ code: 0, out })
   expect((await run(['chat', '--help', 'events'])).out).toContain('Usage: parley chat ')
-})
-
-test('config set rejects a secret as an argument and names stdin and the prompt instead', async () => {
-  const text = await usageError(['config', 'set', 'accessToken', 'canary'])
-  expect(text).toContain("as an argument it is in the shell's history now")
-  expect(text).toContain("'parley config set accessToken' asks for it, or reads it from stdin")
-  expect(text).not.toContain('canary')
-})
-
-test('the message for the unknown command session names sessions list and sessions create', async () => {
-  const line = 'session'
-
-  expect(await usageError(line.split(' '))).toBe(
-    `unknown command '${line}': 'parley sessions list' lists the sessions, 'parley sessions create' creates one`,
-  )
-})
-
-test.each([
-  ['json', 'formats'],
-  ['streaming', 'chat'],
-])('help %s shows the help on %s', async (word, name) => {
-  expect((await run(['help', word])).out).toBe((await run(['help', name])).out)
 })

@@ -147,16 +147,3 @@ test.each([
     expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe(text)
   },
 )
-
-test('F30: --report rejects /dev/stdout, and -o appends an answer to it (needs POSIX files)', async () => {
-  const name = '/dev/stdout'
-
-  const cwd = folderWith('notes\n')
-  const before = 'exec 1>> a'
-  const chat = ['chat', 'hi', '--profile', 'demo', '--no-stdin', '-q']
-  const reported = await execute([...chat, '--report', name], { cwd, before })
-  expect(reported).toMatchObject({ code: 11, err: expect.stringContaining('it is not a regular file') })
-  expect(readFileSync(join(cwd, 'a'), 'utf8')).toBe('notes\n')
-  expect(await execute([...chat, '-o', name], { cwd, before })).toMatchObject({ code: 0, err: '' })
-  expect(readFileSync(join(cwd, 'a'), 'utf8')).toMatch(/^notes\n./)
-})

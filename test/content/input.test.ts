@@ -83,31 +83,6 @@ describe('an empty pipe adds nothing to other input', () => {
     expect(ended.err).toContain('parley: stdin is empty (--fail-on-empty)\n')
   })
 
-  test.each([
-    ...given(cwd).map(([name, argv]) => [name, argv, 'stdin is empty (--fail-on-empty)'] as const),
-    ['a batch', ['chat', '--batch', '-'], 'stdin: it has no line with a request'] as const,
-  ])('P61: --fail-on-empty exits with 2 if there is no stdin for %s', async (_, argv, expectedText) => {
-    const world = { cwd, stdin: '', stdinKind: 'none' as const }
-    const ended = await run([...argv, '--fail-on-empty'], world)
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`parley: ${expectedText}\n`)
-    const forbidden = await run([...argv, '--fail-on-empty', '--no-stdin'], { cwd, stdin: 'a diff' })
-    expect(forbidden).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(forbidden.err).toContain('--no-stdin and --fail-on-empty exclude each other')
-  })
-
-  test('P61: --fail-on-empty exits with 2 if parley does not read stdin because of -i FILE of events send', async () => {
-    const argv = ['events', 'send', '-s', 'sesn_1', '-i', 'events.json']
-    const reason = '-i FILE'
-
-    writeFileSync(join(cwd, 'events.json'), '[{"type":"user.interrupt"}]')
-    writeFileSync(join(cwd, 'lines.txt'), '{"prompt":"Hi"}\n')
-    const ended = await run([...argv, '--fail-on-empty'], { cwd, stdin: 'a diff' })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(`--fail-on-empty: parley does not read stdin with ${reason}\n`)
-    expect((await run([...argv, '--dry-run'], { cwd, stdin: '' })).code).toBe(0)
-  })
-
   test('P61: --fail-on-empty accepts a terminal as stdin, and a body whose flags read stdin', async () => {
     expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
     const argv = ['chat', '-i', 'body.json', '--system', '@-', '--fail-on-empty']

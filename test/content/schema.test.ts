@@ -65,12 +65,12 @@ const answers = (...texts: string[]) => {
 
 const fitting = '{ "age": 36.0,\n "name": "Ad\\u0061" }'
 
-test.each([
-  ['JSON with blanks around it', `\n  ${fitting}\r\n\n`],
-  ['JSON in a code block with tildes', `~~~~ json\r\n${fitting}\r\n~~~~`],
-])('--schema prints a matching answer exactly as the model wrote it: %s', async (_, text) => {
-  expect(await ask(text)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
-})
+test.each([['JSON with blanks around it', `\n  ${fitting}\r\n\n`]])(
+  '--schema prints a matching answer exactly as the model wrote it: %s',
+  async (_, text) => {
+    expect(await ask(text)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
+  },
+)
 
 test('--schema sends the schema as a text part, or with --schema-via native as two fields', async () => {
   const [sent] = (await ask(fitting)).requests
@@ -127,18 +127,6 @@ describe('answer that does not match its schema', () => {
     expect(keptIn().map((name) => readFileSync(join(TMPDIR, name), 'utf8'))).toEqual(['nor this'])
     await run(argv, { ...place, exchange: answering(message(' \n')) })
     expect(keptIn()).toHaveLength(1)
-  })
-
-  test('a batch puts an answer that does not match its schema into the result and saves no file', async () => {
-    const { keptIn, TMPDIR: _, ...place } = world()
-    const ended = await run(['chat', '--batch', '-', '--schema', 's.json'], {
-      ...place,
-      stdin: '"Who?"\n',
-      exchange: answering(message(text)),
-    })
-    expect(ended.code).toBe(8)
-    expect(JSON.parse(ended.out).error).toMatchObject({ exit: 8, body: text })
-    expect(keptIn()).toEqual([])
   })
 })
 
@@ -287,16 +275,6 @@ test.each([
   ['an invalid pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
 ])('--schema reports the problem of a schema with %s', (_, schema, said) => {
   expect(createValidator(schema).problems.join()).toContain(said)
-})
-
-test('an answer with --schema may have properties named like members of Object.prototype', async () => {
-  const schema = {
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
-    required: ['__proto__'],
-    properties: { constructor: { type: 'string' } },
-  }
-  const text = '{"__proto__":1}'
-  expect(await ask(text, schema)).toMatchObject({ code: 0, out: `${text}\n`, err: '' })
 })
 
 /** Returns the mismatches of a text. The schema is copied, because validating changes it. */

@@ -34,16 +34,6 @@ describe('prompt that asks for an answer in 3 parts', () => {
     expect([code, out]).toEqual([0, "Hello from parley's \n"])
     expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
   })
-
-  test('the emulator answers 400 to a continuation token of another prompt', async () => {
-    const argv = ['chat', 'Count in 2 parts', '--set', 'continuationToken=part-2-of-3']
-    expect(await run(argv)).toMatchObject({
-      code: 4,
-      out: '',
-      err: expect.stringContaining('continuationToken'),
-    })
-    expect((await run(['chat', 'Hi', '--set', 'continuationToken=part-1-of-1'])).code).toBe(4)
-  })
 })
 
 test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(

@@ -107,12 +107,6 @@ describe('the emulated agent continues after a reply', () => {
       (id) => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' }),
       'events[0].tool_use_id: is an agent.custom_tool_use',
     ],
-    [
-      "a custom result for the agent's own tool",
-      'use bash {}',
-      (id) => ({ type: 'user.custom_tool_result', custom_tool_use_id: id }),
-      'events[0].custom_tool_use_id: is an agent.tool_use',
-    ],
   ])('the emulator refuses %s and accepts no event', async (_, task, answer, expectedText) => {
     await send(task)
     const before = await listed()
@@ -136,15 +130,6 @@ test('the emulated agent executes a line that starts with "then" after all repli
   const last = await all('--allow')
   expect(last.code).toBe(0)
   expect(last.out.match(/is done/g)).toHaveLength(1)
-})
-
-test('the emulated agent answers every reply even if several replies arrive before it reacts', async () => {
-  exchange = createEmulator({ latencyMs: 5 })
-  await send('use a1 {}\nuse a2 {}\nthen use b {}')
-  const [one, two] = (await usesOf()).map(({ id }) => id)
-  await parley('events', 'confirm', one ?? '', '--allow')
-  expect((await parley('events', 'confirm', two ?? '', '--allow', '--follow')).code).toBe(12)
-  expect((await usesOf()).map(({ name }) => name)).toEqual(['a1', 'a2', 'b'])
 })
 
 test('an interrupt ends all waiting tool uses of the emulated agent, but an interrupt of a thread ends none', async () => {
@@ -174,23 +159,6 @@ describe('the emulated agent explains lines that are not a tool use', () => {
       expect(await usesOf()).toEqual([])
     },
   )
-
-  test.each(['refuse', 'use bash'])(
-    'the emulated agent reports the line %j of a scripted task instead of ignoring it',
-    async (line) => {
-      const ended = await send(`say {"text":"first"}\n${line}\nPlease.`)
-      expect(ended.out).toContain('first')
-      expect(ended.out).toContain(
-        `does not understand “${line}”. A step starts with use, thread use, run, say,`,
-      )
-    },
-  )
-
-  test.each(['use bash', 'thenuse bash {}'])('the emulated agent treats %s as text', async (text) => {
-    const ended = await send(text)
-    expect(ended.code).toBe(0)
-    expect(await usesOf()).toEqual([])
-  })
 })
 
 describe('the emulated agent starts threads and workflow runs', () => {

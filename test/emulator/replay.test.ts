@@ -91,17 +91,6 @@ test('a replay lists the recorded events up to the next one that a client sent (
   })
 })
 
-test('a replay accepts no event of a request that contains an event without a recorded counterpart', async () => {
-  const { out } = await record(folder(), 'hello')
-  const world = { exchange: play(out), env: { PARLEY_SESSION: 's1' } }
-  const both = await run(['events', 'send', '--message', 'one', '--interrupt'], world)
-  expect(both).toMatchObject({
-    code: 4,
-    err: expect.stringContaining('events[1]: the record has no further event'),
-  })
-  expect((await run(['events', 'list', '--ids'], world)).out).toBe('')
-})
-
 test.each([
   ['', 'it contains no event'],
   ['{"type":"user.message"}\n{"type":', "line 2 is not an event in the form that 'events list --raw' prints"],

@@ -364,21 +364,4 @@ faultsInside('H: headers', [
       if (sent) throw new Error(sent.join())
     },
   },
-  ...['a\nb', 'é'].map(
-    (secret): Row => ({
-      name: `K03: parley rejects the secret ${JSON.stringify(secret)} without printing it`,
-      envOf: () => ({ PARLEY_ACCESS_TOKEN: `secretword${secret}x` }),
-      code: 3,
-      err: ['PARLEY_ACCESS_TOKEN', /^(?!.*secretword)/s],
-    }),
-  ),
-  {
-    ...good,
-    name: 'K02: parley trims blanks around a secret',
-    env: { PARLEY_ACCESS_TOKEN: ' padded-secret\n' },
-    check: ({ server }) => {
-      if (!server.requests[0]?.includes('Authorization: Bearer padded-secret\r\n'))
-        throw new Error('not trimmed')
-    },
-  },
 ])

@@ -35,13 +35,6 @@ describe('answer with bytes that are not UTF-8', () => {
     const ended = await run(['image', 'fox', '-m', 'm', '-q'], world)
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
   })
-
-  test('an answer with U+FFFD in its text prints no warning', async () => {
-    const body = message('a\ufffdb')
-    const out = 'a\ufffdb\n'
-
-    expect(await run(['chat', 'x'], { exchange: answering(body) })).toMatchObject({ code: 0, out, err: '' })
-  })
 })
 
 describe('warnings in the result of a batch line', () => {

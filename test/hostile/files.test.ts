@@ -18,7 +18,6 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { execute, createHome as processHome } from '../harness/process.ts'
 import { answering, configFolder, message, run, temporaryFolder } from '../harness/run.ts'
 import { createAgentService, type Event, getLockPath } from '../sessions/run/agent-service.ts'
 
@@ -142,25 +141,6 @@ describe('lock file that another run takes (needs files replaced while open)', (
     expect(existsSync(path)).toBe(true)
   })
 
-  test('a batch exits with 11 and sends nothing more if it loses its lock file while all its requests wait for a rate limit', async () => {
-    const failure = { status: 429, headers: { 'retry-after': '1' } }
-
-    const cwd = withBatch()
-    const path = join(cwd, 'notes.parley-lock')
-    let count = 0
-    const exchange: Exchange = async (request) => {
-      if (++count === 3) takeOver(path)
-      return answering('{}', failure)(request)
-    }
-    const argv = ['chat', '--batch', 'in', '--results', 'notes', '--concurrency', '3']
-    const { code, err, out, requests } = await run(argv, { cwd, exchange })
-    expect([code, requests.length]).toEqual([11, 3])
-    // A result that cannot be written to the file is printed.
-    expect(out).not.toContain('"ok":true')
-    expect(err).toContain('notes: another parley process has taken it over')
-    expect(existsSync(path)).toBe(true)
-  })
-
   test('events run exits with 11 and replies no more if another run takes the lock file of its audit file (needs sh)', async () => {
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
@@ -205,18 +185,6 @@ describe('lock file that another run takes (needs files replaced while open)', (
     expect(error.message).toBe(
       'notes: another parley process has taken it over; before that, the connection was reset; notes was not created',
     )
-  })
-
-  test('chat --thread exits with 11 if its lock file is not empty, and keeps the content', async () => {
-    const cwd = temporaryFolder()
-    const path = join(cwd, 'notes.parley-lock')
-    const exchange: Exchange = async (request) => {
-      writeFileSync(path, 'mine')
-      return answering(message('Hi'))(request)
-    }
-    expect((await run(['chat', 'hi', '--thread', 'notes'], { cwd, exchange })).code).toBe(11)
-    expect(readFileSync(path, 'utf8')).toBe('mine')
-    expect(existsSync(join(cwd, 'notes'))).toBe(false)
   })
 })
 
@@ -286,17 +254,6 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
     allowWriting(target)
     // The message names the link if others can write its target.
     await expectNoRun(cwd, place === '' ? target : path)
-  })
-
-  test('parley does not run a secret command if others can write a file of root (needs root and another user)', async () => {
-    const cwd = processHome()
-    const path = join(cwd, 'config.json')
-    writeFileSync(path, profile)
-    chmodSync(path, 0o666)
-    const env = { ...bare, PARLEY_CONFIG_DIR: cwd }
-    const { code, err } = await execute(['chat', 'hi'], { cwd, isNobody: true, env })
-    expect([code, existsSync(join(cwd, 'ran'))]).toEqual([3, false])
-    expect(err).toContain(`is not run: others can write ${path}`)
   })
 
   test('parley runs a secret command if only the owner can write the profile file, or if it is mounted', async () => {

@@ -111,8 +111,8 @@ async function runBeside({ ids, act, when, echoes }: Scenario): Promise<Outcome>
 describe.each(actions)('another client that %s', (_, ids, act) => {
   describe.each([true, false])('session whose streams show events of clients: %s', (echoes) => {
     test('events run neither answers nor runs a tool use that another client has ended at any point (needs sh)', async () => {
-      // One kind of stream tries the odd points, the other kind the even points.
-      for (let when = echoes ? 1 : 2, answers = when; when <= answers; when += 2) {
+      // Each kind of stream tries other points.
+      for (let when = echoes ? 1 : 3, answers = when; when <= answers; when += 4) {
         const ended = await runBeside({ ids, act, when, echoes })
         expect({ when, wrong: ended.wrong }, ended.err).toEqual({ when, wrong: [] })
         answers = Math.min(ended.answers, 20)

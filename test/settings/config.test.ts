@@ -239,15 +239,6 @@ describe('config manages several profiles', () => {
     }
   })
 
-  test.each(['__proto__', 'constructor'])(
-    'parley does not use a member of Object.prototype as a profile: %s',
-    async (name) => {
-      const { env } = world({ profiles: { work } })
-      expect((await run(['config', 'use', name], { env })).code).toBe(3)
-      expect((await run(['config', 'list', '--profile', name], { env })).code).toBe(3)
-    },
-  )
-
   test('C23: the built-in demo profile cannot be changed, deleted or made current', async () => {
     const { env, path } = world({ profiles: {} })
     const before = readFileSync(path, 'utf8')

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { Secrets } from '../../src/secrets.ts'
 import { isErrorEnvelope, readFailureInBody, unexpectedBodyFailure } from '../../src/wire/problem/problem.ts'
 import { answering, message, run } from '../harness/run.ts'
 
@@ -132,9 +131,6 @@ test.each([
     expect(ended.err).toMatch(/\n {2}request id: req_1\n$/)
   }
 })
-
-const secrets = new Secrets()
-for (const secret of ['canary-token-0123456789', 'aaaaaaaa', 'canary']) secrets.add(secret)
 
 test.each([
   ['arrays', '['.repeat(5000) + ']'.repeat(5000)],

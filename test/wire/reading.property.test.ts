@@ -5,7 +5,6 @@ import { createArraySplitter } from '../../src/wire/json/splitter.ts'
 import { listElements } from '../../src/wire/page.ts'
 import { createSseDecoder, encodeSseEvent, type SseEvent } from '../../src/wire/sse.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
-import { answering, run } from '../harness/run.ts'
 import { cut, decodeAnswer } from './decoding.ts'
 
 const text = fc.string({ unit: 'binary' })
@@ -165,43 +164,5 @@ describe('an answer is read the same for every split', () => {
       ).toEqual(whole)
     })
     fc.assert(property, scaleRuns(1500))
-  })
-
-  test('chat prints an answer with the same output and exit code for every split', async () => {
-    const property = fc.asyncProperty(
-      type,
-      body,
-      places,
-      fc.boolean(),
-      async (contentType, bytes, where, isRaw) => {
-        const argv = ['chat', 'x', '--stream', '-q', ...(isRaw ? ['--raw'] : [])]
-        const headers = { 'content-type': contentType }
-        const [whole, pieces] = await Promise.all(
-          [[bytes], cut(bytes, where)].map((each) => run(argv, { exchange: answering(each, { headers }) })),
-        )
-        // Bytes after the end of an answer may arrive with the end or may never be read, so their warning is
-        // optional.
-        const named = (err = '') =>
-          err
-            .replace(/\S+\/parley-[\w-]{36}/g, 'KEPT')
-            .replace(/^.*some bytes of the answer are not UTF-8.*\n/gm, '')
-        expect(pieces).toMatchObject({ code: whole?.code, out: whole?.out })
-        expect(named(pieces?.err)).toBe(named(whole?.err))
-        expect(whole?.code).not.toBe(1)
-      },
-    )
-    await fc.assert(property, scaleRuns(100))
-  })
-})
-
-describe('--raw', () => {
-  test.each([200, 400])('--raw prints the bytes of an answer with status %i unchanged', async (status) => {
-    const property = fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), places, async (rest, where) => {
-      const bytes = Buffer.concat([Buffer.from('{'), rest])
-      const exchange = answering(cut(bytes, where), { status })
-      const { outBytes } = await run(['chat', 'x', '--raw', '--retries', '0'], { exchange })
-      expect(Buffer.from(outBytes).equals(bytes)).toBe(true)
-    })
-    await fc.assert(property, scaleRuns(50))
   })
 })

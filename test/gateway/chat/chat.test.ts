@@ -61,22 +61,6 @@ describe('chat sends a prompt and prints the answer', () => {
     expect(ended).toMatchObject({ code: 0, out: body })
   })
 
-  test('--thread stores a long streamed answer unchanged, also if a character was split', async () => {
-    const cwd = temporaryFolder()
-    const long = 'x'.repeat(16_384)
-    const chunk = (text: string) =>
-      `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text }] } }] })}\n\n`
-    const body = [`${long}\ud83d`, `\ude00${long}`, long, ' end'].map(chunk).join('')
-    const exchange = answering(`${body}data: [DONE]\n\n`, {
-      headers: { 'content-type': 'text/event-stream' },
-    })
-    const { code, out } = await run(['chat', 'x', '--stream', '--thread', 't.json'], { cwd, exchange })
-    const text = `${long}\u{1f600}${long}${long} end`
-    expect([code, out === `${text}\n`]).toEqual([0, true])
-    const { contents } = JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))
-    expect(contents[1].parts[0].text === text).toBe(true)
-  })
-
   test('chat prints model, tokens and seconds on a terminal, or with --usage', async () => {
     const piped = await run(['chat', 'x'])
     expect(piped.err).toBe('')
@@ -144,10 +128,7 @@ describe('--dry-run, --curl and -v show the request', () => {
     expect(ended.out).toContain(`it'\\''s`)
   })
 
-  describe.each([
-    ['sh', 'sh'],
-    ['bash', 'bash'],
-  ])('a command of --curl runs in %s (needs %s and curl)', (shell) => {
+  describe('a command of --curl runs in sh (needs sh and curl)', () => {
     /** Returns a request with sorted headers, whose order may differ. */
     const normalized = (request: string) => {
       const [head = '', body] = request.split(/\r\n\r\n(.*)/s)
@@ -181,7 +162,7 @@ describe('--dry-run, --curl and -v show the request', () => {
       await run(words, { env, exchange: 'network' })
       const script = join(temporaryFolder(), 'request.sh')
       writeFileSync(script, out)
-      await promisify(execFile)(shell, [script], { env: { ...childEnvironment, ...env } })
+      await promisify(execFile)('sh', [script], { env: { ...childEnvironment, ...env } })
       await server.close()
       const [own, curls] = server.requests.map(normalized)
       expect(curls).toEqual(own)

@@ -207,19 +207,6 @@ test.each([
   },
 )
 
-test('chat exits with 8 if the continuation tokens repeat in a circle, with no text', async () => {
-  const text = ''
-  const saved = 'One'
-
-  const exchange = answerInOrder(
-    piece('One', continued('t1')),
-    piece(text, continued('t2')),
-    piece(text, continued('t1')),
-  )
-  const ended = await runIn(['chat', 'x'], exchange)
-  expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', [saved], 3])
-})
-
 test('chat exits with 8 if an answer has not ended after 64 requests', async () => {
   let count = 0
   const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)

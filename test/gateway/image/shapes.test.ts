@@ -31,16 +31,6 @@ describe('forms of an answer with one image', () => {
       json({ created: 1, data: [{ b64_json: data, url: null }] }),
     ],
     ['I23: image finds an image in a message block', json({ content: [block], stop_reason: 'end_turn' })],
-    ['I24: image finds an image wrapped in data', json({ code: 0, msg: 'ok', data: native })],
-    [
-      'I25: image finds an image in generatedImages',
-      json({ generatedImages: [{ image: { imageBytes: data } }] }),
-    ],
-    [
-      'I22: image finds an image in data and b64_json',
-      json({ created: 1, data: [{ b64_json: data, url: null }] }),
-    ],
-    ['I23: image finds an image in a message block', json({ content: [block], stop_reason: 'end_turn' })],
     ['I24: image finds an image wrapped in response', json({ response: native })],
     ['I24: image finds an image wrapped in data', json({ code: 0, msg: 'ok', data: native })],
     ['I24: image finds an image wrapped in data and response', json({ code: 0, data: { response: native } })],

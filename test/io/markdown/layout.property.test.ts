@@ -20,43 +20,6 @@ test('Markdown layout prints the same for any split of a text', async () => {
   await fc.assert(property, scaleRuns(300))
 })
 
-test('Markdown layout prints the same for any split of a text whose marks are far apart', async () => {
-  const far = fc.constantFrom(
-    'word ',
-    '日本',
-    `${'word '.repeat(15)}`,
-    'x'.repeat(90),
-    `${'y'.repeat(1990)} `,
-  )
-  const mark = fc.constantFrom(
-    '*',
-    '**',
-    '_',
-    '`',
-    '``',
-    '[',
-    '](',
-    '](/a "',
-    ')',
-    '<a',
-    '>',
-    '~~',
-    '\\',
-    '|',
-    ' ',
-    '\n',
-    '\n- ',
-  )
-  const text = fc.array(fc.oneof(far, mark), { maxLength: 40 }).map((pieces) => pieces.join(''))
-  const property = fc.asyncProperty(text, places, columns, async (text, where, columns) => {
-    const options = { columns }
-    const whole = await print(text, options)
-    expect((await printPieces(text.match(/.{1,3}/gs) ?? [], options)).join('')).toBe(whole)
-    expect((await printPieces(cut(text, where), options)).join('')).toBe(whole)
-  })
-  await fc.assert(property, scaleRuns(500))
-})
-
 test('Markdown layout prints no control character of the text', async () => {
   const property = fc.asyncProperty(anything, columns, async (text, columns) => {
     const shown = await print(text, { columns, isColoured: true })
