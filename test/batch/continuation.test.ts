@@ -125,13 +125,11 @@ test('--resume requests a line with half an answer from the start', async () => 
 })
 
 test('--max-total-tokens ends a batch in the middle of an answer with exit code 15', async () => {
-  const prompts = ['x', 'y']
-
   const exchange = answerInOrder(
     piece('One, ', continued('t1'), used(10, 40)),
     piece('two, ', continued('t2'), used(10, 40)),
   )
-  const ended = await runBatch(prompts, ['--max-total-tokens', '100'], exchange)
+  const ended = await runBatch(['x', 'y'], ['--max-total-tokens', '100'], exchange)
   expect([ended.code, ended.requests.length]).toEqual([15, 2])
   expect(ended.results).toMatchObject([
     { ok: false, error: { exit: 15, body: 'One, two, ', attempts: 2 }, usage: { totalTokens: 100 } },

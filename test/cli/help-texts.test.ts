@@ -12,29 +12,6 @@ test.each(['', ...groups, ...names])('help on "%s" fits on one screen', async (n
   expect(lines.filter((line) => line.length > 80)).toEqual([])
 })
 
-test.each(['', ...groups, ...names, ...topics])(
-  'the text of help on "%s" wraps at the width of a narrow terminal',
-  async (name) => {
-    const wide = (await helpOn(name, 48)).split('\n').filter((line) => /^\S/.test(line) && line.length > 48)
-    expect(wide).toEqual([])
-  },
-)
-
-test('help event-types says that system.message works only on some models and does not replace a system prompt', async () => {
-  const text = (await helpOn('event-types')).replace(/\s+/g, ' ')
-  expect(text).toContain('It works only on models that accept system messages in a conversation')
-  expect(text).toContain('does not replace the top-level system prompt')
-})
-
-test.each([
-  ['chat', '--system', /--system <text> +instructions, or @FILE \(the spec has no such field\)/],
-  ['chat', '--temperature', /--temperature <n> +sampling temperature \(the spec has no such field\)/],
-  ['events send', 'the format of --rubric', /--rubric <text> .* \(its format is not in the service's spec\)/],
-  ['event-types', 'the form of a rubric', /The specification does not show the form of a rubric/],
-])('help on %s marks what the specification does not show: %s', async (name, _, marked) => {
-  expect((await helpOn(name)).replace(/\s+/g, ' ')).toMatch(marked)
-})
-
 test('help event-types lists exactly the types that can be sent', async () => {
   const headings = [...(await helpOn('event-types')).matchAll(/^([\w.]+):$/gm)].map(([, type]) => type)
   expect(headings).toEqual([...sentTypes, 'Rules'])

@@ -75,7 +75,7 @@ test.each([
   expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
-test.each([[['--version']], [['-q', '--version']], [['--help']]])(
+test.each([[['-q', '--version']], [['--help']]])(
   'parley %j exits with 11 on a full disk, and with 0 if the reader closes (needs /dev/full)',
   async (argv) => {
     const full = await execute(argv, { before: 'exec > /dev/full' })
@@ -86,17 +86,14 @@ test.each([[['--version']], [['-q', '--version']], [['--help']]])(
   },
 )
 
-test.concurrent.each(['--version', 'chat --nonsense'])(
-  'a signal ends a run that writes its last message to a full pipe: %s (needs timeout)',
-  async (argv) => {
-    // If the run survives SIGTERM for 2 s, timeout kills it with exit code 137. The pipe is read only after
-    // that.
-    const shell = `(head -c 65536 /dev/zero
-      timeout -k 2 1 "$0" "$1" ${argv} < <(exec 2> /dev/null; exec sleep 4); echo $? > code
+test.concurrent('a signal ends a run that writes its last message to a full pipe (needs timeout)', async () => {
+  // If the run survives SIGTERM for 2 s, timeout kills it with exit code 137. The pipe is read only after
+  // that.
+  const shell = `(head -c 65536 /dev/zero
+      timeout -k 2 1 "$0" "$1" chat --nonsense < <(exec 2> /dev/null; exec sleep 4); echo $? > code
     ) 2>&1 | (until [ -e code ]; do sleep 0.1; done; cat > all)`
-    const cwd = temporaryFolder()
-    const env = { ...childEnvironment, HOME: cwd }
-    await promisify(execFile)('bash', ['-c', shell, process.execPath, binary], { cwd, env })
-    expect(readFileSync(`${cwd}/code`, 'utf8')).toBe('124\n')
-  },
-)
+  const cwd = temporaryFolder()
+  const env = { ...childEnvironment, HOME: cwd }
+  await promisify(execFile)('bash', ['-c', shell, process.execPath, binary], { cwd, env })
+  expect(readFileSync(`${cwd}/code`, 'utf8')).toBe('124\n')
+})

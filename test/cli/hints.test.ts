@@ -118,18 +118,13 @@ test.each([
 })
 
 test('the message for too many arguments names the accepted number: ["events","list","s"]', async () => {
-  const argv = ['events', 'list', 's']
-  const message = "too many arguments: 'events list' takes none, and got 1; -s s names a session"
-
-  expect(await usageError(argv)).toBe(message)
+  expect(await usageError(['events', 'list', 's'])).toBe(
+    "too many arguments: 'events list' takes none, and got 1; -s s names a session",
+  )
 })
 
 test('P62: events send rejects a first word that looks like a session id', async () => {
-  const verb = 'send'
-  const more = ['hello']
-
-  const env = { PARLEY_SESSION: 'sesn_1' }
-  const message = await usageError(['events', verb, 'sesn_2', ...more], env)
+  const message = await usageError(['events', 'send', 'sesn_2', 'hello'], { PARLEY_SESSION: 'sesn_1' })
   expect(message).toMatch(/^'sesn_2' looks like a session id: use -s sesn_2/)
 })
 

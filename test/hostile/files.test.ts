@@ -211,10 +211,7 @@ describe('profile file that others can write (needs POSIX files and sh)', () => 
   }
 
   test('parley does not run a secret command from a profile file of mode 0666', async () => {
-    const digits = '666'
-
-    const mode = Number.parseInt(digits, 8)
-    const { cwd, path } = home(mode)
+    const { cwd, path } = home(0o666)
     await expectNoRun(cwd, path)
   })
 

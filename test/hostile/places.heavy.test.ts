@@ -4,6 +4,7 @@ import {
   longTexts,
   oddTexts,
   partialInputs,
+  prototypeNames,
   runWithText,
   units,
   wholeInputs,
@@ -24,14 +25,16 @@ describe.each(numberPlaces(wholeInputs))('P40: %s', (name, place, index) => {
   )
   test(`P40: parley does not crash (exit 1) on 1 MiB of lone surrogates as ${name}`, () =>
     runWithText(place, mebibyte(loneSurrogate)))
-  test.each(choose([...oddTexts, ...longTexts], index).map((text) => [text.slice(0, 60), text]))(
-    `P40: parley does not crash (exit 1) on odd JSON as ${name}: %s`,
-    (_, text) => runWithText(place, text),
-  )
+  test.each(
+    choose([...oddTexts, ...longTexts, ...prototypeNames], index).map((text) => [text.slice(0, 60), text]),
+  )(`P40: parley does not crash (exit 1) on odd JSON as ${name}: %s`, (_, text) => runWithText(place, text))
 })
 
 describe.each(numberPlaces(partialInputs))('P41: %s', (name, place, index) => {
   test.each(choose(units, index))(`P41: parley does not crash (exit 1) on 1 MiB of %j as ${name}`, (unit) =>
     runWithText(place, mebibyte(unit)),
+  )
+  test.each(prototypeNames)(`P41: parley does not crash (exit 1) on the word %j as ${name}`, (word) =>
+    runWithText(place, word),
   )
 })

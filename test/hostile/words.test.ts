@@ -1,14 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, message, run } from '../harness/run.ts'
-import { partialInputs, prototypeNames, runWithText, wholeInputs } from './places.ts'
-
-describe.each(Object.entries(wholeInputs))('P40: %s', (name, place) => {
-  test.each(prototypeNames)(`P40: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
-})
-
-describe.each(Object.entries(partialInputs))('P41: %s', (name, place) => {
-  test.each(prototypeNames)(`P41: parley handles the word %j as ${name}`, (word) => runWithText(place, word))
-})
+import { prototypeNames, runWithText } from './places.ts'
 
 test.each([
   ['content-encoding', 'chat'],

@@ -293,7 +293,6 @@ describe('failures over the network', () => {
 
   test('a refused connection of the last attempt does not change the delivery of an earlier one: a 500', async () => {
     const act = (socket: Socket) => socket.end(errorResponse('500 Oops'))
-    const code = 7
     const failure = { kind: 'service', sent: 'yes', status: 500, body: { error: { message: 'no room' } } }
     const expected = 'answered 500 Oops'
 
@@ -304,7 +303,7 @@ describe('failures over the network', () => {
         act(socket)
       })
       const ended = await run([...argv, ...flags], { exchange: 'network', env: envFor(server) })
-      expect(ended.code).toBe(code)
+      expect(ended.code).toBe(7)
       expect(ended.err).toMatch(new RegExp(`connection refused; before that, .*${expected}`))
       expect(ended.err).not.toContain('nothing was sent')
       if (flags.length > 0) expect(JSON.parse(ended.err).error).toMatchObject({ ...failure, attempts: 2 })

@@ -199,11 +199,11 @@ describe('Markdown layout aligns the columns of a table', () => {
   )
 
   test('Markdown layout repeats the header of a table after 64 KiB', async () => {
-    const row = '| b | c |\n'
-    const table = `| a | b |\n|---|---|\n${row.repeat(7000)}`
+    const row = `| ${'b'.repeat(94)} | c |\n`
+    const table = `| a | b |\n|---|---|\n${row.repeat(700)}`
     const lines = (await print(table)).trimEnd().split('\n')
-    expect(lines.filter((line) => line === 'a │ b')).toHaveLength(2)
-    expect(lines.filter((line) => line === 'b │ c')).toHaveLength(7000)
+    expect(lines.filter((line) => /^a +│ b$/.test(line))).toHaveLength(2)
+    expect(lines.filter((line) => /^b+ │ c$/.test(line))).toHaveLength(700)
     expect(lines.filter((line) => line.includes('|'))).toEqual([])
   })
 })
