@@ -12,9 +12,8 @@ import { realTimers } from '../src/timers.ts'
 import { endpoints } from '../src/wire/endpoints.ts'
 import type { Exchange } from '../src/wire/exchange.ts'
 import { WorkTracker } from '../src/work-tracker.ts'
-import { execute, start } from './harness/process.ts'
-import { answering, createFastClock, message, run, temporaryFolder } from './harness/run.ts'
-import { envFor, serve } from './harness/server.ts'
+import { execute } from './harness/process.ts'
+import { answering, message, run, temporaryFolder } from './harness/run.ts'
 
 const read = (folder: string, name = 'r.json') => JSON.parse(readFileSync(join(folder, name), 'utf8'))
 
@@ -104,86 +103,6 @@ test('--report counts the tool uses of events run by outcome, also if the run fa
     expect(ended.code, ended.err).toBe(code)
     expect(read(cwd).toolUses).toEqual(counts)
   }
-})
-
-test.each([
-  ['a message', message('Hello'), 'msg_1'],
-  [
-    'a native answer',
-    JSON.stringify({
-      responseId: 'resp_1',
-      candidates: [{ content: { parts: [{ text: 'Hello' }] }, finishReason: 'STOP' }],
-    }),
-    'resp_1',
-  ],
-  [
-    'a stream',
-    [
-      { type: 'message_start', message: { id: 'msg_2' } },
-      { type: 'content_block_delta', delta: { type: 'text_delta', text: 'Hello' } },
-      { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
-      { type: 'message_stop' },
-    ]
-      .map((each) => `data: ${JSON.stringify(each)}\n\n`)
-      .join(''),
-    'msg_2',
-  ],
-  ['an answer without an id', message('Hello', { id: undefined }), null],
-])('--report and -v show the id of %s', async (_, body, id) => {
-  const cwd = temporaryFolder()
-  const exchange = answering(body, {
-    headers: body.startsWith('data') ? { 'content-type': 'text/event-stream' } : {},
-  })
-  const { err } = await run(['chat', 'hi', '--report', 'r.json', '-v'], { cwd, exchange })
-  expect(read(cwd).id).toBe(id)
-  expect(/the id of the answer: (.*)/.exec(err)?.[1] ?? null).toBe(id)
-})
-
-test('--report has each kind of token count', async () => {
-  const cwd = temporaryFolder()
-  const counts = {
-    input_tokens: 3,
-    output_tokens: 5,
-    cache_read_input_tokens: 2,
-    cache_creation_input_tokens: 1,
-  }
-  await run(['chat', 'hi', '--report', 'r.json'], {
-    cwd,
-    exchange: answering(message('Hello', { usage: counts })),
-  })
-  expect(read(cwd).usage).toMatchObject({
-    cacheReadInputTokens: 2,
-    cacheCreationInputTokens: 1,
-    reasoningTokens: null,
-  })
-  const native = {
-    candidates: [{ content: { parts: [{ text: 'Hello' }] }, finishReason: 'STOP' }],
-    usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 5, thoughtsTokenCount: 7 },
-  }
-  await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange: answering(JSON.stringify(native)) })
-  expect(read(cwd)).toMatchObject({ stopReason: 'STOP', usage: { outputTokens: 12, reasoningTokens: 7 } })
-})
-
-test.each([
-  [
-    'a refusal',
-    ['chat', 'hi'],
-    400,
-    { exit: 4, kind: 'refused', sent: 'yes', attempts: 1, requestId: 'req_1' },
-  ],
-  ['a retried failure', ['chat', 'hi'], 500, { exit: 7, kind: 'service', sent: 'yes', attempts: 3 }],
-  ['an unknown flag', ['chat', 'hi', '--bogus'], 200, { exit: 2, kind: 'usage', sent: 'no', attempts: 0 }],
-  ['a missing command', [], 200, { command: null, exit: 2, kind: 'usage', sent: 'no' }],
-])('--report records the exit code, kind and attempts of %s', async (_, argv, status, expected) => {
-  const cwd = temporaryFolder()
-  const exchange = answering(status === 200 ? message('x') : '{"error":{"message":"no"}}', {
-    status,
-    headers: { 'request-id': 'req_1' },
-  })
-  const { code } = await run([...argv, '--report=r.json'], { cwd, exchange, timers: createFastClock(1000) })
-  expect(code).toBe(expected.exit)
-  expect(read(cwd)).toMatchObject({ command: argv.length === 0 ? null : 'chat', ...expected })
-  expect(read(cwd).usage).toEqual(unknownUsage)
 })
 
 test('--report has the usage of a cut answer with --fail-on-cut', async () => {
@@ -336,18 +255,6 @@ test('a successful run exits with 11 if its report cannot be written at the end'
   }
 })
 
-test.each([
-  ['-', 'needs the name of a file'],
-  ['', 'needs the name of a file'],
-  [undefined, 'needs a value'],
-])('--report %j exits with 2', async (name, why) => {
-  const cwd = temporaryFolder()
-  const ended = await run(['chat', 'hi', '--report', ...(name === undefined ? [] : [name])], { cwd })
-  expect(ended).toMatchObject({ code: 2, requests: [] })
-  expect(ended.err).toContain(`--report ${why}`)
-  expect(readdirSync(cwd)).toEqual([])
-})
-
 test('--report after -- is a word, and a report contains no secret', async () => {
   const cwd = temporaryFolder()
   expect((await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
@@ -355,15 +262,6 @@ test('--report after -- is a word, and a report contains no secret', async () =>
   const exchange = answering('no', { status: 400, headers: { 'request-id': 'canary-token-0123456789' } })
   await run(['chat', 'hi', '--report', 'r.json'], { cwd, exchange })
   expect(read(cwd).requestId).toBe('[redacted]')
-})
-
-test('--report names the signal that ended the run (needs signals)', async () => {
-  const cwd = temporaryFolder()
-  const server = await serve(() => child.kill('SIGTERM'))
-  const { child, ended } = start(['chat', 'hi', '--report', 'r.json'], { cwd, env: envFor(server) })
-  expect((await ended).signal).toBe('SIGTERM')
-  await server.close()
-  expect(read(cwd)).toMatchObject({ exit: 143, kind: 'signal', sent: 'unknown', attempts: 1 })
 })
 
 test.each([

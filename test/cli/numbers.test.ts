@@ -13,7 +13,7 @@ describe('numbers of a request', () => {
     ['--max-output-tokens', long, `"maxOutputTokens":${long}`],
     ['--max-output-tokens', '0', '"maxOutputTokens":0'],
   ])(
-    '%s %s sends the number as typed, with words, with a body and in a batch',
+    'P53: %s %s sends the number as typed, with words, with a body and in a batch',
     async (flag, value, field) => {
       const cwd = temporaryFolder()
       writeFileSync(join(cwd, 'body.json'), '{"contents": [], "x": 1.10}')

@@ -1,11 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { configFolder } from '../harness/run.ts'
 import { answering, ok, okText } from './answers.ts'
-import { chat, events, faults, type Row } from './rows.ts'
+import { chat, faults, type Row } from './rows.ts'
 
 const good = { script: answering(ok), code: 0, out: okText, reqs: 1 } satisfies Partial<Row>
 const refused = { code: 2, err: ['parley: '] } satisfies Partial<Row>
@@ -26,23 +24,6 @@ faults('P: durations and yes-or-no settings', [
       atLeast: 1.45,
     }),
   ),
-  ...['"1500ms"', '1.5'].map(
-    (value): Row => ({
-      name: `P50: parley accepts the deadline ${value} in the profile file`,
-      prepare: (folder) => {
-        const configPath = join(folder, 'home', configFolder)
-        mkdirSync(configPath, { recursive: true, mode: 0o700 })
-        writeFileSync(`${configPath}/config.json`, `{"profiles":{"default":{"deadline":${value}}}}`, {
-          mode: 0o600,
-        })
-      },
-      script: () => {},
-      code: 10,
-      reqs: 1,
-      atLeast: 1.45,
-      files: [`home/${configFolder}/config.json`],
-    }),
-  ),
   ...['10 years', '1h30m', ''].map(
     (value): Row => ({
       ...refused,
@@ -54,12 +35,6 @@ faults('P: durations and yes-or-no settings', [
     }),
   ),
   {
-    name: 'P50: parley exits with 3 if PARLEY_DEADLINE is not a duration',
-    env: { PARLEY_DEADLINE: 'soon' },
-    code: 3,
-    err: ['PARLEY_DEADLINE must be a duration such as'],
-  },
-  {
     ...good,
     name: 'P51: reads Yes in the environment as yes',
     argv: [...chat, '--dry-run'],
@@ -68,14 +43,6 @@ faults('P: durations and yes-or-no settings', [
     reqs: 0,
     out: (out) => out.includes('?alt=sse'),
   },
-  ...['"no"', '0'].map(
-    (value): Row => ({
-      ...good,
-      name: `P51: parley reads ${value} in the profile file as no`,
-      shell: `${profile(`{"stream":${value}}`)} parley chat hi`,
-      files: ['cwd/conf/config.json'],
-    }),
-  ),
   {
     name: 'P51: exits with 3 if a yes-or-no setting is "maybe"',
     shell: `${profile('{"stream":"maybe"}')} parley chat hi`,
@@ -116,42 +83,6 @@ faults('P: chat --system, --temperature and -f -', [
       '{"systemInstruction":{"parts":[{"text":"new"}]},"contents":[],"a":1.00,"generationConfig":{"temperature":0.50},"b":1.00}',
     ),
   },
-  {
-    name: 'P52: parley saves --system in a thread, but not --temperature',
-    shell: `parley chat one --thread t.json --system keep --temperature 1 --no-stdin && cat t.json`,
-    script: answering(ok),
-    code: 0,
-    out: (out) => !out.includes('temperature') && /"one".*"keep"/.test(out.toString()),
-    reqs: 1,
-    files: ['cwd/t.json'],
-    check: ({ server }) =>
-      expect(server.requests[0]).toContain('"systemInstruction":{"parts":[{"text":"keep"}]}'),
-  },
-  {
-    ...refused,
-    name: 'P52: parley rejects an empty --system',
-    argv: [...chat, '--system', ' '],
-    err: ['--system: it is empty'],
-  },
-  {
-    name: 'P53: parley sends --temperature',
-    argv: [...dry, 'hi', '--temperature', '0', '--no-stdin'],
-    code: 0,
-    out: shows(`${hi},"generationConfig":{"temperature":0}}`),
-  },
-  {
-    ...refused,
-    name: 'P53: parley rejects a --temperature that is not a number',
-    argv: [...chat, '--temperature', 'warm'],
-    err: ["--temperature: 'warm' is not a number"],
-  },
-  {
-    name: 'P54: parley adds the text of -f - after the prompt, once',
-    argv: [...dry, 'hi', '-f', '-'],
-    stdin: 'piped\n',
-    code: 0,
-    out: shows('{"contents":[{"role":"user","parts":[{"text":"hi"},{"text":"piped\\n"}]}]}'),
-  },
   ...(['chat', 'image'] as const).map(
     (command): Row => ({
       name: `P54: parley detects an image on -f - by its bytes (${command})`,
@@ -177,28 +108,11 @@ faults('P: chat --system, --temperature and -f -', [
     stdin: Buffer.from('a\xff\0', 'latin1'),
     err: ['stdin: neither UTF-8 text nor an image'],
   },
-  {
-    ...refused,
-    name: 'P54: parley rejects -f - with --no-stdin',
-    argv: [...chat, '-f', '-', '--no-stdin'],
-    err: ['-f - reads stdin, which --no-stdin forbids'],
-  },
 ])
 
 const makeFifo = (folder: string) => execFileSync('mkfifo', [join(folder, 'cwd/pipe')])
 
 faults('P: @FILE and FIFOs', [
-  ...[
-    ['chat', 'hi', '--system', '@missing.txt'],
-    ['events', 'send', '--message', '@missing.txt'],
-  ].map(
-    (argv): Row => ({
-      name: `P55: the message about a missing file contains its @: ${argv.slice(1).join(' ')}`,
-      argv: [...argv, '--no-stdin'],
-      code: 11,
-      err: [/^parley: @missing\.txt: no such file or folder\n/],
-    }),
-  ),
   {
     ...refused,
     name: 'P55: parley rejects an @FILE that is not UTF-8 text',
@@ -249,14 +163,6 @@ faults('P: @FILE and FIFOs', [
     err: ['parley: waiting for pipe\n'],
     check: ({ server }) => expect(server.requests[0]).toContain('{"text":"from the pipe\\n"}'),
   },
-  {
-    name: 'P56: parley ends by SIGTERM while it waits for a FIFO (needs FIFOs)',
-    argv: [...events, '--system', '@pipe', '--no-stdin'],
-    prepare: makeFifo,
-    signal: { name: 'SIGTERM', at: 'err' },
-    code: 'SIGTERM',
-    err: ['nothing was sent'],
-  },
 ])
 
 faults('P: hints before anything is sent', [
@@ -271,13 +177,6 @@ faults('P: hints before anything is sent', [
       err: [`parley: ${message}\n`, /^(?!.*secretword)/s],
     }),
   ),
-  {
-    ...good,
-    name: 'P57: parley takes the text after a short flag as its value, including =',
-    argv: ['chat', '-ma=b', '-qH', 'X-A: b c', '-HX-B: d=e', 'hi'],
-    check: ({ server }) =>
-      expect(server.requests[0]).toMatch(/models\/a%3Db:[\s\S]*\r\nX-A: b c\r\nX-B: d=e\r\n/),
-  },
   ...[['chat'], ['image', '-m', 'm'], ['events', 'send']].map(
     (argv): Row => ({
       ...refused,
@@ -290,13 +189,6 @@ faults('P: hints before anything is sent', [
       ],
     }),
   ),
-  {
-    ...refused,
-    name: 'P59: rejects a prompt that begins with a flag',
-    argv: ['chat', '-mind the gap'],
-    stdin: 'hi',
-    err: ["parley: unknown flag '-mind the gap'; words that begin with a hyphen go after --"],
-  },
   {
     ...refused,
     name: 'P60: parley rejects -v without a command',

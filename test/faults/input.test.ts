@@ -104,12 +104,6 @@ faults('P: stdin and event input', [
     ...expectPrompt('a\0b\r\nc'),
   },
   {
-    ...refusedInput,
-    name: 'P14: parley rejects an unknown event type',
-    argv: [...send, '--event', '{"type":"user.strange"}'],
-    err: ['type'],
-  },
-  {
     name: 'P14: parley sends an unknown event type with --no-validate',
     argv: [...send, '--event', '{"type":"user.strange"}', '--no-validate'],
     script: answering(receipt),
@@ -154,13 +148,6 @@ faults('P: stdin and event input', [
     argv: ['chat', '-i', '-', '-'],
     stdin: 'x',
   },
-  {
-    ...refusedInput,
-    name: 'P16: parley rejects the prompt - with --no-stdin',
-    argv: ['chat', '-', '--no-stdin'],
-    stdin: 'x',
-    err: ['--no-stdin forbids'],
-  },
 ])
 
 const messageOf = (...texts: string[]) =>
@@ -176,33 +163,6 @@ faults('P: piped text with words, deadlines and sizes', [
     argv: events,
     stdin: 'diff\n',
     ...expectBody(messageOf('hi', 'diff\n')),
-  },
-  {
-    ...received,
-    name: 'P20: parley replaces the word - with the text of the pipe',
-    argv: [...send, 'see', '-'],
-    stdin: 'diff\n',
-    ...expectBody(messageOf('see diff')),
-  },
-  ...[
-    ['--tool-result', 't=@-'],
-    ['--system', '@-'],
-    ['-H', '@-'],
-  ].map(
-    (flag): Row => ({
-      ...received,
-      name: `P20: parley sends the pipe only as ${flag.join(' ')}`,
-      argv: [...events, ...flag],
-      stdin: 'x-own: diff',
-      check: ({ server }) => expect(server.requests[0]?.split('diff')).toHaveLength(2),
-    }),
-  ),
-  {
-    ...received,
-    name: 'P20: parley does not read a terminal if words are given',
-    shell: onTerminal('NO_COLOR=1 parley events send hi --ids 2>&1'),
-    out: 'sevt_1\r\n',
-    ...expectBody(messageOf('hi')),
   },
   ...[['chat'], chat, send, events].map(
     (argv): Row => ({

@@ -30,26 +30,6 @@ function fullStdout(): StdStream {
 const failing = (status: number, body = '{}', headers: Record<string, string> = {}) =>
   run(['chat', 'x', '--retries', '0'], { exchange: answering(body, { status, headers }) })
 
-test.each([
-  [301, 4],
-  [400, 4],
-  [401, 3],
-  [402, 5],
-  [403, 3],
-  [404, 4],
-  [407, 3],
-  [408, 7],
-  [425, 7],
-  [429, 6],
-  [500, 7],
-  [503, 7],
-  [529, 7],
-])('after a response with the status %i, parley exits with %i', async (status, code) => {
-  const ended = await failing(status)
-  expect(ended).toMatchObject({ code, out: '' })
-  expect(ended.err).toContain(String(status))
-})
-
 test('the type of an error envelope in a 200 decides the kind of the failure', async () => {
   const status = 200
 
@@ -111,30 +91,6 @@ test.each([
     expect(ended.err).toContain('[redacted] yyy')
     expect(ended.err).not.toMatch(/own-/)
   }
-})
-
-test.each([
-  ['authentication_error', 3],
-  ['not_found_error', 4],
-  ['billing_error', 5],
-  ['rate_limit_error', 6],
-  ['overloaded_error', 7],
-  ['strange_error', 8],
-])('a 200 with an error of type %s exits with %i and is not retried', async (type, code) => {
-  const ended = await run(['chat', 'x'], { exchange: answering(envelope(type, 'hm')) })
-  expect(ended).toMatchObject({ code, out: '' })
-  expect(ended.requests).toHaveLength(1)
-  expect(ended.err).toContain('the service says: hm')
-})
-
-test.each([
-  ['cut off', '{"content":[{"type"', 'the answer is not JSON'],
-  ['JSON of an unknown form', '{"choices":[]}', 'content: is missing'],
-  ['an array of unknown objects', '[{"choices":[]}]', 'the answer has no text, only something else'],
-])('a chat answer that is %s exits with 8', async (_, body, expected) => {
-  const ended = await run(['chat', 'x'], { exchange: answering(body) })
-  expect(ended).toMatchObject({ code: 8, out: '' })
-  expect(ended.err).toContain(expected)
 })
 
 test('--raw prints the body of a failure and exits with the code of its status', async () => {

@@ -91,13 +91,6 @@ describe('the failure of a 404 or 405 names what to check', () => {
     )
   })
 
-  test('the message of a 404 names the flag that set the family', async () => {
-    const { err } = await run(['chat', 'x', '--family', 'beta'], { exchange: answer(404, '{}') })
-    expect(err).toContain(
-      "baseUrl (PARLEY_BASE_URL) and family 'beta' (--family); the URL was https://gateway.test/beta_cli/",
-    )
-  })
-
   test('the message of a 404 of the session service or of api names its address', async () => {
     const body = '{"error":{"message":"no such session"}}'
     const list = await run(['events', 'list', '-s', 'sesn_1'], { exchange: answer(404, body) })

@@ -130,20 +130,6 @@ describe('the step of help ci works as printed (needs bash)', () => {
     expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
   })
 
-  test.each([
-    ['401 No', 3],
-    ['429 Wait', 6],
-  ])(
-    'after the answer %s the step of help ci exits with %i and keeps the old summary',
-    async (status, code) => {
-      const { job } = await jobWith(failing(status))
-      job.write('summary.md', 'before')
-      expect(await job.step(step)).toMatchObject({ code })
-      expect(job.read('summary.md')).toBe('before')
-      expect(reportOf(job)).toMatchObject({ exit: code })
-    },
-  )
-
   /** Runs the step in a repository whose notes are created by a command. */
   async function runUntrusted(create: string) {
     const { job, requests } = await jobWith((socket, request) =>
@@ -168,16 +154,6 @@ describe('the step of help ci works as printed (needs bash)', () => {
     expect(job.has('evil')).toBe(false)
     expect(job.read('out/answer.md')).toBe('Hi\n')
   })
-
-  test("links in an untrusted repository lead the step neither to the runner's files nor out of the repository (needs symbolic links)", async () => {
-    const { job, requests, code, log } = await runUntrusted(
-      'ln -s ../canary-of-the-runner notes.md && mkdir elsewhere && ln -s elsewhere out',
-    )
-    expect(code, log).toBe(0)
-    expect(requests[0]).toContain('../canary-of-the-runner')
-    expect(requests.join('')).not.toMatch(/\bcanary(?!-of)/)
-    expect([job.has('out/answer.md'), job.has('elsewhere/answer.md')]).toEqual([true, false])
-  })
 })
 
 describe('the jobs of help github work as printed (needs bash and jq)', () => {
@@ -198,15 +174,6 @@ describe('the jobs of help github work as printed (needs bash and jq)', () => {
     expect(log).not.toMatch(isCommand)
     expect(job.read('summary.md')).toBe(`${commands}\n`)
     expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
-  })
-
-  test('the job of help github prints a failure as one annotation and a line of the summary', async () => {
-    const { job, variables } = await jobWith(failing('401 No', error))
-    const { codes, log } = await runOwn(job, variables)
-    expect(codes).toEqual([0, 3, 0])
-    expect(log.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=/)])
-    expect(log.replace(/^::.*/gm, '')).not.toMatch(isCommand)
-    expect(job.read('step-summary')).toBe('parley: exit 3, ? tokens\n')
   })
 
   test('the GitHub action exists and has the inputs and outputs that help github uses', async () => {
@@ -294,21 +261,6 @@ describe('the Azure job of help jenkins-azure works as printed (needs bash)', ()
 
 describe('the step of help ci can be cancelled (needs bash and signals)', () => {
   const [trapped = ''] = under('ci', 'Cancelling')
-  const [step = ''] = under('ci', 'A step')
-
-  test.each(['SIGTERM'] as const)('after exec, %s to the step ends parley by that signal', async (signal) => {
-    let arrived = () => {}
-    const asked = new Promise<void>((resolve) => {
-      arrived = resolve
-    })
-    const { job } = await jobWith(() => arrived())
-    const { child, ended } = job.begin(`exec ${step}`)
-    await asked
-    child.kill(signal)
-    expect(await ended).toMatchObject({ code: null, signal })
-    expect(job.has('summary.md')).toBe(false)
-    expect(reportOf(job)).toMatchObject({ kind: 'signal' })
-  })
 
   test.each(['SIGTERM'] as const)(
     "a trap passes %s on to parley, and the step continues after parley's end",
@@ -379,28 +331,6 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     if (runner === 'GitHub')
       expect(job.read('step-summary')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
   })
-
-  test('the review script exits with 2 and sends no request for an empty diff', async () => {
-    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
-    await repository(job, 'true')
-    expect(await runReview(job)).toMatchObject({ code: 2, log: expect.stringContaining('stdin') })
-    expect(requests).toEqual([])
-  })
-
-  test('links and files in a change replace no file of the review script (needs symbolic links)', async () => {
-    const { job, requests } = await jobWith(answering(verdict({ verdict: 'pass', why: '' })))
-    await repository(
-      job,
-      `mkdir elsewhere && echo theirs > elsewhere/a && ln -s elsewhere out && rm parley-cli-0.1.0.tgz &&
-        ln -s elsewhere/a parley-cli-0.1.0.tgz && git add elsewhere out parley-cli-0.1.0.tgz`,
-    )
-    const ended = await runReview(job)
-    expect(ended, ended.log).toMatchObject({ code: 0 })
-    expect(requests[0]).toContain('+theirs')
-    expect(job.read('parley-cli-0.1.0.tgz')).toBe('package\n')
-    expect(job.has('elsewhere/review.json')).toBe(false)
-    if (runner === 'GitLab') expect(job.read('elsewhere/a')).toBe('theirs\n')
-  })
 })
 
 const rules = (decision: string) =>
@@ -463,18 +393,6 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     )
     expect(person, person.log).toMatchObject({ code: 0 })
     expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0] })
-    expect(await countTasks(variables)).toBe(1)
-  })
-
-  test('an agent job that was cancelled resumes its task when it runs again (needs signals)', async () => {
-    const variables = await serveEmulator('--latency', '300')
-    const cache: Cache = new Map()
-    const job = createJob()
-    const cancelled = attempt(1, { variables, cache, decision: 'allow' }, job)
-    await expect.poll(() => job.has('audit.ndjson') && job.read('audit.ndjson')).toContain('accepted')
-    job.cancel('SIGTERM')
-    expect(await cancelled).toMatchObject({ codes: [0, null, 0] })
-    expect(await attempt(2, { variables, cache, decision: 'allow' })).toMatchObject({ codes: [0, 0, 0] })
     expect(await countTasks(variables)).toBe(1)
   })
 })
