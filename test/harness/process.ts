@@ -1,5 +1,4 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync } from 'node:fs'
 import { join } from 'node:path'
 import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
@@ -40,14 +39,6 @@ const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobodyId}`, `--regid=$
 /** Returns whether a system command exists and works. */
 export const canRun = (command: string, ...words: string[]): boolean =>
   spawnSync(command, words, { stdio: 'ignore' }).status === 0
-
-/** Creates a home folder that an unprivileged user can use. */
-export function createHome(): string {
-  const folder = temporaryFolder()
-  chmodSync(folder, 0o755)
-  if (isRoot) chownSync(folder, nobodyId, nobodyId)
-  return folder
-}
 
 /** Folder for compiled code, separate from the files of a test. */
 const cache = temporaryFolder()
