@@ -229,18 +229,6 @@ describe('body of api that stdout or a file does not accept', () => {
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
 
-  test('api saves the rest of a partly printed body, and names its first unprinted byte', async () => {
-    const { code, err, path, saved } = await call([...post, '--errors', 'json'], {
-      stdout: createFailingStdout(1, 'ENOSPC'),
-    })
-    expect([code, saved]).toEqual([11, 'second third'])
-    expect(JSON.parse(err).error).toMatchObject({
-      message: `stdout: no space left on the disk; the received data from byte 6 on is saved as ${path}`,
-      kept: path,
-      sent: 'yes',
-    })
-  })
-
   /**
    * Sends a signal to `api` after it has received a body that stdout refuses. Returns its last message and the
    * path of the saved body.

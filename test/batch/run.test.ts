@@ -164,24 +164,6 @@ describe('service that refuses temporarily', () => {
     const { tally } = await play(pipe(), ask, { timers })
     expect([tally.ok, times]).toEqual([2, 3])
   })
-
-  test.each([
-    ['rate-limited', {}, /5 minutes of pauses/],
-    ['not-sent', {}, /5 minutes of pauses/],
-  ] as const)('a batch ends after endless refusals: %s %o', async (kind, details, why) => {
-    const timers = createClock()
-    const start = timers.now()
-    const ask: Ask = async (job) => {
-      await timers.wait(10)
-      if (job.index > 2) throw failure(kind, details)
-      return answerOf(job)
-    }
-    const { out, tally, stop } = await play(linesOf(50), ask, { timers })
-    expect(stop).toMatchObject({ kind, message: expect.stringMatching(why) })
-    expect(indexes(out)).toEqual([1, 2])
-    expect(tally).toMatchObject({ ok: 2, failed: 0 })
-    expect(timers.now() - start).toBeLessThan(400_000)
-  })
 })
 
 describe('B13: outage during a batch', () => {
@@ -251,11 +233,6 @@ describe('B13: outage during a batch', () => {
   test('B13: an outage with a concurrency of one is detected at the fourth line', async () => {
     const { tally, stop } = await runThroughOutage(badGateway, { concurrency: 1 })
     expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
-  })
-
-  test('B13: an outage is reported once for each pause', async () => {
-    const { pauses } = await runThroughOutage(badGateway)
-    expect(pauses.map(({ places }) => places)).toEqual([1, 1, 1, 1, 1])
   })
 
   test("B13: an endless outage ends the batch after 5 minutes of pauses with the last failure's code", async () => {
@@ -347,13 +324,6 @@ describe('batch that starts no further request', () => {
     expect([requested, (stop as CliError).kind]).toEqual([[], 'stopped'])
   })
 
-  test('a batch does not stop early if its last answer reaches the token limit', async () => {
-    const all = await runWithTenthLine(() => undefined, { maxTokens: 1000, file: { text: '' } })
-    expect([all.tally.ok, all.stop]).toEqual([100, undefined])
-    const again = await runWithTenthLine(() => undefined, { maxTokens: 1000, file: { text: all.file } })
-    expect([again.asked, again.tally.skipped, again.stop]).toEqual([[], 100, undefined])
-  })
-
   test('an interrupt stops a batch after the running requests', async () => {
     const interrupted = new AbortController()
     const {
@@ -431,15 +401,6 @@ describe('deadline of a batch', () => {
     const { out, stop } = await play(linesOf(9), ask, { timers, deadline: start + 1200 })
     expect([out, (stop as CliError).kind, timers.now()]).toEqual([[], 'stopped', start + 1200])
   })
-})
-
-test('a batch throws instead of waiting forever if no line can start and no request is running', async () => {
-  const never = () => Promise.reject(new Error('no slot is free'))
-  await expect(play(linesOf(1), never, { concurrency: 0 })).rejects.toThrow(
-    'the batch has nothing to wait for',
-  )
-  const world = { concurrency: 0, deadline: 2e12 }
-  await expect(play(linesOf(1), never, world)).rejects.toThrow('the batch has nothing to wait for')
 })
 
 test('a batch starts no request while stdout is blocked', async () => {

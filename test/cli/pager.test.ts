@@ -106,9 +106,4 @@ describe('pager on a real terminal (needs script)', () => {
     expect(screen).toContain('parley in a pipeline')
     expect(screen).toMatch(/<q>[\r\n]*exit 0/)
   })
-
-  test('help uses less if no variable names a pager (needs script)', async () => {
-    const { screen } = await show('env -u PAGER', [['page> ', 'q\n']], 'less')
-    expect(screen).toMatch(/parley in a pipeline[\s\S]*<q>[\r\n]*exit 0/)
-  })
 })

@@ -22,24 +22,6 @@ describe('token counts that parley cannot read', () => {
     expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
   })
 
-  test.each([
-    [{ promptTokenCount: '7', candidatesTokenCount: 2 }, 'unknown tokens in · 2 out', [null, 2, null]],
-    [
-      { promptTokenCount: 7, candidatesTokenCount: 2, thoughtsTokenCount: -3 },
-      '7 tokens in · unknown out',
-      [7, null, null],
-    ],
-    [{ promptTokenCount: 7, totalTokenCount: '9' }, '7 tokens in · unknown out', [7, null, null]],
-  ])(
-    'a native token count that parley cannot read is unknown: %j',
-    async (usageMetadata, expectedText, [input, output, total]) => {
-      const candidates = [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }]
-      const { err, usage } = await chat(JSON.stringify({ candidates, usageMetadata }))
-      expect(err).toContain(expectedText)
-      expect(usage).toMatchObject({ inputTokens: input, outputTokens: output, totalTokens: total })
-    },
-  )
-
   test('a batch with an unreadable token count prints "at least" before the sum of the others', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'in'), '"a"\n"b"\n"c"\n')

@@ -85,26 +85,6 @@ faults('N: connecting, nothing is sent (needs openssl)', [
     },
   },
   {
-    name: 'N21: parley waits for a slow first address of a name if the second refuses (needs Linux)',
-    argv: plainHttp,
-    url: () => `http://near.test:${slow.port}`,
-    during: async () => {
-      await new Promise((resolve) => setTimeout(resolve, 1000))
-      slow.wake()
-    },
-    code: 0,
-    out: okText,
-  },
-  {
-    name: 'N23: parley uses the second address of a name if the first refuses (needs Linux)',
-    argv: plainHttp,
-    url: ({ port }) => `http://far.test:${port}`,
-    script: answering(ok),
-    code: 0,
-    out: okText,
-    reqs: 1,
-  },
-  {
     ...notSent,
     name: 'N24: parley exits with 9 after --connect-timeout if a name lookup hangs',
     argv: [...chat, ...noRetry, '--connect-timeout', '3'],

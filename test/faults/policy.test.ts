@@ -132,11 +132,4 @@ faultsInside('S: plain http and secrets (needs openssl)', [
       if (!server.requests[0]?.includes(`host: [::1]:${server.port}\r\n`)) throw new Error(server.requests[0])
     },
   },
-  ...['127.0.0.1@h.test', 'h.test#@127.0.0.1'].map(
-    (name): Row => ({
-      name: `S03: parley refuses plain http to ${name}, whose parsed host is not loopback`,
-      ...named(name),
-      code: 3,
-    }),
-  ),
 ])

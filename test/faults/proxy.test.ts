@@ -6,7 +6,6 @@ import { makeCertificate } from './certificates.ts'
 import { chat, events, faultsInside, type Row } from './rows.ts'
 
 const certificate = makeCertificate('DNS:gateway.test,DNS:localhost')
-const stranger = makeCertificate('DNS:gateway.test,DNS:other.test')
 
 const proxies: ScriptedServer[] = []
 afterAll(() => Promise.all(proxies.map((proxy) => proxy.close())))
@@ -140,15 +139,6 @@ const rows = await Promise.all([
     }),
   ),
   makeProxyRow({ ...fine, name: 'X01: parley bypasses the proxy for loopback', isUnused: true }),
-  ...['', 'user:p%40ss@'].map((credentials) =>
-    makeProxyRow({
-      ...toSecure,
-      ...fine,
-      name: `X20: parley accepts a proxy address without a scheme: ${credentials}HOST:PORT`,
-      credentials,
-      isBare: true,
-    }),
-  ),
   makeProxyRow({
     ...toSecure,
     ...fine,
@@ -237,14 +227,6 @@ const rows = await Promise.all([
     },
     reqs: 0,
   }),
-  makeProxyRow({
-    ...toSecure,
-    name: 'X12: parley reports the self-signed certificate of a target behind a proxy',
-    argv: chat,
-    listen: { tls: () => stranger },
-    code: 9,
-    err: ['its certificate is self-signed: --cacert FILE trusts it'],
-  }),
 ])
 
 const beginning = 'must begin with https:// or http://'
@@ -277,13 +259,6 @@ faultsInside('X: proxies (needs openssl)', [
     env: { ALL_PROXY: 'user:secretword@127.0.0.1:1' },
     code: 9,
     err: ['parley: the proxy in ALL_PROXY, 127.0.0.1:1: connection refused\n', /^(?!.*secretword)/s],
-  },
-  {
-    ...toSecure,
-    name: 'X23: parley exits with 9 and names the proxy if its host name is unknown',
-    env: { HTTPS_PROXY: 'down.test:3128' },
-    code: 9,
-    err: ['the proxy in HTTPS_PROXY, down.test:3128: no such host\n'],
   },
   {
     ...toSecure,

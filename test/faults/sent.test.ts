@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { response } from '../harness/server.ts'
 import { answering, closing, makeHead, ok, okText, resetting } from './answers.ts'
-import { chat, chatAndEvents, faultsInside, image, type Row } from './rows.ts'
+import { chat, chatAndEvents, faultsInside, type Row } from './rows.ts'
 
 const big = 'x'.repeat(20 * 1024 * 1024)
 const upload = { argv: ['chat'], stdin: big } satisfies Partial<Row>
@@ -97,13 +97,6 @@ faultsInside('U: the request is sent and not answered', [
     err: ['trying again'],
   }),
   ...chatAndEvents({
-    name: 'U14: parley exits with 8, without a retry, on an unrequested 101',
-    script: answering('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
-    code: 8,
-    reqs: 1,
-    err: ['not valid HTTP'],
-  }),
-  ...chatAndEvents({
     name: 'U14: parley skips an unrequested 100',
     script: answering(`HTTP/1.1 100 Continue\r\n\r\n${response('{"content":"ok","data":[]}')}`),
     code: 0,
@@ -139,14 +132,6 @@ faultsInside('U: the request is sent and not answered', [
     code: 10,
     reqs: 1,
     err: ['connection refused; before that, ', 'the request was sent'],
-  },
-  {
-    name: 'R01: parley saves the received half of a body if FIN cuts it (image)',
-    argv: image,
-    script: closing(`${makeHead('200 OK', 'content-length: 900')}{"candidates":[`),
-    code: 8,
-    reqs: 1,
-    err: ['the received data is saved as'],
   },
 ])
 

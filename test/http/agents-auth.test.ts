@@ -23,25 +23,6 @@ test.each([
   }
 })
 
-test('--agents-auth bearer selects the Authorization header; an unknown value exits with 2', async () => {
-  const flagged = await run(['events', 'list', '-s', 's', '--agents-auth', 'bearer', '--dry-run'])
-  expect(JSON.parse(flagged.out).headers).toMatchObject({ Authorization: 'Bearer [redacted]' })
-  expect(flagged.out).not.toContain('x-api-key')
-  const wrong = await run(['events', 'list', '-s', 's', '--agents-auth', 'basic', '--dry-run'])
-  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('x-api-key or bearer') })
-})
-
-test('--curl reads the API key from PARLEY_API_KEY if agentsAuth is bearer', async () => {
-  const { out } = await run(['events', 'list', '-s', 's', '--curl'], { env: bearer })
-  expect(out).toContain(`printf '%s\\n' "Authorization: Bearer $PARLEY_API_KEY" | curl`)
-  expect(out).not.toContain(key)
-})
-
-test('agentsAuth does not change the credentials of the gateway', async () => {
-  const { out } = await run(['api', 'gateway', '/v1/x', '--curl'], { env: bearer })
-  expect(out).toContain('"Authorization: Bearer $PARLEY_ACCESS_TOKEN"')
-})
-
 test('if agentsAuth is bearer, -H Authorization replaces the API key or removes it', async () => {
   const world = { env: { ...bearer, PARLEY_API_KEY: '' }, exchange: createEmulator({}) }
   const replaced = await run(['events', 'list', '-H', 'authorization: Bearer other-key-9876'], world)

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, run } from '../harness/run.ts'
 
@@ -123,18 +122,5 @@ describe('V22: confirm command that events follow prints', () => {
     const command = (await waiting(ids, ['-s', 'a b;c'])) as string
     const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
     expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
-  })
-
-  test('V22: the confirm command that events run prints omits flags of events run: --last', async () => {
-    const flag = '--last'
-
-    const exchange = createEmulator({})
-    const argv = ['events', 'run', 'a tool', '-s', 's1', '--retries', '1', flag]
-    const { code, err } = await run(argv, { exchange, stdinKind: 'none' })
-    expect(code).toBe(12)
-    const [, command = ''] = /answer with: parley (events confirm .* --allow)\n/.exec(err) ?? []
-    expect(command).toMatch(/^events confirm --retries 1 -s s1 toolu_\w+ --allow$/)
-    expect(err).toContain(` ${flag}`)
-    expect((await run(command.split(' '), { exchange })).code).toBe(0)
   })
 })

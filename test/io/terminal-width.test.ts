@@ -52,13 +52,3 @@ test.each([20, 41, 60, 79, 80, 81])(
     for (const row of rows) expect(columnsOf(row)).toBeLessThanOrEqual(columns)
   },
 )
-
-test('parley cuts a message of emoji between characters', async () => {
-  for (const before of ['', 'x']) {
-    const text = before + '🦊'.repeat(5000)
-    const body = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: text } })
-    const { err } = await run(['chat', 'hi'], { exchange: answering(body, { status: 400 }) })
-    expect(err).toContain('🦊…')
-    expect(err).not.toMatch(half)
-  }
-})

@@ -145,13 +145,3 @@ test('O13: a slow reader that finishes before the deadline gets the whole output
   expect(ended.code).toBe(0)
   expect(out).toBe(`${long}\n`)
 })
-
-test('O14: a stderr that nothing reads does not delay the exit after the deadline', async () => {
-  const ended = await run(['chat', 'hi', '--deadline', '60'], {
-    exchange: answering(message(long)),
-    stdout: unread(),
-    stderr: unread(),
-    timers: createIdleClock(),
-  })
-  expect(ended.code).toBe(11)
-})

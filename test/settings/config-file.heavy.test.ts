@@ -155,15 +155,6 @@ describe('location of the profile file', () => {
     await server.close()
   })
 
-  test.each(['/proc', '/proc/self/fd'])(
-    'C21: config set exits with 3 at once if no folder can be created in %s (needs /proc)',
-    async (HOME) => {
-      const written = await execute(['config', 'set', 'timeout', '5'], { env: { HOME } })
-      expect(written).toMatchObject({ code: 3, out: '' })
-      expect(written.err).toBe(`parley: ${join(HOME, configFolder)}/config.json: no such file or folder\n`)
-    },
-  )
-
   test('C11: parley prefers PARLEY_CONFIG_DIR to XDG_CONFIG_HOME, and ignores a relative XDG_CONFIG_HOME', async () => {
     const cwd = temporaryFolder()
     const pathWith = async (env: Record<string, string>) =>

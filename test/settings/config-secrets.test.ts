@@ -247,16 +247,6 @@ describe('destination of each secret', () => {
     )
   })
 
-  test('K14: files in the current folder change no setting', async () => {
-    const cwd = temporaryFolder()
-    const lines = 'PARLEY_BASE_URL=https://evil.test\nHTTPS_PROXY=http://evil.test\nPARLEY_CACERT=evil.pem\n'
-    for (const name of ['.env', '.parleyrc', 'config.json', 'parley.json'])
-      writeFileSync(join(cwd, name), lines)
-    const ended = await execute(['chat', 'x'], { cwd, env: noSettings })
-    expect(ended).toMatchObject({ code: 3, out: '' })
-    expect(ended.err).toContain('no address and no access token for the gateway')
-  })
-
   test('K17: parley exits with 3 and names all ways to set a missing address or secret', async () => {
     const server = await serve(() => {})
     const noSecret = await execute(['chat', 'x'], { env: { ...noSettings, ...envFor(server) } })
@@ -305,25 +295,6 @@ test.each([
     expect(ended.code).toBe(3)
     expect(ended.err).toBe(
       `parley: the gateway answered 401\n  the refused secret is from ${failWithText}\n  the service says: no\n`,
-    )
-  },
-)
-
-test.each(['run', 'send'])(
-  'K16: events %s also names the refused secret if the service refuses the stream or list',
-  async (verb) => {
-    const world = profile({}, { work: { agentsUrl: 'https://a.test', apiKey: token } })
-    const exchange = answering('{}', { status: 401 })
-    const follow = verb === 'send' ? ['--follow'] : []
-    const argv = ['events', verb, 'x', '-s', 's', ...follow, '--profile', 'work']
-    const { code, err, requests } = await run(argv, { ...world, exchange })
-    expect({ code, posts: requests.filter(({ method }) => method === 'POST') }).toEqual({
-      code: 3,
-      posts: [],
-    })
-    expect(err).toBe(
-      'parley: the session cannot be followed: the session service answered 401\n' +
-        "  nothing was sent; the refused secret is from profile 'work', apiKey: 'parley config set --profile work apiKey' replaces it\n",
     )
   },
 )

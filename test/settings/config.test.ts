@@ -54,14 +54,6 @@ describe('config set rejects or corrects values that cannot work', () => {
     },
   )
 
-  test('config set removes the quotes around the value of baseUrl and prints a note', async () => {
-    const name = 'baseUrl'
-    const { env, file } = world()
-    const ended = await run(['config', 'set', name, `"https://a.test"`], { env })
-    expect(ended.err).toBe(`parley: the quotes around the value of ${name} were removed\n`)
-    expect(file().profiles.default).toEqual({ [name]: 'https://a.test' })
-  })
-
   test('requests send the undocumented beta of a profile, because config set --no-validate has confirmed it', async () => {
     const { env, file, also } = world()
     const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']

@@ -82,7 +82,7 @@ test.each([
   ['local[host', false],
   ['local]host', false],
   ['', false],
-])('the host %s is a loopback address: %j', (host, is) => expect(isLoopback(host)).toBe(is))
+])('S03: the host %s is a loopback address: %j', (host, is) => expect(isLoopback(host)).toBe(is))
 
 test.each([
   ['http://h.test', true],

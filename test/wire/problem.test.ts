@@ -229,7 +229,7 @@ test.each<[body: unknown, is: boolean]>([
   [{ message: 'm', status: 500 }, true],
   ['message', false],
   [undefined, false],
-])('%j is an error body: %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
+])('R86: %j is an error body: %j', (body, is) => expect(isErrorEnvelope(body)).toBe(is))
 
 test.each<[names: string[], kind: string]>([
   [[], 'response'],
@@ -260,7 +260,7 @@ test.each<[names: string[], kind: string]>([
   [['5000'], 'response'],
   [['1500'], 'response'],
   [['50x'], 'response'],
-])('an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
+])('R85: an error named %j has the kind %s', (names, kind) => expect(findFailureKind(names)).toBe(kind))
 
 test('a failure in a body with status 200 has every detail of the body', () => {
   const body = [{ error: { type: 'overloaded_error', message: 'm' }, request_id: 'r' }]

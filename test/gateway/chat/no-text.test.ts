@@ -52,22 +52,6 @@ test.each([
 describe('an answer with a function call and no text', () => {
   const [what, body] = ['a function call', native(call)]
 
-  test.each([
-    ['in a pipe', [], {}],
-    ['on a terminal', [], { tty: ['stdout' as const, 'stderr' as const] }],
-    ['with -q', ['-q'], {}],
-    ['with --stream', ['--stream'], {}],
-  ])('chat saves an answer without text and exits with 8 %s', async (_, flags, world) => {
-    const { code, out, err, saved } = await chat(flags, body, world)
-    expect({ code, out }).toEqual({ code: 8, out: '' })
-    expect(err.replace(/\s+/g, ' ')).toContain(
-      `the answer has no text, only ${what}; the received data is saved as`,
-    )
-    expect(saved).toHaveLength(1)
-    expect(readFileSync(saved[0] as string, 'utf8')).toBe(body)
-    expect(statSync(saved[0] as string).mode & 0o777).toBe(ownerOnlyMode)
-  })
-
   test('--schema-retries does not repeat a request whose answer has no text', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'schema.json'), '{"type":"object"}')

@@ -13,18 +13,6 @@ describe('links to images', () => {
     expect(ended.err).toContain('links to an image, which is not downloaded')
   })
 
-  test.each([
-    'http://files.test/x.png',
-    'file:///etc/passwd',
-    'gs://bucket/x',
-    'x.png',
-    'https://u:p@files.test/x',
-  ])('image prints a link of any form: %s', async (fileUri) => {
-    const ended = await image(['x'], parts({ fileData: { fileUri } }))
-    expect(ended).toMatchObject({ code: 0, out: `${fileUri}\n`, files: [] })
-    expect(ended.requests).toHaveLength(1)
-  })
-
   test('image -o - exits with 8 for a link, and writes only the image next to a link', async () => {
     const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
     expect(alone).toMatchObject({ code: 8, out: '' })
