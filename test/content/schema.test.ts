@@ -428,32 +428,6 @@ describe('signal before the checked answer is printed', () => {
     expect(readFileSync(path, 'utf8')).toBe(receivedText)
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
   })
-
-  /**
-   * Calls `strike` when the time limit of the second check starts. The first check is of the schema itself.
-   */
-  function atCheck(strike: () => void): Timers {
-    let checks = 0
-    let skipped = 0
-    return {
-      ...realTimers,
-      now: () => realTimers.now() + skipped,
-      wait(milliseconds, signal) {
-        if (milliseconds <= 5000 || ++checks !== 2) return realTimers.wait(milliseconds, signal)
-        strike()
-        skipped = milliseconds
-        return realTimers.wait(1, signal)
-      },
-    }
-  }
-
-  test('G30: chat saves an answer if a signal arrives while the answer is checked', async () => {
-    const { world, strike, said, kept } = createSignaledRun(backtracking)
-    await run(argv, { ...world, exchange: answering(message(long)), timers: atCheck(strike) })
-    const [path = ''] = kept()
-    expect(said()).toBe(`parley: interrupted: the received data is saved as ${path}\n`)
-    expect(readFileSync(path, 'utf8')).toBe(long)
-  })
 })
 
 test('the built program checks an answer in its worker thread and exits', async () => {

@@ -6,7 +6,7 @@ import { message } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer } from '../harness/server.ts'
 import { answering, delta, ok, okText, sseHead, stop } from './answers.ts'
 import type { RunningCommand } from './launch.ts'
-import { chat, faultsOnce, type Row, stream } from './rows.ts'
+import { chat, faultsOnce, stream } from './rows.ts'
 
 const broken = answering(`${sseHead}${delta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`)
 const inCwd = (folder: string, name: string) => join(folder, 'cwd', name)
@@ -58,16 +58,6 @@ faultsOnce('F: answer files', [
     reqs: 1,
     files: ['cwd/got'],
     check: ({ ending }) => expect(ending.files.get('cwd/got')).toBe(okText),
-  },
-  {
-    name: 'F24: parley saves the answer if the reader of a FIFO leaves early',
-    shell:
-      'mkfifo pipe; (head -c 0; sleep 0.3) < pipe & parley chat hi -o pipe; cat "$TMPDIR"/parley-*.txt; rm "$TMPDIR"/parley-*.txt',
-    script: (socket) => void setTimeout(() => socket.write(ok), 1000),
-    code: 0,
-    out: okText,
-    reqs: 1,
-    err: ['pipe: its reader has closed it; the received data is saved as '],
   },
   {
     name: 'F03: parley does not follow a symbolic link named FILE.part (needs symbolic links)',
@@ -145,38 +135,6 @@ function echoLate(): Script {
   }
 }
 
-/** Writes invalid JSON to the thread before it answers. */
-function breakingThread(): Pick<Row, 'script' | 'during'> {
-  let answer = () => {}
-  return {
-    script: (socket) => {
-      answer = () => socket.write(ok)
-    },
-    during: async (command, server) => {
-      await firstRequest(command, server)
-      writeFileSync(join(command.cwd, 't.json'), '{"mine')
-      answer()
-    },
-  }
-}
-
-/** Answers the first request this many milliseconds after another run has printed that it waits. */
-function answeringFirstAfter(milliseconds: number): Pick<Row, 'script' | 'during'> {
-  let answer = () => {}
-  return {
-    script: (socket, request, count, requests) => {
-      const write = () => echo()(socket, request, count, requests)
-      if (count === 1) answer = write
-      else write()
-    },
-    during: async (command) => {
-      while (!command.err().includes('waiting for') && command.child.exitCode === null) await pause(20)
-      await pause(milliseconds)
-      answer()
-    },
-  }
-}
-
 faultsOnce('F: conversations', [
   {
     name: 'F10: six concurrent runs of one --thread see all earlier turns, and lose none',
@@ -248,17 +206,6 @@ faultsOnce('F: conversations', [
       expect(parseTurns(threadOf(ending.files))).toEqual(['user: two', 'model: to user: two']),
   },
   {
-    name: 'F14: parley prints and saves the answer and keeps the thread file if the file became invalid during the request',
-    argv: [...chat, '--thread', 't.json'],
-    ...breakingThread(),
-    code: 11,
-    out: okText,
-    reqs: 1,
-    err: ['t.json: not valid JSON', 'the received data is saved as', 'the answer is not in the thread'],
-    files: ['cwd/t.json'],
-    check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"mine'),
-  },
-  {
     name: 'F16: parley removes the lock and keeps the thread if SIGINT ends the run',
     argv: [...chat, '--thread', 't.json'],
     prepare: hasThread('{"contents":[]}'),
@@ -270,23 +217,12 @@ faultsOnce('F: conversations', [
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   },
   {
-    name: 'F17: parley waits for another run of the conversation until --deadline, and sends nothing',
+    name: 'F17, F18: parley waits for another run of the conversation until --deadline, and sends nothing',
     shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
       parley chat two --thread t.json --deadline 1; code=$?; kill %1; wait; exit $code`,
     script: () => {},
     code: 11,
     reqs: 1,
     err: [/has locked it: if none is running, remove \S+t\.json\.parley-lock\n {2}nothing was sent/],
-  },
-  {
-    name: 'F18: parley waits for another run of the conversation without a limit, despite --timeout',
-    shell: `parley chat one --thread t.json -q & until [ -e t.json.parley-lock ]; do sleep 0.1; done
-      parley chat two --thread t.json --timeout 3; code=$?; wait; exit $code`,
-    ...answeringFirstAfter(2000),
-    code: 0,
-    out: '1 user: one\n3 user: two\n',
-    reqs: 2,
-    err: [/^parley: waiting for another parley that uses t\.json\n$/],
-    files: ['cwd/t.json'],
   },
 ])

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
-import { answering, closing, delta, ok, okText, receipt, sseHead, stop } from './answers.ts'
+import { answering, closing, delta, ok, okText, receipt, sseHead } from './answers.ts'
 import { faultsOnce, type Row, stream } from './rows.ts'
 
 const small = (command: string) =>
@@ -170,15 +170,6 @@ faultsOnce('O: output', [
     code: 11,
     err: ['nothing was sent'],
     reqs: 0,
-  },
-  {
-    name: 'O09: parley prints the details of -v and --usage on stderr only',
-    argv: [...stream, '-v', '--usage'],
-    script: answering(sseHead + delta('a') + stop),
-    code: 0,
-    out: 'a\n',
-    reqs: 1,
-    err: ['> POST', '— '],
   },
 ])
 

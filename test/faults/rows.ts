@@ -364,7 +364,6 @@ function checkStderr(err: string, isLog = false): void {
 export const chat = ['chat', 'hi']
 export const stream = ['chat', 'hi', '--stream']
 export const events = ['events', 'send', 'hi']
-export const image = ['image', 'a fox', '-m', 'painter']
 
 /** A stream with some text and no end. */
 export const endsEarly = {

@@ -66,16 +66,6 @@ faultsOnce('V: output for a person', [
       out: `${noToolUses}\r\n`,
     }),
   ),
-  ...['--allow', '--deny', ''].flatMap((verdict): Row[] => [
-    ...['</dev/null', '--no-stdin'].map(
-      (stdin): Row => ({
-        name: `V43: parley rejects confirm without ids: ${verdict} ${stdin}`,
-        shell: `parley events confirm ${verdict} ${stdin}`,
-        code: 2,
-        err: [`${noToolUses}\n`],
-      }),
-    ),
-  ]),
   ...(
     [
       ['chat hi', 'PARLEY_ACCESS_TOKEN', ''],

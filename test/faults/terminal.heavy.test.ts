@@ -91,38 +91,6 @@ faultsOnce('V: terminal safety', [
     code: 3,
     err: ['^[[2J ::x'],
   },
-  ...[
-    ['FORCE_COLOR=1 parley chat hi --usage', true],
-    ['parley chat hi --usage --color always', true],
-  ].map(
-    ([shell, isColored]): Row => ({
-      name: `V12: parley obeys the color settings in a pipe: ${shell}`,
-      shell: `${shell} 2>err`,
-      script: answering(response(message('ok'))),
-      code: 0,
-      out: 'ok\n',
-      reqs: 1,
-      files: ['cwd/err'],
-      check: ({ ending }) => {
-        if (ending.files.get('cwd/err')?.includes('\x1b[') !== isColored) throw new Error('unexpected color')
-      },
-    }),
-  ),
-  ...[
-    ['', true],
-    ['TERM=dumb', false],
-    ['NO_COLOR=1', false],
-  ].map(
-    ([env, isColored]): Row => ({
-      name: `V12: parley obeys the color settings on a terminal: ${env || 'no variable'}`,
-      shell: onTerminal(`TERM=xterm ${env} parley chat hi >out`),
-      script: answering(response(message('ok'))),
-      code: 0,
-      out: (out) => out.includes('\x1b[2m') === isColored,
-      reqs: 1,
-      files: ['cwd/out'],
-    }),
-  ),
   {
     name: 'V14: parley ends a partial line before it prints the message of SIGINT',
     shell: onTerminal(

@@ -33,7 +33,7 @@ export interface Started {
 export const binary = join(import.meta.dirname, '../../bin/parley.cjs')
 
 export const isRoot = process.getuid?.() === 0
-export const nobodyId = 65534
+const nobodyId = 65534
 const asNobody = ['setpriv', '--clear-groups', `--reuid=${nobodyId}`, `--regid=${nobodyId}`]
 
 /** Returns whether a system command exists and works. */

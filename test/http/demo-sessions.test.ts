@@ -41,13 +41,6 @@ test('a later process continues a demo session with the printed confirm command'
   expect(events.findLast(({ type }) => type === 'session.usage').usage.output_tokens).toBeGreaterThan(20)
 })
 
-test('events run works in the demo with a task and a policy', async () => {
-  const policy = join(home, 'policy.json')
-  writeFileSync(policy, '{"rules":[],"default":{"decision":"deny","reason":"no"}}')
-  const ran = await parley(['events', 'run', 'use bash {}', '-s', 's', '--policy', policy])
-  expect(ran).toMatchObject({ code: 14, out: expect.stringContaining('does without bash') })
-})
-
 test("W32: concurrent processes keep each other's events in the demo sessions", async () => {
   const names = Array.from({ length: 6 }, (_, index) => `word-${index}`)
   const ended = await Promise.all(

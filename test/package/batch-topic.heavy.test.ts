@@ -74,29 +74,10 @@ describe('the command of help clusters joins the results (needs bash and jq)', (
     return { ...ended, all: read(job, 'all.ndjson').map(({ index, ok }) => [index, ok]) }
   }
 
-  test('the join script succeeds if every line has a result, also a failed one', async () => {
-    const { code, log, all } = await joinShares(result(4, false), result(1, true), result(3, true))
-    expect({ code, log }).toEqual({ code: 0, log: '' })
-    expect(all).toEqual([
-      [1, true],
-      [3, true],
-      [4, false],
-    ])
-  })
-
   test('the join script fails and prints a line that has no result', async () => {
     const { code, log } = await joinShares(result(4, true), result(1, true), '')
     expect(code).toBe(1)
     expect(log).toMatch(/^< 3$/m)
-  })
-
-  test('the join script prefers a success to an older failure, whichever file has it', async () => {
-    const { code, all } = await joinShares(
-      result(3, true),
-      result(1, true),
-      result(4, true) + result(3, false),
-    )
-    expect([code, all]).toEqual([0, [1, 3, 4].map((index) => [index, true])])
   })
 })
 

@@ -1,14 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
-  chownSync,
   cpSync,
-  lchownSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  rmdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -16,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, nobodyId } from '../harness/process.ts'
+import { binary } from '../harness/process.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
 /** Copy of the program whose source can be changed. */
@@ -145,35 +142,6 @@ test.each([
   },
 )
 
-test('K35: root runs no compiled code from the home folder of a user (needs root)', () => {
-  const plant = (folder: string) => {
-    plantForgery(folder)
-    chownSync(folder, nobodyId, nobodyId)
-  }
-  expect(help(plant).text).toBe(original)
-  // Replaces the folder between its check and the read.
-  const exchange = (folder: string) => {
-    plantForgery(folder)
-    for (const name of forgery.keys()) chownSync(join(folder, name), nobodyId, nobodyId)
-  }
-  expect(help(exchange).text).toBe(original)
-})
-
-test("K35: root creates and changes nothing behind a user's link (needs root)", () => {
-  for (const isThere of [false, true]) {
-    const elsewhere = temporaryFolder()
-    if (isThere) mkdirSync(join(elsewhere, 'parley'), 0o755)
-    const { text } = help((folder, home) => {
-      rmdirSync(join(folder, '..'))
-      symlinkSync(elsewhere, join(home, '.cache'))
-      lchownSync(join(home, '.cache'), nobodyId, nobodyId)
-    })
-    expect(text).toBe(original)
-    expect(readdirSync(elsewhere, { recursive: true })).toEqual(isThere ? ['parley'] : [])
-    if (isThere) expect(modeOf(join(elsewhere, 'parley'))).toBe('755')
-  }
-})
-
 test('K35: parley neither writes compiled code through a link nor waits for a FIFO (needs POSIX files)', () => {
   const { folder, home, text } = help((planted) => {
     plantForgery(planted)
@@ -186,15 +154,6 @@ test('K35: parley neither writes compiled code through a link nor waits for a FI
   expect(text).toBe(original)
   expect(readFileSync(join(home, '.cache/precious'), 'utf8')).toBe('precious')
   expect(filesIn(folder).map(([name]) => name)).toEqual([...forgery.keys()].toSorted())
-})
-
-test('NODE_DISABLE_COMPILE_CACHE turns saved compiled code off (needs POSIX files)', () => {
-  const env = { NODE_DISABLE_COMPILE_CACHE: '1' }
-  expect(help((folder) => plantForgery(folder), env).text).toBe(original)
-  expect(help(() => {}, env).kept).toEqual([])
-  expect(help((folder) => mkdirSync(folder), env).folder).toSatisfy(
-    (folder: string) => readdirSync(folder).length === 0,
-  )
 })
 
 test.each(['/proc', ''])('K35: parley works without a cache of compiled code if HOME is %j', (HOME) => {
