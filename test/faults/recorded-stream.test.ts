@@ -61,24 +61,6 @@ faultsInside('E: recorded streams', [
       script: closing(sseHead + finished() + failure),
     }),
   ),
-  ...[
-    event({ type: 'content_block_start', content_block: { type: 'text', text: 'so ' } }) + delta('far'),
-    event({ candidates: [{ content: 'so far' }] }),
-    event(message('so far')),
-  ].map(
-    (text, index): Row => ({
-      ...whole,
-      name: `E33: parley prints text in an unusual place of an event, shape ${index}`,
-      script: closing(sseHead + text + stop),
-    }),
-  ),
-  ...[event({ choices: [{ delta: { content: 'lost' } }] }), event('"lost"')].flatMap((text, index): Row[] =>
-    [stop, finished('')].map((end) => ({
-      ...failed({ out: '', err: ['the answer has no text'] }),
-      name: `E34: parley exits with 8 if no text can be read, shape ${index}, end ${end.trim().slice(0, 20)}`,
-      script: closing(sseHead + text + end),
-    })),
-  ),
 
   {
     ...whole,
@@ -128,48 +110,6 @@ faultsInside('E: recorded streams', [
       out: 'schön 狐\n',
     }),
   ),
-  ...[
-    [1, undefined],
-    [9, 'stopped: MALFORMED_FUNCTION_CALL: No such tool.'],
-    ['constructor', 'stopped: constructor'],
-  ].map(
-    ([finishReason, message]): Row => ({
-      ...whole,
-      name: `E39: parley interprets the finishReason ${finishReason}`,
-      script: closing(
-        sseHead +
-          event(
-            part('so far', {
-              finishReason,
-              ...(finishReason === 9 ? { finishMessage: 'No such tool.' } : {}),
-            }),
-          ),
-      ),
-      err: [message === undefined ? /^$/ : (message as string)],
-    }),
-  ),
-  {
-    ...endsEarly,
-    name: 'E39: exits with 8 if the only finishReason is "FINISH_REASON_UNSPECIFIED"',
-    script: closing(sseHead + event(part('so far', { finishReason: 'FINISH_REASON_UNSPECIFIED' }))),
-  },
-  {
-    ...whole,
-    name: 'E40: completes the token counts of the last chunk',
-    argv: [...stream, '--usage'],
-    script: closing(
-      sseHead +
-        event({
-          ...part('so '),
-          usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 2, cachedContentTokenCount: 3 },
-        }) +
-        event({
-          ...part('far', STOP),
-          usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 3, thoughtsTokenCount: 5 },
-        }),
-    ),
-    err: ['7 tokens in · 8 out ·', /^(?!.*cached)/s],
-  },
   {
     ...whole,
     name: 'E41: parley prints an element of an array before the next comma arrives',
@@ -219,17 +159,6 @@ faultsInside('E: recorded streams', [
 
 const cutBody = message('so far', { stop_reason: 'max_tokens' })
 faultsInside('R: recorded bodies', [
-  ...[
-    '{"content":["so ",{"text":"far"}]}',
-    `{"response":${JSON.stringify(part('so far'))},"traceId":"x"}`,
-  ].map(
-    (body): Row => ({
-      ...whole,
-      argv: chat,
-      name: `R50: parley prints text in an unusual place of a body: ${body.slice(0, 40)}`,
-      script: answering(response(body)),
-    }),
-  ),
   {
     ...whole,
     name: 'R52: exits with 8 for SAFETY with --fail-on-cut',

@@ -102,7 +102,7 @@ faultsInside('Y: following', [
     'Y28: parley skips keep-alive data in a stream',
     sendAndFollow,
     {
-      lists: [list(...old)],
+      lists: [list(...old), list(...old, sent, say('new', 'new'), done('i1'))],
       stream: (socket) =>
         void socket.write(
           `${sseHead}${event('ping')}${event('null')}event: heartbeat\ndata: 17\n\n${[sent, say('new', 'new'), done('i1')].map((value) => event(value)).join('')}`,

@@ -248,7 +248,7 @@ describe('content of an answer other than text', () => {
       [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
       ['something else'],
     ],
-  ])('the content other than text of %j is %j', (values, otherContent) => {
+  ])('E34: the content other than text of %j is %j', (values, otherContent) => {
     const reader = new AnswerReader()
     for (const value of values) reader.addEvent(value)
     expect([...reader.otherContent]).toEqual(otherContent)

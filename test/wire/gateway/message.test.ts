@@ -77,7 +77,7 @@ describe('answer in the message form', () => {
       },
       { text: 'a', otherContent: ['a picture'] },
     ],
-  ])('an answer in the message form is read from %j', (fields, piece) =>
+  ])('R50: an answer in the message form is read from %j', (fields, piece) =>
     expect(readMessage(fields)).toEqual(whole(piece)),
   )
 
@@ -152,7 +152,7 @@ describe('event of a message stream', () => {
       event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
       { text: 'abc' },
     ],
-  ])("the message stream's event is read: %j", (value, piece) =>
+  ])("E33: the message stream's event is read: %j", (value, piece) =>
     expect(readMessageEvent(value)).toEqual(whole(piece)),
   )
 

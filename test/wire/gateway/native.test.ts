@@ -86,7 +86,7 @@ describe('candidates of a native answer', () => {
     [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false, otherContent }],
     [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent }],
     [[{ index: 1, ...finished }], { isFinished: true }],
-  ])('the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
+  ])('E18: the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
     read({ candidates }, piece),
   )
 })
@@ -104,7 +104,7 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
   [9, 'MALFORMED_FUNCTION_CALL'],
   [10, '10'],
   [true, undefined],
-])('the native finish reason %j is read as %j', (finishReason, stopReason) => {
+])('E39: the native finish reason %j is read as %j', (finishReason, stopReason) => {
   const summary = stopReason === undefined ? {} : { stopReason: stopReason }
   read({ candidates: [{ finishReason }] }, { summary, isFinished: stopReason !== undefined })
 })
@@ -174,7 +174,7 @@ test.each<[usageMetadata: object, counts: NativePiece['counts']]>([
     { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
   [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
-])('the token counts are read from %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
+])('E40: the token counts are read from %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
 test.each<[part: object, has: Piece]>([
   [{ functionCall: {} }, { otherContent: ['a function call'] }],
