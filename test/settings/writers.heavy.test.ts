@@ -13,7 +13,7 @@ test('a hundred concurrent runs of config set save a hundred keys, although an e
   const names = Array.from({ length: 100 }, (_, i) => `p${i}`)
   // Runs in this process use the same lock as processes do, and are faster.
   const write = (name: string, i: number) =>
-    (i % 5 === 0 ? execute : run)(['config', 'set', '--profile', name, 'timeout', `${i}`], world)
+    (i % 5 === 0 ? execute : run)(['config', 'set', '-q', '--profile', name, 'timeout', `${i}`], world)
   const all = await Promise.all(names.map(write))
   expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
   const { profiles } = JSON.parse(text())
@@ -43,7 +43,7 @@ test.each([
   const write = async (name: string, preload: string) => {
     const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
     const runs = Array.from({ length: 10 }, (_, i) =>
-      execute(['config', 'set', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
+      execute(['config', 'set', '-q', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
     )
     return Promise.all(runs)
   }
@@ -56,7 +56,7 @@ test.each([
 test('C08: config set that is killed at any moment leaves a complete profile file and no other file', async () => {
   const { folder, text, world } = createProfileHome({ profiles: { default: { timeout: 0 } } })
   for (let i = 1; i <= 12; i++) {
-    const { child, ended } = start(['config', 'set', 'timeout', `${i}`], world)
+    const { child, ended } = start(['config', 'set', '-q', 'timeout', `${i}`], world)
     setTimeout(() => child.kill('SIGKILL'), i * 15)
     await ended
     expect(JSON.parse(text()).profiles.default.timeout).toBeLessThanOrEqual(i)
@@ -67,6 +67,6 @@ test('C08: config set that is killed at any moment leaves a complete profile fil
   }
   writeFileSync(join(folder, 'config.json.tmp-0123456789abcdef'), 'canary-token-aaaa1111')
   writeFileSync(join(folder, 'config.json.bak'), 'the person’s own')
-  expect(await execute(['config', 'set', 'timeout', '99'], world)).toMatchObject({ code: 0, err: '' })
+  expect(await execute(['config', 'set', '-q', 'timeout', '99'], world)).toMatchObject({ code: 0, err: '' })
   expect(leftovers(folder)).toEqual(['config.json.bak'])
 })
