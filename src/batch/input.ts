@@ -148,13 +148,19 @@ export async function readInput(
   { start, of }: Share = { start: 1, of: 1 },
 ): Promise<BatchInput> {
   const tally = new Tally()
-  async function* read(onBadLine: (line: BadLine) => void): AsyncGenerator<BatchLine, void, undefined> {
+  const bad: BadLine[] = []
+  const refuse = () => invalidLinesError(bad, source.name)
+  async function* read(): AsyncGenerator<BatchLine, void, undefined> {
     let total = 0
     for await (const lines of splitLines(source.read(), maxLineBytes)) {
       for (const raw of lines) {
         const created = await createLine(raw, prepare, tally, ledger)
-        if (created && 'problem' in created) onBadLine(created)
-        if (!created || 'problem' in created) continue
+        if (!created) continue
+        if ('problem' in created) {
+          bad.push(created)
+          if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
+          continue
+        }
         tally.hasLine = true
         if ((raw.index - start) % of !== 0) continue
         total++
@@ -165,15 +171,9 @@ export async function readInput(
     tally.total = total
   }
 
-  const bad: BadLine[] = []
-  const refuse = () => invalidLinesError(bad, source.name)
-  const lines = read((line) => {
-    bad.push(line)
-    if (!source.isRepeatable || bad.length > maxCountedProblems) throw refuse()
-  })
-  if (!source.isRepeatable) return { tally, lines }
+  if (!source.isRepeatable) return { tally, lines: read() }
   const checked: CheckedLines = { numbers: [], fingerprints: [], duplicates: new Map() }
-  for await (const { index, hash } of lines) {
+  for await (const { index, hash } of read()) {
     checked.numbers.push(index)
     checked.fingerprints.push(getFingerprint(hash))
     if (hash.includes('#')) checked.duplicates.set(index, hash)

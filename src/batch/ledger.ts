@@ -109,13 +109,13 @@ class FingerprintMap {
  * Returns 52 bits of a digest. The probability that two of 100,000 texts have the same fingerprint is 1 in
  * 900,000.
  */
-function getFingerprint(text: string): number {
+function getFingerprint(text: string, hex?: string): number {
   // Uses JSON, which escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
-  return Number.parseInt(digest('sha256', JSON.stringify(text)).slice(0, 13), 16)
+  return Number.parseInt((hex ?? digest('sha256', JSON.stringify(text))).slice(0, 13), 16)
 }
 
-/** A hash is a digest already, so its first 52 bits are its fingerprint. */
+/** A hash without a number is a digest already. */
 const getHashFingerprint = (hash: string): number =>
-  /^[0-9a-f]{32}$/.test(hash) ? Number.parseInt(hash.slice(0, 13), 16) : getFingerprint(hash)
+  getFingerprint(hash, /^[0-9a-f]{32}$/.test(hash) ? hash : undefined)
 
 const formatId = (id: Id) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)

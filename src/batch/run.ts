@@ -235,17 +235,13 @@ export class BatchRun implements BatchState {
   }
 
   async #send(line: BatchLine): Promise<LineAnswer> {
-    this.#requireOwned()
+    // Checked before each request, because a suspended process may lose the file.
+    this.#options.results?.requireOwned()
     return line.call.send(line, () => this.#requireNext(line))
   }
 
-  /** Called before each request, because a suspended process may lose the file. */
-  #requireOwned(): void {
-    this.#options.results?.requireOwned()
-  }
-
   #requireNext(line: BatchLine): void {
-    this.#requireOwned()
+    this.#options.results?.requireOwned()
     if (!this.#activeLines.has(line)) throw new CliError('stopped', 'the deadline passed', { deadline: true })
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }

@@ -56,10 +56,6 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
-  function openExchange(): Promise<Exchange> {
-    choosing ??= chooseExchange(context, settings, isBatch)
-    return choosing
-  }
 
   // The headers are read once for all requests, because `-H @-` reads stdin.
   let headers: Promise<RunHeaders> | undefined
@@ -74,14 +70,15 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   async function open(
     endpoint: Endpoint,
     parts: RequestParts,
-    read?: (response: ReadableResponse) => Promise<void>,
+    read?: (response: ReadableResponse) => Promise<unknown>,
   ): Promise<ReadableResponse> {
     // Requests of a batch may name several models, so the summary has no model.
     summary.model = isBatch ? undefined : parts.params.model
     summary.session = parts.params.session
     const request = await build(endpoint, parts)
     const signed = await credentials.addTo(request)
-    const exchange = await openExchange()
+    choosing ??= chooseExchange(context, settings, isBatch)
+    const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
     const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
@@ -171,15 +168,14 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
       parts: RequestParts,
       read: (response: ReadableResponse) => Promise<T>,
     ): Promise<T> {
-      let value: T | undefined
-      let isRead = false
-      const readBody = async (response: ReadableResponse) => {
-        value = await read(response)
-        isRead = true
+      let reading: Promise<T> | undefined
+      const readBody = (response: ReadableResponse) => {
+        reading = read(response)
+        return reading
       }
       const response = await open(endpoint, parts, endpoint.isRepeatedIfCut && readBody)
       try {
-        if (!isRead) await readBody(response)
+        const value = await (reading ?? read(response))
         response.accept()
         response.close()
         const { session } = parts.params
@@ -188,7 +184,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
           const { addRecentSession } = await import('./recent-sessions.ts')
           addRecentSession(host, session)
         }
-        return value as T
+        return value
       } catch (error) {
         throw response.fail(error)
       }

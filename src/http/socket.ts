@@ -79,11 +79,12 @@ const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, 
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
 function withOneLength(head: string): string {
-  const lines = head.match(/\r\ncontent-length:[^\r\n]*/gi) ?? []
+  const pattern = /\r\ncontent-length:[^\r\n]*/gi
+  const lines = head.match(pattern) ?? []
   const lengths = lines.flatMap((line) => line.slice(line.indexOf(':') + 1).split(','))
   const [length, ...otherLengths] = new Set(lengths.map((each) => each.trim()))
   if (lengths.length < 2 || otherLengths.length > 0) return head
-  return `${lines.reduce((rest, line) => rest.replace(line, ''), head)}\r\ncontent-length: ${length}`
+  return `${head.replace(pattern, '')}\r\ncontent-length: ${length}`
 }
 
 /** Also finds an error that Node missed: a reset together with the last bytes looks like a normal end. */
