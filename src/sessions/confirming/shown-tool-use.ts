@@ -2,10 +2,9 @@ import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 import { escapeInvisible, estimateColumns, formatName } from '../plain-name.ts'
+import { maxInputDepth } from '../session-state.ts'
 
 const maxEventLength = 2 ** 20
-
-const maxDepth = 100
 
 const prefixes = { row: '  | ', more: '  : ' }
 
@@ -36,7 +35,7 @@ export function formatToolUse(id: string, event: string, columns: number): strin
   for (const name of getTexts(fields, 'name')) show(`tool: ${formatName(name)}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
-    if (isDeeperThan(json, maxDepth)) throw usageError(`it is nested more than ${maxDepth} deep`)
+    if (isDeeperThan(json, maxInputDepth)) throw usageError(`it is nested more than ${maxInputDepth} deep`)
     const main = inputs.length === 1 ? findMainText(json) : undefined
     if (main) {
       const lines = main.text.split('\n')

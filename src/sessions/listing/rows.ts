@@ -16,7 +16,7 @@ import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
-export const toRow = (event: SessionEvent): [id: string, type: string, time: string, text: string] => [
+export const toRow = (event: SessionEvent): EventRow => [
   event.id ?? '',
   event.type,
   event.processed_at ?? '',

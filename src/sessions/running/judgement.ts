@@ -2,12 +2,12 @@ import { usageError } from '../../errors.ts'
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
 import { formatBriefName } from '../plain-name.ts'
 import {
-  type Decision,
   decideByPolicy,
   explainMismatch,
   maxInputLength,
   type Pauser,
   type Policy,
+  type PolicyDecision,
   type ToolCall,
 } from '../policy/policy.ts'
 import { maxInputDepth, needsResult, type ToolUse } from '../session-state.ts'
@@ -71,12 +71,9 @@ export function readToolFlags(given: readonly string[] = []): Map<string, string
   return tools
 }
 
-export interface Judgement {
+export interface Judgement extends PolicyDecision {
   use: KnownToolUse
-  decision: Decision
   by: 'rule' | 'default' | 'tool' | 'person'
-  rule?: number
-  reason?: string
   /** Reason why the allow rules for this tool do not match; `undefined` if there is no such rule. */
   why?: string | undefined
 }
