@@ -206,6 +206,12 @@ export function openAgent({ policy = always('allow'), ...script }: AgentScript &
         ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson', ...words],
         options,
       ),
+    /** Removes what follows the first audit line of this event, as if the run was killed then. */
+    cutAudit(event: string) {
+      const lines = service.lines('a.ndjson')
+      const kept = lines.slice(0, lines.findIndex((line) => line.event === event) + 1)
+      service.write('a.ndjson', kept.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    },
     /** Returns the lines of the audit file about tool uses. */
     audit: () => service.lines('a.ndjson').filter(({ toolUse }) => toolUse !== null),
     /** Returns the states of the task in the audit file. */

@@ -1,156 +1,117 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { createIdleClock } from '../../harness/clock.ts'
-import { type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
-import {
-  bash,
-  createSessionService,
-  endTurn,
-  running,
-  says,
-  userSays,
-} from '../../harness/session-service.ts'
+import { type RunOptions, temporaryFolder } from '../../harness/run.ts'
+import { bash, endTurn, interrupt, running, says, userSays } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
-import { type AgentScript, createAgentService as createService, type Event } from './agent-service.ts'
+import { type AgentScript, always, type Event, openAgent } from './agent-service.ts'
 
-const timers = createIdleClock()
-const createAgentService = (script: AgentScript) => createService({ ...script, timers })
+const stops = (type: string, more: object = {}): Event => ({
+  type: 'session.status_idle',
+  stop_reason: { type, ...more },
+})
+const schema = { type: 'object', required: ['verdict'] }
+const schemaText = `Answer with nothing but JSON that fits this JSON Schema:\n${JSON.stringify(schema)}`
 
-interface RunScript extends AgentScript {
-  policy?: 'allow' | 'deny' | 'ask'
-  cwd?: string
-  more?: RunOptions
-}
-
-/** Runs events run with a policy that decides every tool use in the same way. */
-async function runAll(
-  words: string[],
-  { policy = 'allow', cwd = temporaryFolder(), more, ...script }: RunScript,
-) {
-  writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision: policy } }))
-  writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["verdict"]}')
-  const service = createAgentService(script)
-  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', ...words]
-  const ended = await run(argv, { cwd, timers, stdinKind: 'none', exchange: service.exchange, ...more })
+/** Creates an agent and runs events run with a policy that decides every tool use in the same way. */
+async function runOn(script: AgentScript & { policy?: object }, words: string[], options?: RunOptions) {
+  const agent = openAgent(script)
+  agent.write('s.json', schema)
+  const runAgain = (again: string[], world = options) =>
+    agent.run(['events', 'run', '-s', 's1', '--policy', 'p.json', ...again], world)
   const read = (name: string) =>
-    existsSync(join(cwd, name)) ? readFileSync(join(cwd, name), 'utf8') : undefined
-  const tasks = ended.requests
-    .filter(({ method, text }) => method === 'POST' && text.includes('user.message'))
-    .map(({ text }) => JSON.parse(text).events[0].content.map((block: { text: string }) => block.text))
-  return { ...ended, cwd, service, read, tasks }
+    existsSync(join(agent.cwd, name)) ? readFileSync(join(agent.cwd, name), 'utf8') : undefined
+  return { ...(await runAgain(words)), agent, read, runAgain }
 }
 
 describe('events run --last prints only the last answer', () => {
+  const before = [userSays('before'), says('old'), endTurn]
+
   test('Y120: --last prints the last message since the task, across idle events, and no message of a thread', async () => {
-    const { code, out, err } = await runAll(['do it', '--last'], {
-      history: [userSays('before'), says('old'), endTurn],
-      rounds: [
-        [says('first'), bash('t1')],
-        [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
-      ],
-    })
+    const rounds = [
+      [says('first'), bash('t1')],
+      [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
+    ]
+    const { code, out, err } = await runOn({ history: before, rounds }, ['do it', '--last'])
     expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
   })
 
   test('Y121: --last joins the text blocks of a message, and ends it with one newline', async () => {
     const content = [{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'text', text: 'b\n\n' }]
-    const { out } = await runAll(['do it', '--last'], { rounds: [[says('x', { content })]] })
+    const { out } = await runOn({ rounds: [[says('x', { content })]] }, ['do it', '--last'])
     expect(out).toBe('ab\n')
   })
 
-  test('Y122: --last exits with 8 if no message follows the task; without --last the exit code is 0', async () => {
-    const script = { history: [userSays('before'), says('old'), endTurn], rounds: [] }
-    for (const flags of [['--last'], ['-o', 'a.txt'], ['--schema', 's.json']]) {
-      const { code, err, read } = await runAll(['do it', ...flags], script)
+  test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
+    'Y122: events run exits with 8 if no message follows the task, only with a flag such as %s',
+    async (...flags) => {
+      const { code, err, read, runAgain } = await runOn({ history: before, rounds: [] }, ['do it', ...flags])
       expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
       expect(err).toContain('parley: the agent gave no answer\n')
-    }
-    expect((await runAll(['do it'], script)).code).toBe(0)
-    const { code, err } = await runAll(['do it', '--last', '--fail-on-cut'], script)
-    expect({ code, err }).toMatchObject({
-      code: 2,
-      err: expect.stringContaining('a run without an answer exits with 8'),
-    })
+      expect((await runAgain(['another'])).code).toBe(0)
+    },
+  )
+
+  test('events run exits with 2 for --fail-on-cut, because a run without an answer exits with 8 anyway', async () => {
+    const { code, err } = await runOn({ rounds: [] }, ['do it', '--last', '--fail-on-cut'])
+    expect([code, err]).toEqual([2, expect.stringContaining('a run without an answer exits with 8')])
   })
 
   test('Y123: --last exits with 8 if the last message has no text, and does not print an earlier one', async () => {
     const rounds = [[says('before'), { type: 'agent.message', content: [{ type: 'image' }] }]]
-    const { code, out, err } = await runAll(['do it', '--last'], { rounds })
+    const { code, out, err } = await runOn({ rounds }, ['do it', '--last'])
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain('parley: the answer has no text\n')
   })
 
-  test('Y124: --last prints the answer after a denial (14), but not if the run exits with 12, 13 or 15', async () => {
-    const rounds = [[says('first'), bash('t1')], [says('done without')]]
-    const denied = await runAll(['do it', '--last'], { rounds, policy: 'deny' })
-    expect({ code: denied.code, out: denied.out }).toEqual({ code: 14, out: 'done without\n' })
-    const open = await runAll(['do it', '--last'], { rounds, policy: 'ask' })
-    expect({ code: open.code, out: open.out }).toEqual({ code: 12, out: '' })
-    const stuck = await runAll(['do it', '--last'], {
-      rounds: [[says('half')]],
-      end: { type: 'session.status_idle', stop_reason: { type: 'retries_exhausted' } },
-    })
-    expect({ code: stuck.code, out: stuck.out }).toEqual({ code: 13, out: '' })
-    const ended = await runAll(['do it', '--last'], {
-      rounds: [[says('half')]],
-      end: { type: 'session.status_terminated' },
-    })
-    expect({ code: ended.code, out: ended.out }).toEqual({ code: 13, out: '' })
-    const late = await runAll(['do it', '--last', '--deadline', '30s'], {
-      rounds: [[says('half')]],
-      end: { type: 'session.status_running' },
-    })
-    expect({ code: late.code, out: late.out }).toEqual({ code: 15, out: '' })
-  })
+  const asks = [[says('half'), bash('t1')], [says('done without')]]
+  test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
+    ['a denial', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
+    ['an open tool use', { rounds: asks, policy: always('ask') }, 12, ''],
+    ['the last retry', { rounds: [[says('half')]], end: stops('retries_exhausted') }, 13, ''],
+    ['a termination', { rounds: [[says('half')]], end: { type: 'session.status_terminated' } }, 13, ''],
+    ['the deadline', { rounds: [[says('half')]], end: running }, 15, ''],
+  ])(
+    'Y124: --last prints the answer after a denial, but not after another end: %s',
+    async (_, script, ...end) => {
+      const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
+      expect([code, out]).toEqual(end)
+    },
+  )
 
   test("Y125: without a task, --last prints the answer to the session's last task", async () => {
-    const history = [userSays('one'), says('of one'), endTurn, userSays('two'), says('of two'), endTurn]
-    const { code, out, service } = await runAll(['--last'], { history, rounds: [] })
-    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
+    const history = [...before, userSays('two'), says('of two'), endTurn]
+    const { code, out, agent } = await runOn({ history, rounds: [] }, ['--last'])
+    expect({ code, out, tasks: agent.tasks }).toEqual({ code: 0, out: 'of two\n', tasks: 0 })
     const outcome = { type: 'user.define_outcome', description: 'x' }
-    const printed = await runAll(['--last'], { history: [...history, outcome, endTurn], rounds: [] })
-    expect({ code: printed.code, out: printed.out }).toEqual({ code: 8, out: '' })
+    const none = await runOn({ history: [...history, outcome, endTurn], rounds: [] }, ['--last'])
+    expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
   })
 
-  test('Y126: --last exits with 15 and a resume command if an interrupt ended the turn', async () => {
-    const history = [userSays('one'), says('half'), { type: 'user.interrupt' }, endTurn]
-    for (const words of [['--last'], []]) {
-      const { code, out, err, cwd } = await runAll([...words, '--report', 'r.json'], { history, rounds: [] })
+  test.each([[['--last']], [[]]])(
+    'Y126: events run %j exits with 15 and a resume command if an interrupt ended the turn',
+    async (flags) => {
+      const history = [userSays('one'), says('half'), interrupt, endTurn]
+      const words = [...flags, '--report', 'r.json']
+      const { code, out, err, agent, runAgain } = await runOn({ history, rounds: [] }, words)
       expect({ code, out }).toEqual({ code: 15, out: '' })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
       expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
-      expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8'))).toMatchObject({
-        exit: 15,
-        resume: [
-          'events',
-          'run',
-          'Go on',
-          '-s',
-          's1',
-          '--no-stdin',
-          '--policy',
-          'p.json',
-          ...words,
-          '--report',
-          'r.json',
-        ],
-      })
-    }
-    const gone = await runAll(['--last'], {
-      history: [...history, userSays('two'), says('of two'), endTurn],
-      rounds: [],
-    })
-    expect({ code: gone.code, out: gone.out }).toEqual({ code: 0, out: 'of two\n' })
-  })
+      const resume = ['events', 'run', 'Go on', '-s', 's1', '--no-stdin', '--policy', 'p.json', ...words]
+      expect(agent.lines('r.json')[0]).toMatchObject({ exit: 15, resume })
+      for (const event of [userSays('two'), says('of two'), endTurn]) agent.add(event)
+      expect(await runAgain(['--last'])).toMatchObject({ code: 0, out: 'of two\n' })
+    },
+  )
 
-  const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
   describe.each([
     ['show', true],
     ['omit', false],
-  ])('Y126: an interrupt of another client ends the run although streams %s the interrupt', (_, echoes) => {
-    const rounds = [[says('half'), used, { type: 'user.interrupt' }, endTurn]]
+  ])('event of another client after the task, if streams %s it', (_, echoes) => {
+    const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
+    const interrupted = [[says('half'), used, interrupt, endTurn]]
+    const theirs = userSays('something else')
 
     test.each([
       ['prints no answer', []],
@@ -158,69 +119,56 @@ describe('events run --last prints only the last answer', () => {
     ])(
       "events run after another client's interrupt exits with 15 and a resume command, and %s",
       async (_, flags) => {
-        const { code, out, err } = await runAll(['do it', '--last', ...flags], { rounds, echoes })
+        const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
         expect({ code, out }).toEqual({ code: 15, out: '' })
         expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-        expect(err).toMatch(
-          /^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json --last( --max-total-tokens 100)?$/m,
+        const command = ['events run', "'Go on'", '-s s1 --no-stdin --policy p.json --last', ...flags].join(
+          ' ',
         )
+        expect(err).toContain(`  parley ${command}\n`)
         expect(err).not.toContain('already finished')
       },
     )
 
     test('events run does not record an interrupted task as done, and a rerun does not send it again', async () => {
-      const cwd = temporaryFolder()
-      const service = createAgentService({ rounds, echoes })
+      const agent = openAgent({ rounds: interrupted, echoes })
       for (const note of ['', 'the run continues the session and does not send the task again\n']) {
-        const { code, err } = await runAll(['do it', '--audit', 'a.ndjson'], {
-          cwd,
-          rounds: [],
-          more: { exchange: service.exchange },
-        })
-        expect({ code, tasks: service.tasks }).toEqual({ code: 15, tasks: 1 })
+        const { code, err } = await agent.runTask()
+        expect({ code, tasks: agent.tasks }).toEqual({ code: 15, tasks: 1 })
         expect(err).toContain(note)
       }
-      expect(readFileSync(join(cwd, 'a.ndjson'), 'utf8')).not.toContain('"done"')
-    })
-  })
-
-  describe.each([true, false])('event of another client after the task (streams show it: %s)', (echoes) => {
-    const theirs = userSays('something else')
-
-    test("events run --last prints the answer to its own task, not the answer to another client's later message", async () => {
-      const { code, out, err } = await runAll(['do it', '--last'], {
-        rounds: [[says('ours'), theirs, says('theirs'), endTurn]],
-        echoes,
-      })
-      expect({ code, out }).toEqual({ code: 0, out: 'ours\n' })
-      expect(err).toMatch(/another client sent a user.message \(e\d\) after the task/)
+      expect(agent.taskLines()).toEqual(['sent', 'accepted'])
     })
 
-    test("--last exits with 8 and names another client's message that came before any answer", async () => {
-      const { code, out, err } = await runAll(['do it', '--last'], {
-        rounds: [[theirs, says('theirs'), endTurn]],
-        echoes,
-      })
-      expect({ code, out }).toEqual({ code: 8, out: '' })
-      expect(err).toMatch(
-        /the agent gave no answer: another client sent a user.message \(e\d\) after the task\n/,
-      )
-    })
-
-    test("--last exits with 15 if the session was interrupted before another client's message", async () => {
-      const rounds = [[says('half'), { type: 'user.interrupt' }, theirs, says('theirs'), endTurn]]
-      const { code, out, err } = await runAll(['do it', '--last'], { rounds, echoes })
-      expect({ code, out }).toEqual({ code: 15, out: '' })
-      expect(err).toMatch(/s1 was interrupted: another client sent a user.message \(e\d\) after the task\n/)
+    const isNamed = /another client sent a user.message \(e\d\) after the task/
+    test.each<[string, Event[], number, string, RegExp]>([
+      ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', isNamed],
+      [
+        'exits with 8 if no answer precedes it',
+        [theirs, says('theirs')],
+        8,
+        '',
+        /the agent gave no answer: another/,
+      ],
+      [
+        'exits with 15 if an interrupt precedes it',
+        [says('half'), interrupt, theirs],
+        15,
+        '',
+        /s1 was interrupted: another/,
+      ],
+    ])("events run --last names another client's message and %s", async (_, round, exit, answer, message) => {
+      const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
+      expect({ code, out }).toEqual({ code: exit, out: answer })
+      expect(err).toMatch(isNamed)
+      expect(err).toMatch(message)
       expect(err).not.toContain('nothing was sent since')
     })
   })
 
   test('Y127: --last on a terminal prints the other events on stderr, one line each', async () => {
-    const { out, err } = await runAll(['do it', '--last'], {
-      rounds: [[says('a\nb'), says('the answer')]],
-      more: { tty: ['stdout', 'stderr'] },
-    })
+    const rounds = [[says('a\nb'), says('the answer')]]
+    const { out, err } = await runOn({ rounds }, ['do it', '--last'], { tty: ['stdout', 'stderr'] })
     expect(out).toBe('the answer\n')
     expect(err).toContain('— agent.message a')
   })
@@ -229,53 +177,45 @@ describe('events run --last prints only the last answer', () => {
 describe('events run -o writes the answer to a file', () => {
   test('Y128: events run -o writes the whole answer, in addition to the transcript on stdout', async () => {
     const rounds = [[says('first'), says('the answer')]]
-    const both = await runAll(['do it', '-o', 'a.txt', '--report', 'r.json'], { rounds })
+    const both = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--report', 'r.json'])
     expect(both.out).toContain('\nfirst\nthe answer\n')
     expect(both.read('a.txt')).toBe('the answer\n')
-    expect(JSON.parse(both.read('r.json') ?? '')).toMatchObject({
-      id: 'e4',
-      stopReason: 'end_turn',
-      session: 's1',
-      files: ['a.txt'],
-      resume: null,
-    })
-    const alone = await runAll(['do it', '-o', 'a.txt', '--last'], { rounds })
+    const report = { id: 'e4', stopReason: 'end_turn', session: 's1', files: ['a.txt'], resume: null }
+    expect(both.agent.lines('r.json')[0]).toMatchObject(report)
+    const alone = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--last'])
     expect({ out: alone.out, file: alone.read('a.txt') }).toEqual({ out: '', file: 'the answer\n' })
-    const raw = await runAll(['do it', '-o', 'a.txt', '--raw'], { rounds })
+    const raw = await runOn({ rounds }, ['do it', '-o', 'a.txt', '--raw'])
     expect(raw.out).toContain('{"id":"e4","processed_at"')
     expect(raw.read('a.txt')).toBe('the answer\n')
   })
 
-  test('Y129: events run that does not finish keeps the old file of -o and saves the text as FILE.part', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'a.txt'), 'old')
-    const open = await runAll(['do it', '-o', 'a.txt', '--last'], {
-      rounds: [[says('half'), bash('t1')]],
-      policy: 'ask',
-      cwd,
-    })
-    expect(open.code).toBe(12)
-    expect(open.err).toContain('the received data is saved as a.txt.part')
-    expect([open.read('a.txt'), open.read('a.txt.part')]).toEqual(['old', 'half'])
-    const late = await runAll(['do it', '-o', 'c.txt', '--deadline', '30s'], {
-      rounds: [[says('so far')]],
-      end: { type: 'session.status_running' },
-      cwd,
-    })
-    expect([late.code, late.read('c.txt'), late.read('c.txt.part')]).toEqual([15, undefined, 'so far'])
-    expect(late.err).toMatch(
-      /to resume:\n {2}parley events run -s s1 --no-stdin --policy p\.json --output c\.txt --deadline 30s --after \w+\n/,
-    )
-    const silent = await runAll(['do it', '-o', 'b.txt'], { rounds: [[bash('t1')]], policy: 'ask', cwd })
-    expect(silent.code).toBe(12)
-    expect(readdirSync(cwd).filter((name) => /^[ab]/.test(name))).toEqual(['a.txt', 'a.txt.part'])
-  })
+  test.each<[number, string, Event[], Event, string | undefined]>([
+    [12, 'ask', [says('half'), bash('t1')], endTurn, 'half'],
+    [12, 'ask', [bash('t1')], endTurn, undefined],
+    [15, 'allow', [says('half')], running, 'half'],
+  ])(
+    'Y129: events run that exits with %i keeps the old file of -o and saves the text as FILE.part',
+    async (exit, decision, round, end, text) => {
+      const agent = openAgent({ rounds: [round], end, policy: always(decision as 'ask' | 'allow') })
+      agent.write('a.txt', 'old')
+      const { code, err } = await agent.runTask(['do it', '-o', 'a.txt', '--deadline', '30s'])
+      expect(code).toBe(exit)
+      const read = (name: string) => readFileSync(join(agent.cwd, name), 'utf8')
+      expect(read('a.txt')).toBe('old')
+      const files = readdirSync(agent.cwd).filter((name) => name.startsWith('a.txt.'))
+      expect(files.map(read)).toEqual(text === undefined ? [] : [text])
+      expect(err.includes('the received data is saved as a.txt.part')).toBe(text !== undefined)
+      expect(err).toMatch(
+        /to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt --deadline 30s/,
+      )
+    },
+  )
 
   test('Y150: events run exits with 11 or 2 before it sends anything if -o cannot be written', async () => {
-    const { code, requests } = await runAll(['do it', '-o', 'none/a.txt'], { rounds: [] })
-    expect({ code, requests: requests.length }).toEqual({ code: 11, requests: 0 })
-    const same = await runAll(['do it', '-o', 'p.json'], { rounds: [] })
-    expect({ code: same.code, err: same.err }).toMatchObject({ code: 2 })
+    const { code, requests, runAgain } = await runOn({ rounds: [] }, ['do it', '-o', 'none/a.txt'])
+    expect([code, requests]).toEqual([11, []])
+    const same = await runAgain(['do it', '-o', 'p.json'])
+    expect([same.code, same.requests]).toEqual([2, []])
     expect(same.err).toContain('--policy and -o are the same file')
   })
 })
@@ -283,24 +223,18 @@ describe('events run -o writes the answer to a file', () => {
 const fits = '```json\n{"verdict": 1.0}\n```'
 
 describe('events run --schema prints JSON that matches the schema', () => {
+  const words = ['do it', '--schema', 's.json']
+
   test('Y151: --schema checks only the answer, and prints its JSON as the agent wrote it', async () => {
-    const { code, out, tasks, err } = await runAll(['do it', '--schema', 's.json'], {
-      rounds: [[says('I begin'), bash('t1')], [says(fits)]],
-    })
+    const rounds = [[says('I begin'), bash('t1')], [says(fits)]]
+    const { code, out, err, agent } = await runOn({ rounds }, words)
     expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
-    expect(tasks).toEqual([
-      [
-        'do it',
-        'Answer with nothing but JSON that fits this JSON Schema:\n{"type":"object","required":["verdict"]}',
-      ],
-    ])
+    expect(agent.events[0]?.content).toEqual(['do it', schemaText].map((text) => ({ type: 'text', text })))
   })
 
-  test('Y152: --schema exits with 8 if the answer does not match or is missing, also after a denial', async () => {
-    const { code, out, err } = await runAll(['do it', '--schema', 's.json'], {
-      rounds: [[says(fits), bash('t1')], [says('{}')]],
-      policy: 'deny',
-    })
+  test('Y152: --schema exits with 8 if the answer does not match, also after a denial, and saves the answer', async () => {
+    const rounds = [[says(fits), bash('t1')], [says('{}')]]
+    const { code, out, err } = await runOn({ rounds, policy: always('deny') }, words)
     expect({ code, out }).toEqual({ code: 8, out: '' })
     expect(err).toContain(
       "the answer does not match s.json: $: required: must have required property 'verdict'",
@@ -308,83 +242,66 @@ describe('events run --schema prints JSON that matches the schema', () => {
     const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
     expect(readFileSync(savedPath, 'utf8')).toBe('{}')
     expect(err).toContain('the answer begins: {}')
-    const none = await runAll(['do it', '--schema', 's.json'], { rounds: [] })
-    expect({ code: none.code, out: none.out }).toEqual({ code: 8, out: '' })
-    expect(none.err).toContain('the agent gave no answer')
-    const raw = await runAll(['do it', '--schema', 's.json', '-o', 'a.json', '--raw'], {
-      rounds: [[says(fits)]],
-    })
-    expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
-    expect(raw.out).toContain('"type":"session.status_idle"')
-    const file = await runAll(['do it', '--schema', 's.json', '-o', 'a.json'], { rounds: [[says('{}')]] })
+    const file = await runOn({ rounds: [[says('{}')]] }, [...words, '-o', 'a.json'])
     expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
   })
 
-  test('Y154: --schema without a task checks the last answer, and sends nothing', async () => {
-    const history = [userSays('one'), says(fits), endTurn]
-    const { code, out, service } = await runAll(['--schema', 's.json'], { history, rounds: [] })
-    expect({ code, out, tasks: service.tasks }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', tasks: 0 })
-    const bad = await runAll(['--schema', 's.json'], {
-      history: [userSays('one'), says('x'), endTurn],
-      rounds: [],
-    })
-    expect({ code: bad.code, tasks: bad.service.tasks }).toEqual({ code: 8, tasks: 0 })
+  test('--schema -o writes the JSON to the file, and --raw the events to stdout', async () => {
+    const raw = await runOn({ rounds: [[says(fits)]] }, [...words, '-o', 'a.json', '--raw'])
+    expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
+    expect(raw.out).toContain('"type":"session.status_idle"')
   })
+
+  test.each([
+    [fits, 0, '{"verdict": 1.0}\n'],
+    ['x', 8, ''],
+  ])(
+    'Y154: --schema without a task checks the last answer, and sends nothing: %j',
+    async (answer, exit, printed) => {
+      const history = [userSays('one'), says(answer), endTurn]
+      const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
+      expect({ code, out, tasks: agent.tasks }).toEqual({ code: exit, out: printed, tasks: 0 })
+    },
+  )
 
   test('Y155: --schema adds a text block to the last message of a body, and keeps the rest unchanged', async () => {
     const stdin =
       '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
-    const { requests } = await runAll(['--schema', 's.json'], {
-      rounds: [[says(fits)]],
-      more: { stdin, stdinKind: 'pipe' },
-    })
+    const world = { stdin, stdinKind: 'pipe' } as const
+    const { requests } = await runOn({ rounds: [[says(fits)]] }, ['--schema', 's.json'], world)
     const sent = requests.find(({ method }) => method === 'POST')?.text ?? ''
-    const block = {
-      type: 'text',
-      text: `Answer with nothing but JSON that fits this JSON Schema:\n{"type":"object","required":["verdict"]}`,
-    }
-    expect(sent.replaceAll(' ', '')).toBe(
-      stdin.replace('1.0}', `1.0},${JSON.stringify(block)}`).replaceAll(' ', ''),
-    )
-    const outcome = await runAll(['--outcome', 'o', '--schema', 's.json'], { rounds: [[says(fits)]] })
+    const block = JSON.stringify({ type: 'text', text: schemaText })
+    expect(sent.replaceAll(' ', '')).toBe(stdin.replace('1.0}', `1.0},${block}`).replaceAll(' ', ''))
+    const outcome = await runOn({ rounds: [[says(fits)]] }, ['--outcome', 'o', '--schema', 's.json'])
     expect({ code: outcome.code, err: outcome.err }).toEqual({
       code: 0,
       err: 'parley: the agent does not get the schema: the task has no message to add it to\n',
     })
   })
 
-  test('Y156: events run exits with 2 and sends nothing if the --schema file is not a schema', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'bad.json'), '{"type":5}')
-    const { code, requests } = await runAll(['do it', '--schema', 'bad.json'], { rounds: [], cwd })
-    expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
-    const retries = await runAll(['do it', '--schema', 's.json', '--schema-retries', '1'], { rounds: [] })
-    expect({ code: retries.code, requests: retries.requests.length }).toEqual({ code: 2, requests: 0 })
-    expect(retries.err).toContain('run again with a message that names the mismatches')
+  test('Y161: a rerun sends the task again after an answer that did not match --schema', async () => {
+    const agent = openAgent({
+      rounds: [
+        [says('no'), endTurn],
+        [says('{"verdict":1}'), endTurn],
+      ],
+    })
+    agent.write('s.json', schema)
+    expect([(await agent.runTask(words)).code, agent.tasks]).toEqual([8, 1])
+    expect(await agent.runTask(words)).toMatchObject({ code: 0, out: '{"verdict":1}\n' })
+    expect(agent.tasks).toBe(2)
   })
-})
 
-test('events run --last saves the answer if stdout fails', async () => {
-  const service = createSessionService({ posts: [{ next: [running, says('the paid answer'), endTurn] }] })
-  const world = { stdout: createFailingStdout(0, 'ENOSPC'), env: { TMPDIR: service.cwd } }
-  const { code, err } = await service.run(['events', 'run', 'do it', '--last'], world)
-  const files = readdirSync(service.cwd).filter((name) => name.startsWith('parley-'))
-  const saved = files.map((name) => readFileSync(join(service.cwd, name), 'utf8'))
-  expect({ code, saved }, err).toEqual({ code: 11, saved: ['the paid answer'] })
-})
-
-test('G30: events run saves the answer if a signal arrives during its check', async () => {
-  const [cwd, TMPDIR] = [temporaryFolder(), temporaryFolder()]
-  writeFileSync(join(cwd, 'slow.json'), JSON.stringify({ pattern: '^(a+)+$' }))
-  const text = JSON.stringify(`${'a'.repeat(40)}!`)
-  let clean: (exit: number) => string = () => ''
-  let said = ''
-  let checks = 0
-  let skipped = 0
-  const ended = await runAll(['do it', '--schema', 'slow.json'], {
-    cwd,
-    rounds: [[says(text)]],
-    more: {
+  test('G30: events run saves the answer if a signal arrives during its check', async () => {
+    const TMPDIR = temporaryFolder()
+    const text = JSON.stringify(`${'a'.repeat(40)}!`)
+    const agent = openAgent({ rounds: [[says(text)]] })
+    agent.write('slow.json', { pattern: '^(a+)+$' })
+    let clean: (exit: number) => string = () => ''
+    let printed = ''
+    let checks = 0
+    let skipped = 0
+    const { code } = await agent.runTask(['do it', '--schema', 'slow.json'], {
       env: { TMPDIR },
       onSignal(act) {
         clean = act
@@ -396,39 +313,29 @@ test('G30: events run saves the answer if a signal arrives during its check', as
         wait(milliseconds, signal) {
           const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
           if (!isLimit || ++checks === 1) return realTimers.wait(milliseconds, signal)
-          if (checks === 2) said = clean(130)
+          if (checks === 2) printed = clean(130)
           skipped += milliseconds
           return realTimers.wait(1, signal)
         },
       },
-    },
+    })
+    const [, path = ''] =
+      /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session continues; /.exec(
+        printed,
+      ) ?? []
+    expect(readFileSync(path, 'utf8')).toBe(text)
+    expect(readdirSync(TMPDIR)).toContain(basename(path))
+    expect(code).toBe(8)
   })
-  const [, path = ''] =
-    /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session continues; /.exec(
-      said,
-    ) ?? []
-  expect(readFileSync(path, 'utf8')).toBe(text)
-  expect(readdirSync(TMPDIR)).toContain(basename(path))
-  expect(ended.code).toBe(8)
 })
 
-test('Y161: a rerun sends the task again after an answer that did not match --schema', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, 'p.json'), '{"rules":[]}')
-  writeFileSync(join(cwd, 's.json'), '{"required":["verdict"],"type":"object"}')
-  const service = createAgentService({
-    rounds: [
-      [says('no'), endTurn],
-      [says('{"verdict":1}'), endTurn],
-    ],
-  })
-  const argv = ['events', 'run', 'do it', '-s', 's1', '--audit', 'a.ndjson', '--schema', 's.json']
-  const again = () => run(argv, { cwd, timers, exchange: service.exchange })
-  const first = await again()
-  expect({ code: first.code, tasks: service.tasks }).toEqual({ code: 8, tasks: 1 })
-  const second = await again()
-  expect({ code: second.code, out: second.out }).toEqual({ code: 0, out: '{"verdict":1}\n' })
-  expect(service.tasks).toBe(2)
+test('events run --last saves the answer if stdout fails', async () => {
+  const TMPDIR = temporaryFolder()
+  const world = { stdout: createFailingStdout(0, 'ENOSPC'), env: { TMPDIR } }
+  const { code, err } = await runOn({ rounds: [[says('the paid answer')]] }, ['do it', '--last'], world)
+  const files = readdirSync(TMPDIR).filter((name) => name.startsWith('parley-'))
+  const saved = files.map((name) => readFileSync(join(TMPDIR, name), 'utf8'))
+  expect({ code, saved }, err).toEqual({ code: 11, saved: ['the paid answer'] })
 })
 
 test.each([
@@ -436,30 +343,25 @@ test.each([
   [['--last', '--ids'], '--ids and --last exclude each other'],
   [['--raw', '--ids'], '--raw and --ids exclude each other'],
   [['--schema', 's.json', '--raw'], '--schema and --raw both print to stdout: add -o FILE for the answer'],
-])('Y157: events run exits with 2 and sends nothing for %j', async (words, why) => {
-  const { code, err, requests } = await runAll(['do it', ...words], { rounds: [] })
-  expect({ code, requests: requests.length }).toEqual({ code: 2, requests: 0 })
+  [['--schema', 'p.json'], '--schema p.json: $.type: enum: must be'],
+  [['--schema', 's.json', '--schema-retries', '1'], 'run again with a message that names the mismatches'],
+])('Y157: events run exits with 2 and sends nothing for %j', async (flags, why) => {
+  const agent = openAgent({ rounds: [] })
+  agent.write('s.json', schema)
+  agent.write('p.json', { type: 5 })
+  const { code, err, requests } = await agent.run(['events', 'run', 'do it', ...flags])
+  expect([code, requests]).toEqual([2, []])
   expect(err).toContain(why)
 })
 
-test('Y158: events run exits with 13 and prints category and explanation of a refusal', async () => {
-  const more = {}
-  const details = { category: 'cyber', explanation: 'not\u001b[31m this' }
-  const idle = { type: 'session.status_idle', stop_reason: { type: 'refusal', stop_details: details } }
-  const end = 'stop_reason' in more ? { ...idle, ...more, stop_details: details } : idle
-  const { code, out, err, cwd } = await runAll(['do it', '--last'], {
-    rounds: [[says('half')]],
-    end,
-  })
+test('Y158: events run and follow exit with 13 and print category and explanation of a refusal', async () => {
+  const end = stops('refusal', { stop_details: { category: 'cyber', explanation: 'not\u001b[31m this' } })
+  const { code, out, err, agent } = await runOn({ rounds: [[says('half')]], end }, ['do it', '--last'])
   expect({ code, out }).toEqual({ code: 13, out: '' })
   expect(err).toBe('parley: s1 stopped: refusal (cyber)\n  the service says: not^[[31m this\n')
-  const { exchange } = createAgentService({ history: [userSays('x'), end], rounds: [] })
-  const argv = ['events', 'follow', '-s', 's1', '--errors', 'json', '--report', 'f.json']
-  const followed = await run(argv, { exchange, cwd })
+  const followed = await agent.run(['events', 'follow', '--errors', 'json', '--report', 'f.json'])
   expect(followed.code).toBe(13)
-  expect(JSON.parse(readFileSync(join(cwd, 'f.json'), 'utf8')).stopReason).toBe('refusal')
-  expect(JSON.parse(followed.err).error).toMatchObject({
-    kind: 'stuck',
-    message: 's1 stopped: refusal (cyber): not^[[31m this',
-  })
+  expect(agent.lines('f.json')[0]?.stopReason).toBe('refusal')
+  const message = 's1 stopped: refusal (cyber): not^[[31m this'
+  expect(JSON.parse(followed.err).error).toMatchObject({ kind: 'stuck', message })
 })
