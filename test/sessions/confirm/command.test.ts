@@ -1,317 +1,339 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import type { Exchange } from '../../../src/wire/exchange.ts'
-import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
+import {
+  bash,
+  createSessionService,
+  custom,
+  type Event,
+  interrupt,
+  type SessionScript,
+  says,
+  waitsFor,
+} from '../../harness/session-service.ts'
+import { atTerminal } from '../run/agent-service.ts'
 
-const world = { env: { PARLEY_SESSION: 'sesn_1' } }
-
-type Event = { id: string; type: string } & Record<string, unknown>
-
-const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
-const usesTool = (id: string): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: { command: 'ls' },
+const confirmation = (id: string, result = 'allow', reason?: string): Event => ({
+  type: 'user.tool_confirmation',
+  tool_use_id: id,
+  result,
+  ...(reason === undefined ? {} : { deny_message: reason }),
 })
+const waitsWith = (reason: object): Event => ({ type: 'session.status_idle', stop_reason: reason })
+const both = ['stdout', 'stderr'] as ('stdout' | 'stderr')[]
 
-describe('events confirm replies to waiting tool uses', () => {
-  const confirm = (argv: string[], more: RunOptions = {}) =>
-    run(['events', 'confirm', ...argv], { ...world, ...more })
-  const parseEvents = (ended: Awaited<ReturnType<typeof run>>) =>
-    JSON.parse(ended.requests.at(-1)?.text ?? '{}').events
-
-  test('events confirm sends its replies to all given ids in one request, each once', async () => {
-    const ended = await confirm(['toolu_1', 'toolu_2', 'toolu_1', '--deny', '--message', 'no'])
-    expect(ended).toMatchObject({ code: 0, requests: [{}] })
-    expect(parseEvents(ended)).toEqual([
-      { type: 'user.tool_confirmation', tool_use_id: 'toolu_1', result: 'deny', deny_message: 'no' },
-      { type: 'user.tool_confirmation', tool_use_id: 'toolu_2', result: 'deny', deny_message: 'no' },
-    ])
+/** Creates a session with this history. Without events of its own, it waits for t1, t2 and t3. */
+function open(history?: Event[], script: SessionScript = {}) {
+  const service = createSessionService({
+    history: history ?? [bash('t1'), bash('t2'), bash('t3'), waitsFor('t1', 't2', 't3')],
+    ...script,
   })
-
-  const waiting = idle('i', { type: 'requires_action', event_ids: ['t1', 't2', 't3', 't4'] })
-  const list = [
-    idle('old', { type: 'requires_action', event_ids: ['t0'] }),
-    usesTool('t1'),
-    { id: 't2', type: 'agent.mcp_tool_use', name: 'read' },
-    { id: 't3', type: 'agent.custom_tool_use' },
-    waiting,
-  ]
-
-  test.each([
-    ['a page', JSON.stringify({ data: list, next_page: null })],
-    ['events in lines', list.map((event) => JSON.stringify(event)).join('\n')],
-  ])('events confirm replies to the waiting tool uses of %s on stdin', async (_, stdin) => {
-    const ended = await confirm(['--allow'], { stdin })
-    expect(ended.code).toBe(0)
-    expect(parseEvents(ended).map((event: { tool_use_id: string }) => event.tool_use_id)).toEqual([
-      't1',
-      't2',
-      't4',
-    ])
-    expect(ended.err).toContain('t3 is an agent.custom_tool_use')
-  })
-
-  test('events confirm --pending reads the waiting tool uses from the service, and --follow prints the rest of the turn', async () => {
-    const exchange = createEmulator({})
-    const sent = await run(['events', 'send', 'use two tools', '--follow', '--ids'], { ...world, exchange })
-    expect(sent.code).toBe(12)
-    expect(sent.out.trim().split('\n')).toHaveLength(2)
-    const ended = await confirm(['--pending', '--allow', '--follow'], { exchange })
-    expect(ended.code).toBe(0)
-    expect(ended.out).toContain('The emulated agent is done.\n')
-    expect(await confirm(['--pending', '--allow'], { exchange })).toMatchObject({ code: 2, out: '' })
-  })
-
-  describe('prompts of events confirm', () => {
-    const waits = (...ids: string[]) => idle('i', { type: 'requires_action', event_ids: ids })
-    const three = [usesTool('t1'), usesTool('t2'), usesTool('t3'), waits('t1', 't2', 't3')]
+  const confirm = (argv: string[], options?: Parameters<typeof service.run>[1]) =>
+    service.run(['events', 'confirm', '-s', 's1', ...argv], options)
+  return Object.assign(service, {
+    confirm,
+    pipe: (events: object[] | string, ...argv: string[]) =>
+      confirm(argv, {
+        stdinKind: 'pipe',
+        stdin: typeof events === 'string' ? events : JSON.stringify(events),
+      }),
     /** Runs confirm on a terminal at which a person types `typed`. */
-    const prompt = async (argv: string[], typed: string, events: object[] = three, more: object = {}) => {
-      const list = answering(JSON.stringify({ data: events }))
-      const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
-      const exchange: Exchange = (request) => (request.method === 'POST' ? receipt : list)(request)
-      const ended = await confirm(argv, {
-        exchange,
-        tty: ['stdout', 'stderr'],
-        typed,
-        env: { ...world.env, NO_COLOR: '1' },
-        ...more,
-      })
-      const posts = ended.requests.filter(({ method }) => method === 'POST')
-      const sent = posts.map(({ text }) =>
-        JSON.parse(text).events.map((event: Record<string, string>) => [
-          event.tool_use_id,
-          event.result,
-          ...(event.deny_message === undefined ? [] : [event.deny_message]),
-        ]),
-      )
-      return { ...ended, sent }
-    }
+    prompt: (typed: string, ...argv: string[]) => confirm(argv, atTerminal(typed, both)),
+  })
+}
 
-    test.each([
-      [
-        'no with a reason',
-        'n  not on a Friday \nno\ny\n',
-        [
-          ['t1', 'deny', 'not on a Friday'],
-          ['t2', 'deny'],
-          ['t3', 'allow'],
-        ],
-      ],
-      [
-        'other input only after a new prompt',
-        '\ny es\nyy\ns q\nn\nn\nn\n',
-        [
-          ['t1', 'deny'],
-          ['t2', 'deny'],
-          ['t3', 'deny'],
-        ],
-      ],
-    ])('V64: a prompt of events confirm accepts %s', async (_, typed, expected) => {
-      const { code, sent, out } = await prompt(['--pending'], typed)
-      expect({ code, sent }).toEqual({ code: 0, sent: [expected] })
-      expect(out).toMatch(/^ID +TYPE +TIME +TEXT\nc +user\.tool_confirmation/)
-    })
-
-    test.each([
-      [
-        'the person skips one tool use',
-        's\ny\nn\n',
-        [
-          ['t2', 'allow'],
-          ['t3', 'deny'],
-        ],
-        't1',
-      ],
-      ['the person skips and quits', 's\nskip\nquit\n', undefined, 't1 t2 t3'],
-    ])(
-      'V65: events confirm exits with 12 if %s, and sends the given replies',
-      async (_, typed, expected, left) => {
-        const { code, sent, err } = await prompt(['--pending'], typed)
-        expect({ code, sent }).toEqual({ code: 12, sent: expected ? [expected] : [] })
-        expect(err).toContain('answer with: parley events confirm -s sesn_1 --pending\n')
-        expect(err).not.toContain('to see the answer')
-        const json = await prompt(['--pending', '--errors', 'json'], typed)
-        const last = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '').error
-        expect(last).toMatchObject({ exit: 12, pending: left.split(' '), sent: expected ? 'yes' : 'no' })
-      },
-    )
-
-    test('V65: events confirm prompts again if the reason for a denial is too long', async () => {
-      const { sent, err } = await prompt(['t1'], `n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`)
-      expect(sent[0]?.[0]?.[2]).toHaveLength(10_000)
-      expect(err).toContain('the reason has more than 10000 characters\n')
-    })
-
-    test('V66: events confirm ID prompts with the tool use that the session shows', async () => {
-      const { code, sent, err, requests } = await prompt(['t2', 't1', 't2'], 'y\nn\n')
-      expect({ code, sent }).toEqual({
-        code: 0,
-        sent: [
-          [
-            ['t2', 'allow'],
-            ['t1', 'deny'],
-          ],
-        ],
-      })
-      expect(err).toContain('  | id: t2\n  | tool: bash\n  | command: ls\n')
-      expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
-    })
-
-    test('V66: events confirm rejects ids that the session does not show or that need no confirmation', async () => {
-      const shown: object[] = [
-        ...three,
-        { id: 'c1', type: 'agent.custom_tool_use', name: 'x', input: {} },
-        { id: 'm1', type: 'agent.message', content: 'hi' },
-        { id: 'u', type: 'user.tool_confirmation', tool_use_id: 't2', result: 'deny' },
-      ]
-      const { code, sent, err } = await prompt(['t1', 't9', 'c1', 'm1', 't2'], 'y\ny\ny\n', shown)
-      expect({ code, sent }).toEqual({ code: 2, sent: [] })
-      expect(err.split('\n')).toEqual([
-        'parley: sesn_1: 4 problems',
-        '  there is no tool use t9',
-        '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s sesn_1 --custom-tool-result c1=TEXT',
-        '  m1 cannot be confirmed: its type is agent.message',
-        '  t2 needs no answer: it already has the answer deny',
-        '',
-      ])
-      expect(await prompt(['t9'], 'y\n')).toMatchObject({
-        code: 2,
-        sent: [],
-        err: 'parley: sesn_1: there is no tool use t9\n',
-      })
-    })
-
-    /** Creates a session that shows the lists in order, then the last one again, and accepts posts. */
-    const changing = (...lists: object[][]): Exchange => {
-      let count = 0
-      const receipt = answering('{"data":[{"id":"c","type":"user.tool_confirmation"}]}')
-      return (request) => {
-        if (request.method === 'POST') return receipt(request)
-        const data = lists[Math.min(count++, lists.length - 1)]
-        return answering(JSON.stringify({ data }))(request)
-      }
-    }
-    const two = [usesTool('t1'), usesTool('t2'), waits('t1', 't2')]
-    const denied = { type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }
-    const other = { ...usesTool('t1'), input: { command: 'rm -rf /' } }
-
-    test.each<[string, object[], string]>([
-      ['denied elsewhere', [...two, denied], 't1 is not answered: it already has the answer deny'],
-      [
-        'no longer shown',
-        [usesTool('t2'), waits('t2')],
-        't1 is not answered: the session no longer shows it',
-      ],
-      [
-        'interrupted in its thread',
-        [
-          { ...usesTool('t1'), session_thread_id: 'th' },
-          ...two.slice(1),
-          { type: 'user.interrupt', session_thread_id: 'th' },
-        ],
-        't1 is not answered: it was interrupted',
-      ],
-    ])(
-      'events confirm sends no reply to a tool use that was %s during the prompt, but sends the others',
-      async (_, latest, said) => {
-        const first = _.includes('thread') ? latest.slice(0, 3) : two
-        const { code, sent, err } = await prompt(['--pending'], 'y\ny\n', [], {
-          exchange: changing(first, latest),
-        })
-        expect({ code, sent }).toEqual({ code: 0, sent: [[['t2', 'allow']]] })
-        expect(err).toContain(`parley: ${said}\n`)
-      },
-    )
-
-    test('events confirm exits with 0 and sends nothing if the session is interrupted during the prompt', async () => {
-      for (const ids of [['--pending'], ['t1', 't2']]) {
-        const exchange = changing(two, [...two, { type: 'user.interrupt' }])
-        const { code, sent, err } = await prompt(ids, 'y\nn\n', [], { exchange })
-        expect({ code, sent }).toEqual({ code: 0, sent: [] })
-        for (const id of ['t1', 't2'])
-          expect(err).toContain(`parley: ${id} is not answered: ${'it was interrupted'}\n`)
-        expect(err).toMatch(/parley: nothing was sent\n$/)
-      }
-    })
-
-    test.each<[string, object[]]>([
-      ['next to the first input', [...two, other]],
-      ['instead of the first input', [other, ...two.slice(1)]],
-    ])(
-      'events confirm leaves a tool use open whose input changed during the prompt (%s)',
-      async (_, latest) => {
-        const { code, sent, err } = await prompt(['--pending'], 'y\ny\n', [], {
-          exchange: changing(two, latest),
-        })
-        expect({ code, sent }).toEqual({ code: 12, sent: [[['t2', 'allow']]] })
-        expect(err).toContain('parley: t1 stays open: its input has changed\n')
-        const alone = await prompt(['t1'], 'n\n', [], { exchange: changing(two, latest) })
-        expect({ code: alone.code, sent: alone.sent }).toEqual({ code: 12, sent: [] })
-      },
-    )
-
-    test('events confirm -i FILE prompts with the tool input of the session, not of the file', async () => {
-      const cwd = temporaryFolder()
-      const shown = [{ ...usesTool('t1'), input: { command: 'git status' } }, waits('t1')]
-      writeFileSync(join(cwd, 'record.json'), JSON.stringify(shown))
-      const { code, sent, err } = await prompt(['-i', 'record.json'], 'n\n', [other, waits('t1')], { cwd })
-      expect({ code, sent }).toEqual({ code: 0, sent: [[['t1', 'deny']]] })
-      expect(err).toContain('command: rm -rf /\n')
-      expect(err).not.toContain('git status')
-      const gone = await prompt(['-i', 'record.json'], 'y\n', [usesTool('t2'), waits('t2')], { cwd })
-      expect(gone).toMatchObject({ code: 2, sent: [], err: 'parley: sesn_1: there is no tool use t1\n' })
-    })
-
-    test('events confirm ID does not prompt if the session was interrupted before', async () => {
-      const { code, sent, err } = await prompt(['t1'], 'y\n', [...two, { type: 'user.interrupt' }])
-      expect({ code, sent }).toEqual({ code: 2, sent: [] })
-      expect(err).toBe(`parley: sesn_1: t1 needs no answer: ${'it was interrupted'}\n`)
-    })
-
-    test('V67: events confirm escapes colours of the service in a prompt, and prints tab-separated lines in a pipe', async () => {
-      const use = { ...usesTool('t1'), input: { a: ['x\x1b[31m', 1.5, null] } }
-      const { err, out } = await prompt(['t1'], 'y\n', [use, waits('t1')], {
-        env: world.env,
-        tty: ['stderr'],
-      })
-      expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')
-      expect(out).toBe('c\tuser.tool_confirmation\t\t\n')
-    })
+describe('events confirm with ids or with events', () => {
+  test('events confirm sends its replies to all given ids in one request, each once', async () => {
+    const { confirm, posts } = open()
+    expect((await confirm(['t1', 't2', 't1', '--deny', '--message', 'no'])).code).toBe(0)
+    expect(posts).toEqual([[confirmation('t1', 'deny', 'no'), confirmation('t2', 'deny', 'no')]])
   })
 
-  test.each(['--policy', '--audit'])(
-    'events confirm rejects %s and names the command that has the flag',
-    async (flag) => {
-      const ended = await confirm(['t1', flag, 'x.json'])
-      expect(ended).toMatchObject({ code: 2, requests: [] })
-      const said = "'parley events run' has this flag, and without a task answers the waiting tool uses"
-      expect(ended.err).toContain(`unknown flag '${flag}': ${said}`)
+  const mcp = bash('t2', { type: 'agent.mcp_tool_use' })
+  const listed = [
+    waitsFor('t0'),
+    bash('t1'),
+    mcp,
+    custom('t3'),
+    { ...says('x'), id: 'm1' },
+    waitsFor('t1', 't2', 't3', 't4', 'm1'),
+  ]
+  test.each([
+    ['a page', JSON.stringify({ data: listed, next_page: null })],
+    ['events in lines', listed.map((event) => JSON.stringify(event)).join('\n')],
+  ])(
+    'Q06: events confirm replies to the waiting tool uses of %s, also to unknown ids, but to none that needs a result',
+    async (_, stdin) => {
+      const { pipe, posts } = open()
+      const { code, err } = await pipe(stdin, '--allow')
+      expect({ code, posts }).toEqual({ code: 0, posts: [['t1', 't2', 't4'].map((id) => confirmation(id))] })
+      expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
+      expect(err).toContain('m1 cannot be confirmed: its type is agent.message')
     },
   )
 
+  test('Q01: events confirm replies only to the listed tool uses if the stop reason has no type', async () => {
+    const events = [bash('t1'), bash('t2'), waitsWith({ event_ids: ['t1'] })]
+    const [first, second] = [open(), open(events)]
+    expect((await first.pipe(events, '--allow')).code).toBe(0)
+    expect(first.posts).toEqual([[confirmation('t1')]])
+    expect((await second.confirm(['--pending', '--deny'])).code).toBe(0)
+    expect(second.posts).toEqual([[confirmation('t1', 'deny')]])
+  })
+
+  test('Q02: events confirm replies to no tool use of an idle event that lists no ids, unless its id is given', async () => {
+    const events = [
+      bash('t1'),
+      bash('t2', { type: 'agent.mcp_tool_use' }),
+      waitsWith({ type: 'requires_action' }),
+    ]
+    const { confirm, pipe, posts } = open(events)
+    const pending = await confirm(['--pending', '--allow'])
+    expect({ code: pending.code, posts }).toEqual({ code: 12, posts: [] })
+    expect(pending.err).toContain('t1: bash {"command":"ls"}')
+    expect(pending.err).toContain('to answer one: parley events confirm -s s1 ID --allow')
+    expect((await pipe(events, '--allow')).code).toBe(2)
+    expect((await confirm(['t2', '--allow'])).code).toBe(0)
+    expect(posts).toEqual([[confirmation('t2')]])
+  })
+
+  const one = '{"type":"user.tool_confirmation", "tool_use_id":"t1","result":"allow","n":1.10}'
+  const two = '{"type":"user.tool_confirmation","tool_use_id":"t2","result":"deny","deny_message":"no"}'
+  const listOfTwo = `{"events":[${one},${two}]}`
+  const body = ` {"x":1.0,"events" : [${one},${two}],"big":12345678901234567890}\n`
   test.each([
-    ['ids and --pending', ['t1', '--pending', '--allow'], undefined, 'exclude each other'],
+    ['a body, byte for byte', body, body],
+    ['a list', `[${one},${two}]`, listOfTwo],
+    ['events in lines', `${one}\n\n${two}\n`, listOfTwo],
+  ])('Q03: events confirm sends given confirmations unchanged: %s', async (_, stdin, sent) => {
+    const { code, requests } = await open().pipe(stdin)
+    expect({ code, sent: requests.map(({ text }) => text) }).toEqual({ code: 0, sent: [sent] })
+  })
+
+  const message = '{"type":"user.message","content":[]}'
+  test.each([
     [
-      'a message with --allow',
-      ['t1', '--allow', '--message', 'x'],
-      undefined,
-      '--message works only with --deny',
+      'a message next to a confirmation',
+      [],
+      `[${one},${message}]`,
+      'events[1] (user.message) is not a user.tool_confirmation',
     ],
+    ['a message on line 3', [], `${one}\n\n${message}`, 'line 3 (user.message) is not'],
+    ['an empty list', [], '[]', 'no tool use waits'],
     [
       'confirmations next to --allow',
       ['--allow'],
-      '{"type":"user.tool_confirmation","tool_use_id":"t","result":"deny"}',
+      one,
       'the input already has the decisions: leave out --allow and --deny',
     ],
     ['a value that is not an event', ['--allow'], '"text"', 'events[0]: is not an event'],
-  ])('events confirm exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
-    const ended = await confirm(argv, stdin === undefined ? {} : { stdin })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(said)
+    ['ids and --pending', ['t1', '--pending', '--allow'], '', 'exclude each other'],
+    ['a message with --allow', ['t1', '--allow', '--message', 'x'], '', '--message works only with --deny'],
+    [
+      '--policy',
+      ['t1', '--policy', 'x.json'],
+      '',
+      "unknown flag '--policy': 'parley events run' has this flag, and without",
+    ],
+  ])('Q04: events confirm exits with 2 and sends nothing for %s', async (_, argv, stdin, said) => {
+    const { code, out, err, requests } = await open().pipe(stdin, ...argv)
+    expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
+    expect(err).toContain(said)
   })
+
+  test.each([
+    ['input', { input: { command: 'rm' } }],
+    ['name', { name: 'rm' }],
+  ])(
+    'Q07: events confirm denies, but never allows, an id that has two tool uses with another %s',
+    async (_, more) => {
+      const events = [bash('t1'), bash('t2'), bash('t1', more), waitsFor('t1', 't2')]
+      const { pipe, confirm, prompt, posts } = open(events)
+      for (const ended of [
+        await pipe(events, '--allow'),
+        await confirm(['--pending', '--allow']),
+        await prompt('y\ny\n', '--pending'),
+      ]) {
+        expect({ code: ended.code, posts }).toEqual({ code: 2, posts: [] })
+        const said = 't1: the service sent two different tool uses with this id, so you can only deny it'
+        expect(ended.err).toContain(said)
+      }
+      await pipe(events, '--deny')
+      expect(posts).toEqual([[confirmation('t1', 'deny'), confirmation('t2', 'deny')]])
+    },
+  )
+
+  test('events confirm --pending reads the waiting tool uses from the service, and --follow prints the rest of the turn', async () => {
+    const exchange = createEmulator({})
+    const service = createSessionService({})
+    const parley = (...words: string[]) => service.run(['events', ...words], { exchange })
+    const sent = await parley('send', 'use two tools', '--follow', '--ids')
+    expect(sent.code).toBe(12)
+    expect(sent.out.trim().split('\n')).toHaveLength(2)
+    const ended = await parley('confirm', '--pending', '--allow', '--follow')
+    expect(ended.code).toBe(0)
+    expect(ended.out).toContain('The emulated agent is done.\n')
+    expect(await parley('confirm', '--pending', '--allow')).toMatchObject({ code: 2, out: '' })
+  })
+})
+
+describe('prompts of events confirm', () => {
+  test.each([
+    [
+      'no with a reason',
+      'n  not on a Friday \nno\ny\n',
+      [confirmation('t1', 'deny', 'not on a Friday'), confirmation('t2', 'deny'), confirmation('t3')],
+    ],
+    [
+      'other input only after a new prompt',
+      '\ny es\nyy\ns q\nn\nn\nn\n',
+      ['t1', 't2', 't3'].map((id) => confirmation(id, 'deny')),
+    ],
+  ])('V64: a prompt of events confirm accepts %s', async (_, typed, expected) => {
+    const { prompt, posts } = open()
+    const { code, out } = await prompt(typed, '--pending')
+    expect({ code, posts }).toEqual({ code: 0, posts: [expected] })
+    expect(out).toMatch(/^ID +TYPE +TIME +TEXT\n(.*\n)?e5 +user\.tool_confirmation/)
+  })
+
+  test.each([
+    ['skips one tool use', 's\ny\nn\n', [[confirmation('t2'), confirmation('t3', 'deny')]], ['t1']],
+    ['skips and quits', 's\nskip\nquit\n', [], ['t1', 't2', 't3']],
+  ])(
+    'V65: events confirm exits with 12 if the person %s, and sends the given replies',
+    async (_, typed, sent, left) => {
+      const { prompt, posts } = open()
+      const { code, err } = await prompt(typed, '--pending')
+      expect({ code, posts }).toEqual({ code: 12, posts: sent })
+      expect(err).toContain('answer with: parley events confirm -s s1 --pending\n')
+      expect(err).not.toContain('to see the answer')
+      const json = await open().prompt(typed, '--pending', '--errors', 'json')
+      const { error } = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '')
+      expect(error).toMatchObject({ exit: 12, pending: left, sent: sent.length > 0 ? 'yes' : 'no' })
+    },
+  )
+
+  test('V65: events confirm prompts again if the reason for a denial is too long', async () => {
+    const { prompt, posts } = open()
+    const { err } = await prompt(`n ${'x'.repeat(10_001)}\nn ${'x'.repeat(10_000)}\n`, 't1')
+    expect(posts).toEqual([[confirmation('t1', 'deny', 'x'.repeat(10_000))]])
+    expect(err).toContain('the reason has more than 10000 characters\n')
+  })
+
+  test('V66: events confirm ID prompts with the tool use that the session shows', async () => {
+    const { prompt, posts } = open()
+    const { code, err, requests } = await prompt('y\nn\n', 't2', 't1', 't2')
+    expect({ code, posts }).toEqual({ code: 0, posts: [[confirmation('t2'), confirmation('t1', 'deny')]] })
+    expect(err).toContain('  | id: t2\n  | tool: bash\n  | command: ls\n')
+    expect(requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
+  })
+
+  test('V66: events confirm rejects ids that the session does not show or that need no confirmation', async () => {
+    const history = [bash('t1'), bash('t2'), waitsFor('t1', 't2'), custom('c1'), { ...says('hi'), id: 'm1' }]
+    const { prompt, posts, add } = open([...history, confirmation('t2', 'deny')])
+    const { code, err } = await prompt('y\ny\ny\n', 't1', 't9', 'c1', 'm1', 't2')
+    expect({ code, posts }).toEqual({ code: 2, posts: [] })
+    expect(err.split('\n')).toEqual([
+      'parley: s1: 4 problems',
+      '  there is no tool use t9',
+      '  c1 is an agent.custom_tool_use: it needs a result, not a confirmation: parley events send -s s1 --custom-tool-result c1=TEXT',
+      '  m1 cannot be confirmed: its type is agent.message',
+      '  t2 needs no answer: it already has the answer deny',
+      '',
+    ])
+    add(interrupt)
+    expect(await prompt('y\n', 't1')).toMatchObject({
+      code: 2,
+      err: 'parley: s1: t1 needs no answer: it was interrupted\n',
+    })
+  })
+
+  const two = [bash('t1'), bash('t2'), waitsFor('t1', 't2')]
+  const inThread = { session_thread_id: 'th' }
+  const rm = bash('t1', { input: { command: 'rm -rf /' } })
+  const isClosed = (why: string) => `parley: t1 is not answered: ${why}\n`
+  const changed = 'parley: t1 stays open: its input has changed\n'
+  test.each<[string, Event[], Event[], number, string]>([
+    [
+      'was denied elsewhere',
+      two,
+      [...two, confirmation('t1', 'deny')],
+      0,
+      isClosed('it already has the answer deny'),
+    ],
+    ['is no longer shown', two, [bash('t2'), waitsFor('t2')], 0, isClosed('the session no longer shows it')],
+    [
+      'was interrupted in its thread',
+      [bash('t1', inThread), ...two.slice(1)],
+      [bash('t1', inThread), ...two.slice(1), { ...interrupt, ...inThread }],
+      0,
+      isClosed('it was interrupted'),
+    ],
+    ['has another input next to the first', two, [...two, rm], 12, changed],
+    ['has another input instead of the first', two, [rm, ...two.slice(1)], 12, changed],
+  ])(
+    'events confirm sends no reply to a tool use that %s during the prompt, but sends the others',
+    async (_, first, latest, expected, said) => {
+      const { prompt, posts } = open([], { lists: [{ nth: 1, events: first }, { events: latest }] })
+      const { code, err } = await prompt('y\ny\n', '--pending')
+      expect({ code, posts }).toEqual({ code: expected, posts: [[confirmation('t2')]] })
+      expect(err).toContain(said)
+    },
+  )
+
+  test.each([[['--pending']], [['t1', 't2']]])(
+    'events confirm %j exits with 0 and sends nothing if the session is interrupted during the prompt',
+    async (argv) => {
+      const { prompt, posts } = open(two, { lists: [{ nth: 2, before: [interrupt] }] })
+      const { code, err } = await prompt('y\nn\n', ...argv)
+      expect({ code, posts }).toEqual({ code: 0, posts: [] })
+      for (const id of ['t1', 't2'])
+        expect(err).toContain(`parley: ${id} is not answered: it was interrupted\n`)
+      expect(err).toMatch(/parley: nothing was sent\n$/)
+    },
+  )
+
+  test('events confirm -i FILE prompts with the tool input of the session, not of the file', async () => {
+    const { prompt, posts, write } = open([rm, waitsFor('t1')])
+    write('record.json', [bash('t1', { input: { command: 'git status' } }), waitsFor('t1')])
+    const { code, err } = await prompt('n\n', '-i', 'record.json')
+    expect({ code, posts }).toEqual({ code: 0, posts: [[confirmation('t1', 'deny')]] })
+    expect(err).toContain('command: rm -rf /\n')
+    expect(err).not.toContain('git status')
+    write('record.json', [bash('t9'), waitsFor('t9')])
+    expect(await prompt('y\n', '-i', 'record.json')).toMatchObject({
+      code: 2,
+      err: 'parley: s1: there is no tool use t9\n',
+    })
+  })
+
+  test('V67: a prompt escapes colours of the service, and a pipe gets tab-separated lines', async () => {
+    const { confirm } = open([bash('t1', { input: { a: ['x\x1b[31m', 1.5, null] } }), waitsFor('t1')])
+    const { err, out } = await confirm(['t1'], atTerminal('y\n'))
+    expect(err).toContain('  | {\n  |   "a": [\n  |     "x\\u001b[31m",\n  |     1.5,\n')
+    expect(out).toMatch(/^e3\tuser\.tool_confirmation\t\S+\t.*\n$/)
+  })
+
+  test('events confirm without arguments prompts on a terminal about all waiting tool uses', async () => {
+    const { prompt, confirm, posts } = open([bash('t1'), waitsFor('t1')])
+    const refused = await prompt('y\n', '--allow')
+    expect([refused.code, refused.err]).toEqual([
+      2,
+      expect.stringContaining('no tool uses: give their ids, --pending,'),
+    ])
+    expect((await confirm([], atTerminal('y\n', ['stdout']))).code).toBe(2)
+    expect(posts).toEqual([])
+    expect((await prompt('y\n')).code).toBe(0)
+    expect(posts).toEqual([[confirmation('t1')]])
+  })
+
+  test.each([[['bash']], [null], [undefined]])(
+    'events confirm does not prompt about a tool use whose name is %j, and exits with 12',
+    async (name) => {
+      const { prompt, posts } = open([bash('t1'), bash('t2', { name }), waitsFor('t1', 't2')])
+      const { code, err } = await prompt('y\ny\n', '--pending')
+      expect({ code, posts }).toEqual({ code: 12, posts: [[confirmation('t1')]] })
+      expect(err).toContain('t2 is not answered: its tool has no name')
+      expect(err).toMatch(/s1 waits for an answer\n {2}t2: /)
+    },
+  )
 })

@@ -385,18 +385,3 @@ describe('text that looks like a row of a prompt', () => {
     expect(err).toMatch(/^ {2}: +id: t3",?$/m)
   })
 })
-
-test.each([[['bash']], [null], [7], [undefined]])(
-  'events confirm does not prompt about a tool use whose name is %j',
-  async (name) => {
-    const { code, err, verdicts } = await prompt(
-      [
-        { id: 't1', input: {} },
-        { id: 't2', name, input: {} },
-      ],
-      'y\ny\n',
-    )
-    expect({ code, verdicts }).toEqual({ code: 12, verdicts: ['allow'] })
-    expect(err).toContain('t2 is not answered: its tool has no name')
-  },
-)
