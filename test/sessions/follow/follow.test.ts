@@ -113,26 +113,6 @@ describe('events follow prints events until the session stops', () => {
     expect(raw.out).toBe([...past, ...live].map((event) => `${JSON.stringify(event)}\n`).join(''))
   })
 
-  test.each(['end', 'reset'] as const)(
-    'after a cut of the stream (%s), events follow connects again, and loses and repeats no event',
-    async (cut) => {
-      const [a, b, c, d] = [say('a', 'one'), say('b', 'two'), say('c', 'three'), say('d', 'four')]
-      const service = createScripted(
-        [[], [a, b, c], [a, b, c]],
-        [
-          [[a, b], cut],
-          [[c, d, done('e')], 'stay'],
-        ],
-      )
-      const { code, out, err } = await service.events('follow')
-      expect({ code, out }, err).toEqual({
-        code: 0,
-        out: 'one\ntwo\nthree\nfour\ne\tsession.status_idle\t\tend_turn\n',
-      })
-      expect(err).toContain('connecting again')
-    },
-  )
-
   test('events send --follow sends a header from stdin in every request', async () => {
     const service = createScripted([[]], [[[sent, done('a')], 'stay']])
     const argv = ['events', 'send', 'x', '--follow', '-H', '@-']
@@ -199,30 +179,6 @@ describe('Y240: list that is read at an idle event', () => {
 })
 
 describe('events follow after failures', () => {
-  test.each([[['follow']], [['send', 'go', '--follow']]])(
-    'Y241: parley exits with 4 if the followed session is gone: events %j',
-    async (words) => {
-      const service = createScripted(
-        [[], 404],
-        [
-          [[], 'end'],
-          [[], 'stay'],
-        ],
-      )
-      const { code, err } = await service.events(...words, '--errors', 'json')
-      expect(code).toBe(4)
-      expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error).toMatchObject({ exit: 4, status: 404 })
-    },
-  )
-
-  test('events follow exits with 8 after an error in the stream', async () => {
-    const frame = () => 'event: error\ndata: {"type":"error","error":{"message":"no more"}}\n\n'
-    const service = createSessionService({ streams: [{ events: [done('a')], frame }] })
-    const { code, err } = await service.run(['events', 'follow'])
-    expect(code).toBe(8)
-    expect(err).toContain('no more')
-  })
-
   test.each([
     ['15 while the list is requested', 'lists', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
     ['15 while the stream is requested', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
@@ -243,14 +199,6 @@ describe('events follow after failures', () => {
       })
     },
   )
-
-  test('a failure after an accepted event never suggests to send the event again', async () => {
-    const service = createScripted([[], 429], [[[], 'stay']])
-    const { code, err } = await service.events('send', 'x', '--follow', '--retries', '0', '--errors', 'json')
-    expect(code).toBe(8)
-    expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'yes', safeToRetry: false })
-    expect(service.posts).toHaveLength(1)
-  })
 
   test.each([['list'], ['follow']])(
     'parley exits with 6 for a rate limit error in a 200: events %s',

@@ -1,12 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createMatcher, maxPatternLength, maxStars } from '../../../src/sessions/policy/pattern.ts'
-import {
-  createRule,
-  decideByPolicy,
-  type Policy,
-  type ToolCall,
-} from '../../../src/sessions/policy/policy.ts'
+import { decideByPolicy, type ToolCall } from '../../../src/sessions/policy/policy.ts'
 import { readPolicy } from '../../../src/sessions/policy/policy-file.ts'
 
 const read = (policy: unknown) => readPolicy(JSON.stringify(policy), 'policy.json')
@@ -258,101 +253,14 @@ test.each(['any', 'narrow'] as const)(
   },
 )
 
-const letters = fc.string({ unit: fc.constantFrom('a', 'b', ';', '\n'), maxLength: 8 })
-const patterns = fc.string({ unit: fc.constantFrom('a', 'b', ';', '*'), maxLength: 8 })
-const rules = fc.record({
-  tool: patterns,
-  pattern: patterns,
-  decision: fc.constantFrom('allow' as const, 'ask' as const, 'deny' as const),
-})
-
-test('the strictest matching rule of a policy decides, in any order of the rules', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(rules, { maxLength: 6 }),
-      letters,
-      letters,
-      fc.nat(),
-      async (given, name, text, turn) => {
-        const turned = [...given.slice(turn % 7), ...given.slice(0, turn % 7)]
-        const policy: Policy = {
-          rules: turned.map(({ tool, pattern, decision }) =>
-            createRule({ tool, decision, input: { t: pattern } }),
-          ),
-          fallback: { decision: 'ask' },
-        }
-        const found = given
-          .filter(({ tool, pattern, decision }) =>
-            [
-              [tool, name],
-              [pattern, text],
-            ].every(([one = '', other = '']) => isPlainMatch(one, other, decision === 'allow')),
-          )
-          .map(({ decision }) => decision)
-        const [expected = 'ask'] = (['deny', 'ask', 'allow'] as const).filter((each) => found.includes(each))
-        expect((await decideByPolicy(policy, call(name, { t: text }))).decision).toBe(
-          name === '' ? 'ask' : expected,
-        )
-      },
-    ),
-    { numRuns: 500 },
-  )
-})
-
-const anything = fc.string({
-  unit: fc.constantFrom(...'ab/.-; |&$()<>`\\!{}%^\n\r\u2028\u202e\u0000'.split('')),
-  maxLength: 12,
-})
-
-test('a * of an allow rule never matches an operator, a control character or a .. segment', async () => {
-  const policy = await read({ rules: [{ tool: 'x', input: { t: 'git *' }, decision: 'allow' }] })
-  await fc.assert(
-    fc.asyncProperty(anything, async (text) => {
-      const { decision } = await decideByPolicy(policy, call('x', { t: `git ${text}` }))
-      const isUnsafe =
-        /[;|&$()<>`\\!{}%^\n\r\u2028\u202e\u0000]/.test(text) || `/${text}/`.split(/[/ ]/).includes('..')
-      expect(decision === 'allow' && isUnsafe).toBe(false)
-    }),
-    { numRuns: 2000 },
-  )
-})
-
-const values = fc.letrec((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 3 },
-    fc.constantFrom('a', 1, null),
-    fc.array(tie('value'), { maxLength: 2 }),
-    fc.dictionary(fc.constantFrom('a', 'b', '__proto__'), tie('value'), { maxKeys: 2 }),
-  ),
-})).value
-
-/** Returns the paths of all values that are neither objects nor arrays, as a rule writes them. */
-const leaves = (value: unknown, place: string): string[] => {
-  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
-  if (entries.length === 0) return [place]
-  return entries.flatMap(([key, inner]) =>
-    leaves(inner, Array.isArray(value) ? `${place}[${key}]` : `${place}.${key}`),
-  )
-}
-
-const names = fc.constantFrom('o', '__proto__')
-
-test('an allow rule matches an input only if it names every field of the input', async () => {
-  await fc.assert(
-    fc.asyncProperty(values, names, fc.nat(), async (value, name, which) => {
-      const input = Object.fromEntries([[name, value]])
-      const named = leaves(value, name)
-      const rule = (paths: string[]) => ({
-        tool: 'x',
-        input: Object.fromEntries(paths.map((path) => [path, '**'])),
-      })
-      expect(await isAllowed(rule(named), call('x', input))).toBe(true)
-      const left = named.toSpliced(which % named.length, 1)
-      expect(await isAllowed(rule(left), call('x', input))).toBe(false)
-      const other = name === 'o' ? '__proto__' : 'o'
-      expect(await isAllowed(rule([...named, other]), call('x', input))).toBe(false)
-    }),
-  )
+test.each([
+  [['allow', 'ask', 'deny'], 'deny'],
+  [['allow', 'ask'], 'ask'],
+  [['ask', 'allow'], 'ask'],
+  [['deny', 'allow'], 'deny'],
+])('the strictest matching rule of a policy decides, in any order: %j: %s', async (decisions, expected) => {
+  const policy = await read({ rules: decisions.map((decision) => ({ tool: 'x', decision })) })
+  expect((await decideByPolicy(policy, call('x'))).decision).toBe(expected)
 })
 
 test.each([

@@ -46,81 +46,30 @@ const lines = {
 const describeReply = (reply: ReplyState) =>
   'result' in reply && reply.result ? `${reply.is}+${reply.result.text.slice(0, 3)}` : reply.is
 
-const closed = {
-  deciding: 'closed',
-  'left-open': 'closed',
-  executing: 'closed+int',
-  'has-result': 'closed+out',
-  posting: 'closed',
-  'posting a result': 'closed+out',
-  unconfirmed: 'closed',
-  'unconfirmed result': 'closed+out',
-  closed: 'closed',
-}
+/** The next states if a line changes the state, but keeps the result. */
+const changes = (to: string, withResult = to): Record<Named, string> => ({
+  deciding: to,
+  'left-open': to,
+  executing: `${withResult}+int`,
+  'has-result': `${withResult}+out`,
+  posting: to,
+  'posting a result': `${withResult}+out`,
+  unconfirmed: to,
+  'unconfirmed result': `${withResult}+out`,
+  closed: to,
+})
 
 describe('states of a reply after a line of the audit file', () => {
   test.each<[keyof typeof lines, Record<Named, string>]>([
-    [
-      'decision',
-      {
-        deciding: 'deciding',
-        'left-open': 'deciding',
-        executing: 'has-result+int',
-        'has-result': 'has-result+out',
-        posting: 'deciding',
-        'posting a result': 'has-result+out',
-        unconfirmed: 'deciding',
-        'unconfirmed result': 'has-result+out',
-        closed: 'deciding',
-      },
-    ],
+    ['decision', changes('deciding', 'has-result')],
     ['left', all('left-open')],
     ['start', all('executing')],
     ['end', all('has-result+out')],
-    [
-      'sent',
-      {
-        deciding: 'posting',
-        'left-open': 'posting',
-        executing: 'posting+int',
-        'has-result': 'posting+out',
-        posting: 'posting',
-        'posting a result': 'posting+out',
-        unconfirmed: 'posting',
-        'unconfirmed result': 'posting+out',
-        closed: 'posting',
-      },
-    ],
-    ['accepted', closed],
-    ['elsewhere', closed],
-    [
-      'refused',
-      {
-        deciding: 'deciding',
-        'left-open': 'deciding',
-        executing: 'has-result+int',
-        'has-result': 'has-result+out',
-        posting: 'deciding',
-        'posting a result': 'has-result+out',
-        unconfirmed: 'deciding',
-        'unconfirmed result': 'has-result+out',
-        closed: 'deciding',
-      },
-    ],
-    [
-      'unknown',
-      {
-        deciding: 'unconfirmed',
-        'left-open': 'unconfirmed',
-        executing: 'unconfirmed+int',
-        'has-result': 'unconfirmed+out',
-        posting: 'unconfirmed',
-        'posting a result': 'unconfirmed+out',
-        unconfirmed: 'unconfirmed',
-        'unconfirmed result': 'unconfirmed+out',
-        closed: 'unconfirmed',
-      },
-    ],
+    ['sent', changes('posting')],
+    ['accepted', changes('closed')],
+    ['elsewhere', changes('closed')],
+    ['refused', changes('deciding', 'has-result')],
+    ['unknown', changes('unconfirmed')],
   ])('each state of a reply changes as documented after the audit line "%s"', (line, after) => {
     expect(
       Object.fromEntries(names.map((name) => [name, describeReply(applyLine(states[name], lines[line]))])),

@@ -116,14 +116,6 @@ test('events send reports a bug during the read of a response as a bug', async (
   expect(err).toContain('TypeError at receipt.test.ts:')
 })
 
-test('events send prints the accepted events, their ids, or the whole response', async () => {
-  const body = '{"data":[ {"id":"e1","type":"user.message"}]}'
-  expect((await send({ body }, '--ids')).out).toBe('e1\n')
-  expect((await send({ body }, '--raw')).out).toBe(body)
-  const terminal = { exchange: responding({ body: '{"data":[]}' }), tty: ['stdout' as const] }
-  expect((await run(['events', 'send', 'x', '-s', 's'], terminal)).out).toBe('')
-})
-
 /** Returns the steps of events send in order, and its failure. */
 async function read(response: Response, flags: { raw?: boolean } = {}) {
   const steps: string[] = []
