@@ -107,6 +107,7 @@ describe('allow rules that do not match', () => {
       call('x', { a: { b: 1, c: 2 } }),
     ],
     ['an input without a field', { tool: 'x', input: { a: '**' } }, call('x', {})],
+    ['an input with one more empty field', { tool: 'x', input: { a: '**' } }, call('x', { a: 1, b: {} })],
     ['a value that is not text, by *', { tool: 'x', input: { n: '*' } }, call('x', { n: 5 })],
     ['an input that is not an object', { tool: 'x', input: {} }, call('x', 'text')],
     ['an input that is null', { tool: 'x', input: {} }, call('x', null)],
@@ -208,8 +209,10 @@ test("a decision of a policy names its rule and the rule's reason", async () => 
   })
 })
 
-test('a policy without a default decides "ask"', async () => {
+test('a policy decides "ask" without a default, and about a tool use without a name', async () => {
   expect(await decideByPolicy(await read({ rules: [] }), call('x'))).toEqual({ decision: 'ask' })
+  const allowing = await read({ rules: [{ tool: '*', decision: 'allow' }] })
+  expect(await decideByPolicy(allowing, call(''))).toMatchObject({ decision: 'ask' })
 })
 
 /** A slow reference implementation: the pattern as a regular expression. */
