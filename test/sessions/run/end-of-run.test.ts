@@ -1,12 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
+  bash,
   createSessionService,
-  type Event,
+  custom,
   endTurn,
   running,
-  type SessionScript,
   says,
   shown,
   waitsFor,
@@ -14,49 +12,30 @@ import {
 
 const audited = ['--audit', 'audit.ndjson', '--report', 'report.json']
 
-describe('answer of events run that no list confirms', () => {
-  /** The stream omits the last message, and each list after the task fails until the first run has ended. */
-  function open() {
-    let isAway = true
-    const service = createSessionService({
-      posts: [{ next: [running, says('"half"'), shown(says('"whole"'), { streamed: 'never' }), endTurn] }],
-      lists: [{ when: () => isAway && service.posts.length > 0, fault: { status: 503 } }],
-    })
-    service.write('schema.json', { type: 'string' })
-    const comeBack = () => {
-      isAway = false
-    }
-    return { ...service, comeBack }
-  }
-
-  test('events run --last exits with 8 if the last list fails, and the resume command prints the answer', async () => {
-    const flags = ['--last']
-    const { run, comeBack, posts, cwd, lines } = open()
-    const { code, out, err } = await run(['events', 'run', 'go', ...flags, ...audited])
-    expect({ code, out: flags.includes('-o') ? '' : out }, err).toEqual({ code: 8, out: '' })
-    expect(err).toContain(
-      'the answer is not certain, because the list could not be read after the session stopped: ',
-    )
-    expect(existsSync(join(cwd, 'answer.txt'))).toBe(false)
-    const [{ retry, resume }] = lines('report.json') as [{ retry: string; resume: string[] }]
-    expect(retry).toBe('later')
-
-    comeBack()
-    const again = await run(resume)
-    expect(again.code, again.err).toBe(0)
-    const printed = flags.includes('-o') ? readFileSync(join(cwd, 'answer.txt'), 'utf8') : again.out
-    expect(printed).toBe('"whole"\n')
-    expect(posts).toHaveLength(1)
+test('events run --last exits with 8 if the last list fails, and the resume command prints the answer', async () => {
+  // The stream omits the last message, and each list after the task fails until the first run has ended.
+  let isAway = true
+  const service = createSessionService({
+    posts: [{ next: [running, says('half'), shown(says('whole'), { streamed: 'never' }), endTurn] }],
+    lists: [{ when: () => isAway && service.posts.length > 0, fault: { status: 503 } }],
   })
+  const { code, out, err } = await service.run(['events', 'run', 'go', '--last', ...audited])
+  expect({ code, out }, err).toEqual({ code: 8, out: '' })
+  expect(err).toContain(
+    'the answer is not certain, because the list could not be read after the session stopped: ',
+  )
+  const [{ retry, resume }] = service.lines('report.json') as [{ retry: string; resume: string[] }]
+  expect(retry).toBe('later')
+  isAway = false
+  expect(await service.run(resume)).toMatchObject({ code: 0, out: 'whole\n' })
+  expect(service.posts).toHaveLength(1)
 })
 
 describe('--tool command that fails (needs sh)', () => {
-  const use: Event = { id: 'c1', type: 'agent.custom_tool_use', name: 'count', input: {} }
-  const open = (timers?: SessionScript['timers']) =>
+  const open = () =>
     createSessionService({
-      timers,
       posts: [
-        { type: 'user.message', nth: 1, next: [running, use, waitsFor('c1')] },
+        { type: 'user.message', nth: 1, next: [running, custom('c1'), waitsFor('c1')] },
         { type: 'user.custom_tool_result', next: [running, shown(says('done'), { after: 10_000 }), endTurn] },
         { type: 'user.message', next: [running, says('done too'), endTurn] },
       ],
@@ -68,18 +47,15 @@ describe('--tool command that fails (needs sh)', () => {
   const report = ({ lines }: ReturnType<typeof open>) => lines('report.json')[0]?.toolUses
 
   test.each([
-    ['fails', 'exit 3', []],
-    ['prints more than 1 MiB', 'head -c 1100000 /dev/zero', []],
-  ])(
-    'events run warns with -q, and counts in the report, that a --tool command %s',
-    async (_, command, flags) => {
-      const service = open()
-      const { code, out, err } = await service.run([...line(command), ...flags, '-q'])
-      expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
-      expect(err).toContain('the tool use c1 failed (count): ')
-      expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
-    },
-  )
+    ['fails', 'exit 3'],
+    ['prints more than 1 MiB', 'head -c 1100000 /dev/zero'],
+  ])('events run warns with -q, and counts in the report, that a --tool command %s', async (_, command) => {
+    const service = open()
+    const { code, out, err } = await service.run([...line(command), '-q'])
+    expect({ code, out }, err).toEqual({ code: 0, out: 'done\n' })
+    expect(err).toContain('the tool use c1 failed (count): ')
+    expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
+  })
 
   test('--fail-on-tool-error makes events run exit with 14 after the answer', async () => {
     const service = open()
@@ -101,13 +77,8 @@ describe('--tool command that fails (needs sh)', () => {
   })
 })
 
-const ran = (permission: string): Event => ({
-  id: 't1',
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: { command: 'rm x' },
-  evaluated_permission: permission,
-})
+const ran = (permission: string) =>
+  bash('t1', { input: { command: 'rm x' }, evaluated_permission: permission })
 
 test.each([
   ['is not in the stream', 'allow', []],

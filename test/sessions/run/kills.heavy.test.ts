@@ -18,7 +18,7 @@ const rounds = (): Event[][] => [
 ]
 
 const flags = [
-  ...['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.02', '--deadline', '6'],
+  ...['--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs; sleep 0.02', '--deadline', '30'],
   ...['--schema', 's.json', '-o', 'a.json', '--last'],
 ]
 

@@ -4,31 +4,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute, start } from '../../harness/process.ts'
 import { bash, custom, says } from '../../harness/session-service.ts'
-import { argv, countReplies, removeLocks, serve } from './served-agent.ts'
+import { argv, countReplies, serve } from './served-agent.ts'
 
 const readState = (pid: string) =>
   spawnSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }).stdout.trim()
-
-test('Y64: events run does not send a reply again if an earlier run was killed while it sent the reply', async () => {
-  const { service, cwd, env } = await serve({
-    rounds: [[bash('t1')]],
-    outcome: () => 'loses',
-    onPost: () => void killed.child.kill('SIGKILL'),
-  })
-  const killed = start([...argv, 'go'], { cwd, env })
-  expect((await killed.ended).signal).toBe('SIGKILL')
-  removeLocks(cwd)
-  const { code, err } = await execute([...argv, '--deadline', '2'], { cwd, env })
-  expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
-  expect(err).toContain('the answer to t1')
-})
-
-test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
-  const { service, cwd, env } = await serve({ rounds: [[bash('t1')]], outcome: () => 'stalls' })
-  const { code, err } = await execute([...argv, 'go', '--deadline', '2'], { cwd, env })
-  expect({ code, posts: service.posts }).toEqual({ code: 10, posts: 1 })
-  expect(err).toContain('it is not known whether the answer to t1 arrived')
-})
 
 test.each([
   ['the task is sent', 100, 0],

@@ -432,6 +432,13 @@ describe('reply of unknown delivery', () => {
     expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
   })
 
+  test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
+    const agent = open('stalls')
+    const { code, err } = await agent.runTask(['do it', '--deadline', '30'])
+    expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 1 })
+    expect(err).toContain('it is not known whether the answer to t1 arrived')
+  })
+
   test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
     const agent = open({ status: 429, headers: { 'retry-after': '60' } })
     const { code } = await agent.runTask(['do it', '--deadline', '30'])
