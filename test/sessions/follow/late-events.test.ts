@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   bash,
   createSessionService,
@@ -18,7 +18,6 @@ import {
 const late = (event: Event) => shown(event, { streamed: 'never', listed: 3_000 })
 
 const terminated: Event = { type: 'session.status_terminated' }
-const ranUnasked: Event = { type: 'agent.tool_result', tool_use_id: 't1' }
 const confirms = (id: string, result: 'allow' | 'deny'): Event => ({
   type: 'user.tool_confirmation',
   tool_use_id: id,
@@ -41,39 +40,52 @@ function afterTask(next: Steps, more: SessionScript = {}) {
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json']
 const typesOf = (posts: Event[][]) => posts.flat().map(({ type }) => type)
 
-describe('idle event that the stream omits and the list shows late', () => {
-  test('events run ignores a late idle event after an interrupt of another client: it allows no tool use', async () => {
-    const service = afterTask([running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn])
-    const { code } = await service.run(runArguments)
-    expect([code, typesOf(service.posts)]).toEqual([15, ['user.message']])
-  })
-
-  test('events run ignores a late idle event of a terminated session: it allows no tool use', async () => {
-    const service = afterTask([running, bash('t1'), late(waitsFor('t1')), terminated])
-    const { code } = await service.run(runArguments)
-    expect([code, typesOf(service.posts)]).toEqual([13, ['user.message']])
-  })
-
-  test('a late idle event does not end events run while a tool use waits', async () => {
-    const service = afterTask([running, late(endTurn), running, bash('t1'), waitsFor('t1')])
-    const { code, out } = await service.run(['events', 'run', 'do it', '--last'])
-    expect([code, out]).toEqual([12, ''])
-  })
-
-  test('events run ends although the list shows an idle event for an answered tool use late', async () => {
-    const service = afterTask([
+test.each<[string, Steps, boolean, number, string]>([
+  [
+    'allows no tool use after an interrupt of another client',
+    [running, bash('t1'), late(waitsFor('t1')), interrupt, endTurn],
+    true,
+    15,
+    '',
+  ],
+  [
+    'allows no tool use of a terminated session',
+    [running, bash('t1'), late(waitsFor('t1')), terminated],
+    true,
+    13,
+    '',
+  ],
+  [
+    'does not end events run while a tool use waits',
+    [running, late(endTurn), running, bash('t1'), waitsFor('t1')],
+    false,
+    12,
+    '',
+  ],
+  [
+    'does not keep events run waiting if it is for an answered tool use',
+    [
       running,
       bash('t1'),
       late(waitsFor('t1')),
       confirms('t1', 'allow'),
-      ranUnasked,
+      { type: 'agent.tool_result', tool_use_id: 't1' },
       says('the answer'),
       endTurn,
-    ])
-    const { code, out } = await service.run([...runArguments, '--deadline', '60'])
-    expect([code, out, typesOf(service.posts)]).toEqual([0, 'the answer\n', ['user.message']])
-  })
-})
+    ],
+    true,
+    0,
+    'the answer\n',
+  ],
+])(
+  'an idle event that the stream omits and the list shows late %s',
+  async (_, next, hasPolicy, expected, answer) => {
+    const service = afterTask(next)
+    const argv = hasPolicy ? runArguments : runArguments.slice(0, 4)
+    const { code, out } = await service.run([...argv, '--deadline', '60'])
+    expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
+  },
+)
 
 test.each([1, 2, 3])(
   'events run sends no reply after an interrupt if the stream is cut after %i events and the list lags',
