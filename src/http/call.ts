@@ -9,14 +9,7 @@ import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import type { Call } from '../work-tracker.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
-import {
-  buildRequest,
-  describeSettingFix,
-  type Request,
-  type RequestParts,
-  type RunHeaders,
-  readHeaders,
-} from './request.ts'
+import { buildRequest, describeSettingFix, parseHeaders, type Request, type RequestParts } from './request.ts'
 import { type FailureHeaders, readErrorResponse, readFailureHeaders } from './response.ts'
 import {
   decideRetry,
@@ -57,12 +50,9 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
 
   let choosing: Promise<Exchange> | undefined
 
-  // The headers are read once for all requests, because `-H @-` reads stdin.
-  let headers: Promise<RunHeaders> | undefined
-  async function build(endpoint: Endpoint, parts: RequestParts): Promise<Request> {
-    headers ??= readHeaders(context)
-    return buildRequest(endpoint, parts, settings.values, await headers)
-  }
+  const headers = parseHeaders(settings.headers, host)
+  const build = (endpoint: Endpoint, parts: RequestParts): Request =>
+    buildRequest(endpoint, parts, settings.values, headers)
 
   /**
    * With `read`, each attempt also reads the body, so parley also retries a request whose response was cut.
@@ -75,7 +65,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
     // Requests of a batch may name several models, so the summary has no model.
     summary.model = isBatch ? undefined : parts.params.model
     summary.session = parts.params.session
-    const request = await build(endpoint, parts)
+    const request = build(endpoint, parts)
     const signed = await credentials.addTo(request)
     choosing ??= chooseExchange(context, settings, isBatch)
     const exchange = await choosing
@@ -150,13 +140,12 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
     open,
     dropPrintedSecrets: credentials.dropPrinted,
     /** Adds the secret and sends nothing. Throws like `call` for an invalid request or credential. */
-    prepare: async (endpoint: Endpoint, parts: RequestParts) =>
-      credentials.addTo(await build(endpoint, parts)),
+    prepare: async (endpoint: Endpoint, parts: RequestParts) => credentials.addTo(build(endpoint, parts)),
     /** Returns true with `--dry-run` or `--curl`. The caller then sends nothing. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
-      await previewRequest(context, settings, { request: await build(endpoint, parts), isBatch })
+      await previewRequest(context, settings, { request: build(endpoint, parts), isBatch })
       return true
     },
     /**

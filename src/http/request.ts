@@ -92,12 +92,11 @@ const findTrace = ({ env }: Context['host']): Header[] =>
     return value && headerValuePattern.test(value) ? [[variable.toLowerCase(), value]] : []
   })
 
-/** Reads `-H` and the environment. Throws a usage error. */
-export async function readHeaders(context: Context): Promise<RunHeaders> {
-  const { flags, input, host } = context
+/** Throws a usage error. */
+export function parseHeaders(lines: readonly string[], host: Context['host']): RunHeaders {
   const given = new Map<string, Header>()
-  for (const line of flags.header ?? []) {
-    const [name, value] = parseHeader((await input.readFlagValue(line, '--header')).trimEnd())
+  for (const line of lines) {
+    const [name, value] = parseHeader(line.trimEnd())
     const before = given.get(name.toLowerCase())
     given.set(name.toLowerCase(), before ? joinHeaders(before, value) : [name, value])
   }

@@ -29,7 +29,6 @@ export interface InputOptions {
   host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
   flags: {
     stdin?: boolean
-    header?: string[]
     failOnEmpty?: boolean
     given?: readonly { flag: string }[]
   }
@@ -67,11 +66,6 @@ export class Input {
 
   get readsStdin(): boolean {
     return this.#options.flags.stdin !== false
-  }
-
-  /** `-H @-` reads stdin. Headers are read after all other inputs, so the other inputs must not read stdin. */
-  get #isForHeader(): boolean {
-    return this.#options.flags.header?.includes('@-') ?? false
   }
 
   /** Throws a `CliError` with `action` if the deadline passes first. */
@@ -147,7 +141,7 @@ export class Input {
   async readPiped(reader: string, kinds?: FileKinds): Promise<string | undefined> {
     const { flags, host, note } = this.#options
     const { kind } = host.stdin
-    const isFree = this.readsStdin && !this.#isForHeader && this.#firstReader === undefined
+    const isFree = this.readsStdin && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
     if (!isFree || (kind !== 'pipe' && kind !== 'file')) return undefined
     const onIdle = () => note('waiting for stdin (--no-stdin skips it)')
@@ -165,7 +159,7 @@ export class Input {
 
   /** Throws a usage error if `--fail-on-empty` requires that stdin is read. */
   skipStdin(given: string): void {
-    if (this.#options.flags.failOnEmpty && this.#firstReader === undefined && !this.#isForHeader)
+    if (this.#options.flags.failOnEmpty && this.#firstReader === undefined)
       throw usageError(`--fail-on-empty: parley does not read stdin with ${given}`)
   }
 

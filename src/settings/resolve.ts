@@ -17,6 +17,8 @@ export interface ResolvedSettings {
   values: Settings
   origins: { [K in SettingName]?: Origin }
   profile: Omit<Profile, 'chosenBy'>
+  /** Lines of `-H`. */
+  headers: readonly string[]
 }
 
 export interface UncheckedSetting {
@@ -32,7 +34,7 @@ interface SettingSources {
 }
 
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
-  const { host, flags, deadline } = context
+  const { host, flags, deadline, input } = context
   const profile = await readProfile(context, true)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
@@ -40,7 +42,9 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
     throw usageError(`${address.flag}: the demo profile has no network`)
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   deadline.moveTo(computeDeadline(context.summary.startMs, resolved))
-  return resolved
+  // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.
+  const lines = (flags.header ?? []).map((line) => input.readFlagValue(line, '--header'))
+  return { ...resolved, headers: await Promise.all(lines) }
 }
 
 /** Monotonic milliseconds; Infinity for a run without a deadline. */
@@ -51,7 +55,7 @@ export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettin
  * Throws a `CliError` for an invalid value. The message names the source of the value. It quotes the value
  * only for a flag, because any other value may be a misplaced secret.
  */
-export function resolveSettings(sources: SettingSources): ResolvedSettings {
+export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings, 'headers'> {
   const values: Record<string, unknown> = {}
   const origins: ResolvedSettings['origins'] = {}
   for (const chosen of chooseValues(sources)) {
