@@ -11,10 +11,10 @@ import {
   toFileFailure,
   usageError,
 } from '../errors.ts'
+import { utf8Advice } from '../io/file-content.ts'
 import { openReadable, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
-import { utf8Advice } from '../io/utf8.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
 import type { Ledger } from './ledger.ts'
 import { type Id, type LineForm, parseLine } from './line-form.ts'

@@ -6,10 +6,17 @@ import { CliError, toFileFailure, unsentDeadlineError, usageError } from '../err
 import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
-import { detectMimeType, isPdf } from './file-kind.ts'
+import {
+  decodeUtf8,
+  detectMimeType,
+  isBlank,
+  isPdf,
+  isUtf16,
+  tooLongError,
+  tryDecodeUtf8,
+} from './file-content.ts'
 import { absolutePath } from './paths.ts'
 import { shellQuote } from './shell-quote.ts'
-import { decodeUtf8, isBlank, isUtf16, tooLongError, tryDecodeUtf8 } from './utf8.ts'
 
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {

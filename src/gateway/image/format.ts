@@ -1,4 +1,4 @@
-import { detectMimeType } from '../../io/file-kind.ts'
+import { detectMimeType } from '../../io/file-content.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeUtf8, isBlank } from '../../src/io/utf8.ts'
+import { decodeUtf8, detectMimeType, isBlank } from '../../src/io/file-content.ts'
 import { smallTexts } from '../wire/json/texts.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -78,3 +78,9 @@ test.each([
   ['\n\n!', false],
   ['\u00a0', false],
 ])('%j is blank: %j', (text, is) => expect(isBlank(Buffer.from(text))).toBe(is))
+
+test('parley detects a PNG by its signature alone', async () => {
+  const signature = Buffer.from('89504e470d0a1a0a', 'hex')
+  expect(await detectMimeType(signature)).toBe('image/png')
+  expect(await detectMimeType(signature.subarray(1))).toBeUndefined()
+})
