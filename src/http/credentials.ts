@@ -1,6 +1,7 @@
-import type { Context } from '../context.ts'
+import type { Context, ProcessInfo } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { findSecrets } from '../secrets.ts'
+import { permissionAdvice } from '../settings/profile-file.ts'
 import {
   addressSettings,
   findSecretOrigin,
@@ -9,6 +10,7 @@ import {
   secretSettings,
   serviceNames,
 } from '../settings/resolve.ts'
+import { getSchema } from '../settings/schemas.ts'
 import { getVariable, type SettingName } from '../settings/table.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -26,7 +28,6 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
   async function runCommand(service: Service): Promise<string> {
     const [plain, setting] = secretSettings[service]
     if (settings.values[setting] === undefined) throw missingSettingsError(service, [plain], settings)
-    const { runSecretCommand } = await import('../settings/secret-command.ts')
     const secret = printed.get(service) ?? runSecretCommand(context, settings, setting)
     printed.set(service, secret)
     return secret
@@ -57,6 +58,55 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
     },
   }
 }
+
+const maxRunMs = 60_000
+
+/** EX_TEMPFAIL of sysexits.h: the command may succeed later. */
+const temporaryFailure = 75
+
+/**
+ * Returns the first line of the command's output. The command gets an empty stdin, and an environment without
+ * parley's secrets. On a terminal the command may prompt the user. Throws a `CliError` with the command's
+ * stderr if the command fails. Also throws if another user could have written the command.
+ */
+async function runSecretCommand(
+  context: Context,
+  { values, origins, profile: { exposedPath } }: ResolvedSettings,
+  setting: 'accessTokenCommand' | 'apiKeyCommand',
+): Promise<string> {
+  const { host, deadline } = context
+  const { source, name: origin } = origins[setting] ?? {}
+  const failed = (why: string) => authError(`${setting} (${origin}) ${why}`)
+  if (source === 'profile' && exposedPath !== undefined)
+    throw failed(`is not run: others can write ${exposedPath}; ${permissionAdvice}`)
+  const maxMs = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
+  const limit = deadline.narrow(maxMs, `did not end within ${maxMs / 1000} s`)
+  const { runCommand } = await import('../io/command.ts')
+  const { stdout, stderr, problem, exitCode } = await runCommand(
+    {
+      text: values[setting] ?? '',
+      env: withoutSecrets(host.env),
+      // parley can kill all processes of a group, but a new group cannot use the terminal. So the command
+      // gets a new group only if there is no terminal.
+      isGroupLeader: host.stdin.kind !== 'terminal' && !host.stderr.isTerminal,
+      deadline: limit,
+    },
+    context,
+  )
+  if (problem)
+    throw failed(`${problem}${stderr.trim() ? `: ${stderr}` : ''}`).with({
+      deadline: deadline.hasPassed || undefined,
+      retry: limit.hasPassed || exitCode === temporaryFailure ? 'later' : undefined,
+    })
+  const [line = ''] = stdout.toString().split('\n', 1)
+  const parsed = getSchema('accessToken').safeParse(line)
+  if (parsed.success) return parsed.data
+  throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
+}
+
+/** Windows ignores the case of variable names, so this function ignores it, too. */
+const withoutSecrets = (env: ProcessInfo['env']) =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !/^PARLEY_(ACCESS_TOKEN|API_KEY)$/i.test(name)))
 
 function requireUsable(
   { messages }: Context,
