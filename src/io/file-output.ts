@@ -4,7 +4,7 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, describeFileError, hasCode, joinSavedFiles, toFileFailure } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { findModeToKeep, findOwnDescriptor, findTarget } from './paths.ts'
+import { findOwnDescriptor, findTarget } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
@@ -50,10 +50,9 @@ export async function openFileOutput(
   { host, deadline }: FileOutputOptions,
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
-  const mode = isDirect ? undefined : findModeToKeep(target, host.uid)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
-    : createFileSink(target, name, mode)
+    : createFileSink(target, name, host.uid)
   const hasEarlierPart = !isDirect && existsSync(`${target}.part`)
   const earlierPartNote = hasEarlierPart ? `${name}.part was there before this run` : undefined
   const wrapped = (work: Promise<void>) =>
@@ -76,10 +75,10 @@ export async function openFileOutput(
 
 type Sink = Pick<FileOutput, 'write' | 'commit' | 'savePart' | 'discard'>
 
-function createFileSink(target: string, name: string, mode: number | undefined): Sink {
+function createFileSink(target: string, name: string, uid: number | undefined): Sink {
   let file: TemporaryFile | undefined
   const begin = () => {
-    file ??= new TemporaryFile(target, mode)
+    file ??= new TemporaryFile(target, { uid })
     return file
   }
   return {

@@ -98,15 +98,6 @@ export function findReplaceProblem(
   return isOthers && (folder.mode & 0o1000) !== 0 ? 'only its owner can replace it in this folder' : undefined
 }
 
-/**
- * Returns the mode without set-uid, set-gid and sticky bits. Returns `undefined`, which means the default
- * mode, if the user does not own the file, and on Windows.
- */
-export function findModeToKeep(path: string, uid: number | undefined): number | undefined {
-  const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })
-  return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
-}
-
 /** Outside Windows, a file's name may end in `\`. */
 export const isFolderName = (name: string, platform: NodeJS.Platform): boolean =>
   name.endsWith('/') || (platform === 'win32' && name.endsWith('\\'))

@@ -4,6 +4,7 @@ import {
   copyFileSync,
   fchmodSync,
   linkSync,
+  lstatSync,
   openSync,
   renameSync,
   rmSync,
@@ -16,11 +17,17 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { hasCode } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
-import { findModeToKeep } from './paths.ts'
 
 // Node 26 throws if a `FileHandle` is garbage-collected while it is open, which may happen after a broken
 // answer. So this file uses descriptors.
 const writeTo = promisify(writeFile)
+
+interface FileMode {
+  /** A target that this user owns keeps its mode. `undefined` on Windows. */
+  uid?: number | undefined
+  /** Mode of a new file. If omitted, the file gets the default mode. */
+  mode?: number
+}
 
 /** Has a random name next to its target. Methods throw the errors of the file system. */
 export class TemporaryFile {
@@ -29,10 +36,10 @@ export class TemporaryFile {
 
   /**
    * Creates the file exclusively, so it is never a link or the file of another user. Synchronous, because a
-   * file created in the background could appear after a signal's cleanup. If `mode` is omitted, the file gets
-   * the default mode.
+   * file created in the background could appear after a signal's cleanup.
    */
-  constructor(target: string, mode?: number) {
+  constructor(target: string, { uid, mode: newMode }: FileMode = {}) {
+    const mode = findModeToKeep(target, uid) ?? newMode
     this.#path = join(dirname(target), `.parley-${crypto.randomUUID()}.part`)
     this.#file = openSync(this.#path, 'wx', mode)
     try {
@@ -106,6 +113,12 @@ export class TemporaryFile {
 
 const closed = -1
 
+/** Returns the mode without set-uid, set-gid and sticky bits. */
+function findModeToKeep(path: string, uid: number | undefined): number | undefined {
+  const stat = uid === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false })
+  return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
+}
+
 /** File systems without links. Node reports EISDIR for Windows' error on exFAT. */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
@@ -116,15 +129,10 @@ const maxRenamePauseMs = 80
 
 /**
  * Writes to a temporary file next to the target, which is then renamed. Synchronous, so that no signal
- * interrupts the steps. A new file gets `mode` or the default mode; a file owned by `uid` keeps its mode.
- * Throws the errors of the file system.
+ * interrupts the steps. Throws the errors of the file system.
  */
-export function writeFileAtomically(
-  target: string,
-  content: Uint8Array | string,
-  { mode, uid }: { mode?: number; uid?: number | undefined } = {},
-): void {
-  const file = new TemporaryFile(target, findModeToKeep(target, uid) ?? mode)
+export function writeFileAtomically(target: string, content: Uint8Array | string, mode: FileMode = {}): void {
+  const file = new TemporaryFile(target, mode)
   try {
     file.writeSync(content)
     file.replace(target)
@@ -146,7 +154,7 @@ export async function createFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,
 ): Promise<boolean> {
-  const file = new TemporaryFile(target, replaces ? findModeToKeep(target, uid) : undefined)
+  const file = new TemporaryFile(target, { uid })
   cleanups.add(file.remove)
   try {
     await file.write(bytes)
