@@ -1,8 +1,8 @@
+import { openSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError } from '../errors.ts'
-import { AppendedFile } from '../io/appended-file.ts'
 import { addSavedPart, type FileOutput, openFileOutput, type SavedPart } from '../io/file-output.ts'
 import { writeFileAtomically } from '../io/temporary-file.ts'
 
@@ -126,14 +126,15 @@ function toText(content: Uint8Array | string, extension: string): string {
  * 0600. Methods do not throw. They are synchronous, because signal handlers call them.
  */
 export class FallbackFile {
-  readonly #context
+  readonly #host
   readonly #extension
-  #file: AppendedFile | undefined
+  /** The end of the process closes it. */
+  #file: number | undefined
   #path = ''
   #problem: string | undefined
 
-  constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
-    this.#context = context
+  constructor({ host }: Pick<Context, 'host'>, extension: string) {
+    this.#host = host
     this.#extension = extension
   }
 
@@ -141,10 +142,10 @@ export class FallbackFile {
     if (this.#problem !== undefined) return false
     try {
       this.#file ??= this.#open()
-      this.#file.append(content)
+      writeFileSync(this.#file, content)
       return true
     } catch (error) {
-      this.#problem = (error as Error).message
+      this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
       return false
     }
   }
@@ -152,21 +153,14 @@ export class FallbackFile {
   /** `undefined` before the first write. */
   get part(): SavedPart | undefined {
     const failed = `could not be saved in ${this.#problem}`
-    if (!this.#file) return this.#problem === undefined ? undefined : { outcome: failed }
+    if (this.#file === undefined) return this.#problem === undefined ? undefined : { outcome: failed }
     const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
     return { outcome: `is saved as ${this.#path}${rest}`, name: this.#path }
   }
 
-  #open(): AppendedFile {
-    const { host, cleanups } = this.#context
-    this.#path = createSavedPath(host, this.#extension)
-    const file = new AppendedFile({
-      path: this.#path,
-      name: dirname(this.#path),
-      refusal: 'a file of this name already exists',
-    })
-    cleanups.add(() => file.close())
-    return file
+  #open(): number {
+    this.#path = createSavedPath(this.#host, this.#extension)
+    return openSync(this.#path, 'wx', 0o600)
   }
 }
 
@@ -177,7 +171,7 @@ export class UnprintedBody {
   #pending: (Uint8Array | string)[] = []
   #isRejected = false
 
-  constructor(context: Pick<Context, 'host' | 'cleanups'>, extension: string) {
+  constructor(context: Pick<Context, 'host'>, extension: string) {
     this.#saved = new FallbackFile(context, extension)
   }
 
