@@ -83,10 +83,14 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
   }
 
   try {
-    const name = getHost(first)
-    // An IP address needs no lookup, and the code of the lookup takes time to load.
-    const addresses = isIP(name) ? [name] : await findAddresses(name, signal)
-    const dialing = dial(addresses, getPort(first), signal)
+    let socket = connectTcp({
+      host: getHost(first),
+      port: getPort(first),
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: nextAddressDelayMs,
+    })
+    destroyOn(signal, socket)
+    socket.on('error', () => {})
     // Other work would delay the connection attempt, so it starts after the attempt.
     setImmediate(() => {
       meanwhile()
@@ -95,7 +99,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
       const isSecure = first.protocol === 'https:' || url.protocol === 'https:'
       if (isSecure) setImmediate(() => trust().catch(() => {}))
     })
-    let socket = await dialing
+    await waitForSocket(socket, 'connect')
     if (proxy) {
       if (first.protocol === 'https:') socket = await secure(socket)
       const { openTunnel } = await import('./proxy.ts')
@@ -115,60 +119,8 @@ const getHost = (url: URL) => url.hostname.replace(/^\[|\]$/g, '')
 
 const getPort = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** If an address does not answer within this time, parley also tries the next address. */
-const nextAddressDelayMs = 250
-
-/** Returns the first connection. Throws Node's error, or an `AggregateError` if several addresses fail. */
-function dial(addresses: string[], port: number, signal: AbortSignal): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const sockets: Socket[] = []
-    const failures: Error[] = []
-    let timer: NodeJS.Timeout | undefined
-
-    function tryNext(): void {
-      clearTimeout(timer)
-      const host = addresses[sockets.length]
-      if (host === undefined) return
-      const socket = connectTcp({ host, port })
-      sockets.push(socket)
-      destroyOn(signal, socket)
-      if (sockets.length < addresses.length) timer = setTimeout(tryNext, nextAddressDelayMs)
-      socket.once('connect', () => useSocket(socket))
-      socket.on('error', onFailure)
-    }
-
-    function useSocket(socket: Socket): void {
-      clearTimeout(timer)
-      for (const other of sockets) if (other !== socket) other.destroy()
-      socket.off('error', onFailure).on('error', () => {})
-      resolve(socket)
-    }
-
-    function onFailure(error: Error): void {
-      failures.push(error)
-      const isGivenUp = error instanceof CliError
-      if (!isGivenUp && failures.length < addresses.length) tryNext()
-      else {
-        clearTimeout(timer)
-        reject(isGivenUp || failures.length === 1 ? error : new AggregateError(failures))
-      }
-    }
-
-    tryNext()
-  })
-}
-
-async function findAddresses(name: string, signal: AbortSignal): Promise<string[]> {
-  const { lookup } = await import('node:dns')
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
-    signal.addEventListener('abort', () => reject(signal.reason))
-    lookup(name, { all: true }, (error, found) => {
-      if (error) reject(error)
-      else resolve(found.map(({ address }) => address))
-    })
-  })
-}
+/** If an address does not answer within this time, Node tries the next address. */
+const nextAddressDelayMs = 1000
 
 /** Loading takes time, so only https connections load the module. */
 const loadTls = () => import('node:tls')

@@ -14,12 +14,11 @@ const nowhere = () => 'http://127.0.0.1:2'
 const secure = ({ port }: ScriptedServer) => `https://localhost:${port}`
 
 /**
- * Starts a listener with a full queue, which accepts no connection before `wake`. Linux only: elsewhere a
- * full queue refuses connections, and loopback has one address.
+ * Starts a listener with a full queue, which accepts no connection. Linux only: elsewhere a full queue refuses
+ * connections, and loopback has one address.
  */
 async function block() {
-  const accept = `(socket) => socket.on('error', () => {}).on('data', () => socket.end(${JSON.stringify(ok.toString())}))`
-  const code = `require('node:net').createServer(${accept}).listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
+  const code = `require('node:net').createServer().listen({ host: '127.0.0.1', port: 0, backlog: 1 }, function () {
     require('node:fs').writeSync(1, String(this.address().port))
     require('node:fs').readSync(0, Buffer.alloc(1))
   })`
@@ -31,7 +30,6 @@ async function block() {
   return {
     url: `http://127.0.0.1:${port}`,
     port: Number(port),
-    wake: () => void child.stdin?.write('x'),
     end() {
       for (const filler of fillers) filler.destroy()
       child.kill('SIGKILL')
@@ -39,11 +37,9 @@ async function block() {
   }
 }
 const blocked = await block()
-const slow = await block()
 const silent = await block()
 afterAll(() => {
   blocked.end()
-  slow.end()
   silent.end()
 })
 
