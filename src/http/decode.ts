@@ -10,20 +10,20 @@ type Zlib = typeof import('node:zlib')
 /** These values have no effect. Some servers send a character set by mistake. */
 const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
-const maxCodings = 5
-
 /**
  * Limits the body to `maxBytes`. Some servers compress although parley requests no compression. If the coding
  * is unknown or invalid, or the body is too long, reading the body fails. The status stays valid.
  */
 export function decodeBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
-  const codings = (response.headers['content-encoding'] ?? '')
+  const listed = (response.headers['content-encoding'] ?? '')
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => !noCoding.includes(coding))
+  // Some proxies send `gzip, gzip` although they encode the body only once.
+  const coding = [...new Set(listed)].join(', ')
   return {
     ...response,
-    body: limitLength(codings.length === 0 ? response.body : decode(response, codings), maxBytes),
+    body: limitLength(coding === '' ? response.body : decode(response, coding), maxBytes),
   }
 }
 
@@ -36,44 +36,18 @@ async function* limitLength(body: Body, maxBytes: number): AsyncGenerator<Uint8A
   }
 }
 
-async function* decode(response: HttpResponse, codings: string[]): AsyncGenerator<Uint8Array> {
-  const zlib = await import('node:zlib')
-  if (codings.length > maxCodings || codings.some((name) => !decoders.has(name))) {
+async function* decode(response: HttpResponse, coding: string): AsyncGenerator<Uint8Array> {
+  const create = decoders.get(coding)
+  if (!create) {
     response.close()
-    throw unreadableError(`its encoding, ${codings.join(', ')}, is unknown`)
+    throw unreadableError(`its encoding, ${coding}, is unknown`)
   }
-  yield* codings.reduceRight<Body>((body, coding, index) => {
-    // Some proxies send `gzip, gzip` although they encode the body only once.
-    const isRepeated = coding === 'gzip' && codings[index + 1] === coding
-    return decompress(body, (first) =>
-      isRepeated && first !== gzipFirstByte ? undefined : decoders.get(coding)?.(zlib, first),
-    )
-  }, response.body)
-}
-
-const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
-  ['gzip', (zlib) => zlib.createGunzip()],
-  ['x-gzip', (zlib) => zlib.createGunzip()],
-  // Many servers omit the zlib header. The low bits of its first byte are always 8.
-  ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
-  ['br', (zlib) => zlib.createBrotliDecompress()],
-])
-
-const gzipFirstByte = 0x1f
-
-/** `choose` returns the decoder for a first byte, or `undefined` if the body is not encoded. */
-async function* decompress(
-  body: Body,
-  choose: (first: number) => Transform | undefined,
-): AsyncGenerator<Uint8Array> {
-  const chunks = body[Symbol.asyncIterator]()
+  const chunks = response.body[Symbol.asyncIterator]()
   const { done, value: start } = await chunks.next()
   if (done) return
-  const whole = prepend(start, chunks)
-  const decoder = choose(start[0] ?? 0)
-  if (!decoder) return yield* whole
-  const { Readable } = await import('node:stream')
-  const source = Readable.from(whole)
+  const [zlib, { Readable }] = await Promise.all([import('node:zlib'), import('node:stream')])
+  const decoder = create(zlib, start[0] ?? 0)
+  const source = Readable.from(prepend(start, chunks))
   source.on('error', (error) => decoder.destroy(error))
   try {
     yield* source.pipe(decoder)
@@ -83,6 +57,14 @@ async function* decompress(
     source.destroy()
   }
 }
+
+const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
+  ['gzip', (zlib) => zlib.createGunzip()],
+  ['x-gzip', (zlib) => zlib.createGunzip()],
+  // Many servers omit the zlib header. The low bits of its first byte are always 8.
+  ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
+  ['br', (zlib) => zlib.createBrotliDecompress()],
+])
 
 async function* prepend(start: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
