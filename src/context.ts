@@ -75,25 +75,19 @@ export interface TypedFlag {
   value?: string | undefined
 }
 
-interface RequestFlags {
+export interface SharedFlags {
   raw?: boolean
   dryRun?: boolean
   curl?: boolean
   retryUnknown?: boolean
   header?: string[]
   settings: FlagSettings
-}
-
-interface MessageFlags {
   quiet?: boolean
   verbose?: boolean
   errors?: 'json' | 'github'
   report?: string
   color?: string
   pager?: boolean
-}
-
-export interface SharedFlags extends RequestFlags, MessageFlags {
   /** Includes the command's own flags, in the order written. */
   given: readonly TypedFlag[]
   profile?: string

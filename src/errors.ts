@@ -22,7 +22,15 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-interface CallEnd {
+/** Header names are in lower case. */
+interface RawResponse {
+  status: number
+  statusText: string
+  headers: Record<string, string>
+  bytes: Uint8Array
+}
+
+export interface FailureDetails {
   delivery?: DeliveryState
   sent?: Sent
   attempts?: number
@@ -38,9 +46,7 @@ interface CallEnd {
    * `x-should-retry: false`.
    */
   isPermanent?: boolean
-}
 
-interface ServiceAnswer {
   status?: number
   /** Seconds. */
   retryAfter?: number
@@ -53,17 +59,7 @@ interface ServiceAnswer {
   body?: unknown
   /** For `--raw` and `api`. */
   response?: RawResponse
-}
 
-/** Header names are in lower case. */
-interface RawResponse {
-  status: number
-  statusText: string
-  headers: Record<string, string>
-  bytes: Uint8Array
-}
-
-interface Advice {
   consequence?: string
   /** Set if there is more than one problem. */
   problems?: string[]
@@ -85,8 +81,6 @@ export function joinSavedFiles(...files: SavedFiles[]): SavedFiles {
   const names = files.flat().filter((name) => name !== undefined)
   return names.length > 1 ? names : names[0]
 }
-
-export interface FailureDetails extends CallEnd, ServiceAnswer, Advice {}
 
 /** An expected failure. Thrown anywhere, caught and printed once, in `main`. */
 export class CliError extends Error {
