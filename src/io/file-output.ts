@@ -1,10 +1,10 @@
-import { constants, createWriteStream, existsSync, openSync } from 'node:fs'
+import { constants, createWriteStream, openSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import type { Deadline } from '../deadline.ts'
 import { CliError, describeFileError, hasCode, joinSavedFiles, toFileFailure } from '../errors.ts'
 import { oneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { findOwnDescriptor, findTarget } from './paths.ts'
+import { findOwnDescriptor, findTarget, type TargetHost } from './paths.ts'
 import { TemporaryFile } from './temporary-file.ts'
 
 export interface SavedPart {
@@ -29,15 +29,8 @@ export interface FileOutput extends Output {
   savePart(held?: Uint8Array | string): SavedPart | undefined
   /** Does not throw. */
   discard(): void
-  /** Names the complete file, and the `FILE.part` of an earlier run. `undefined` for a device or a pipe. */
+  /** Names the complete file. `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined
-  /** The `FILE.part` of an earlier run may have the only copy of a paid answer. */
-  readonly earlierPartNote: string | undefined
-}
-
-interface FileOutputOptions {
-  deadline: Deadline
-  host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number }
 }
 
 /**
@@ -47,14 +40,12 @@ interface FileOutputOptions {
  */
 export async function openFileOutput(
   name: string,
-  { host, deadline }: FileOutputOptions,
+  { host, deadline }: { host: TargetHost; deadline: Deadline },
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findTarget(host, name)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, host.uid)
-  const hasEarlierPart = !isDirect && existsSync(`${target}.part`)
-  const earlierPartNote = hasEarlierPart ? `${name}.part was there before this run` : undefined
   const wrapped = (work: Promise<void>) =>
     work.catch((error) => {
       throw toFileFailure(error, name)
@@ -66,10 +57,7 @@ export async function openFileOutput(
     write: (chunk) => wrapped(sink.write(chunk)),
     async flush() {},
     commit: () => wrapped(sink.commit()),
-    savedNote: isDirect
-      ? undefined
-      : `the answer is in ${name}${earlierPartNote ? `; ${earlierPartNote}` : ''}`,
-    earlierPartNote,
+    savedNote: isDirect ? undefined : `the answer is in ${name}`,
   }
 }
 

@@ -50,16 +50,18 @@ export function findOwnDescriptor(path: string): number | undefined {
   return place && dirname(place) === realPath('/proc/self/fd') ? Number(basename(place)) : undefined
 }
 
+export interface TargetHost {
+  readonly cwd: string
+  platform: NodeJS.Platform
+  uid?: number
+}
+
 /**
  * `isDirect` is true for a device, a pipe or an open descriptor, to which parley writes directly. A link to
  * any other file is an error. Throws a `CliError` of kind `file` if the file cannot be created or, with
  * `replaces`, replaced.
  */
-export function findTarget(
-  host: { readonly cwd: string; platform: NodeJS.Platform; uid?: number },
-  name: string,
-  replaces = true,
-) {
+export function findTarget(host: TargetHost, name: string, replaces = true) {
   if (name === '') throw usageError('a file must have a name')
   const path = absolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)

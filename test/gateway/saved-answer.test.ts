@@ -185,19 +185,6 @@ test.each<[string, Exchange, string]>([
   expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.png.part'] })
 })
 
-test('image -o names and keeps the FILE.part of an earlier run after a success', async () => {
-  const cwd = temporaryFolder()
-  const paint = () =>
-    run(['image', 'x', '-o', 'a.png', '-m', 'm', '--force'], {
-      cwd,
-      exchange: answering(imageAnswer(inline(png()))),
-    })
-  expect((await paint()).err).toBe('')
-  writeFileSync(join(cwd, 'a.png.part'), 'earlier')
-  expect((await paint()).err).toBe('parley: a.png.part was there before this run\n')
-  expect(readFileSync(join(cwd, 'a.png.part'), 'utf8')).toBe('earlier')
-})
-
 describe('a signal while an answer arrives', () => {
   const head = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
   const body = '{"content":"paid'

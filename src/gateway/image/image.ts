@@ -77,8 +77,6 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       printEnd(context, answer.end, options.usage)
     }
     if (failure) throw failure
-    const { earlierPartNote } = destination?.file ?? {}
-    if (earlierPartNote) context.messages.note(earlierPartNote)
   }
 
   const send: SendPart = (nextBody, take) => caller.call(endpoints.image, { ...parts, body: nextBody }, take)
