@@ -85,8 +85,8 @@ export async function checkProfile(context: Context, session?: string): Promise<
 async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise<number> {
   const params = { family: values.family, model: chooseModel(undefined, values) }
   try {
-    return await caller.call(endpoints.readModel, { params }, async ({ status, headers }) => {
-      if (/^text\/html\b/i.test(headers['content-type'] ?? ''))
+    return await caller.call(endpoints.readModel, { params }, async ({ status, body }) => {
+      if (isWebPage(new TextDecoder().decode(await readBody(body, maxPageStartBytes))))
         throw createResponseError('the gateway answered with a web page')
       return status
     })
@@ -131,7 +131,9 @@ function describeRefusal(error: unknown, session: string | undefined): string {
   return `not tried: the service does not list sessions (${status}): name a session with -s or PARLEY_SESSION`
 }
 
-/** Error pages in HTML come from a server in front of the service, or from another server. */
+const maxPageStartBytes = 1024
+
+/** Pages in HTML come from a server in front of the service, or from another server. */
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {
