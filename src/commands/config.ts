@@ -214,7 +214,7 @@ export const configCommands = {
     /** Prints one name per line. A terminal marks the current profile. */
     async run(context) {
       const { host, flags, messages, output } = context
-      const file = await readProfiles(context)
+      const file = await readProfiles(context.host, context.messages)
       const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
       const names = listProfileNames(file)
       for (const name of names) {
@@ -278,7 +278,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 /** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context
-  const file = await readProfiles(context)
+  const file = await readProfiles(context.host, context.messages)
   if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(

@@ -3,8 +3,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError } from '../errors.ts'
-import { addSavedPart, type FileOutput, openFileOutput, type SavedPart } from '../io/file-output.ts'
-import { writeFileAtomically } from '../io/temporary-file.ts'
+import {
+  addSavedPart,
+  type FileOutput,
+  openFileOutput,
+  type SavedPart,
+  writeFileAtomically,
+} from '../io/file-output.ts'
 
 /**
  * Saves a paid answer after a failure: next to `file`, its output file, otherwise in the temporary folder.

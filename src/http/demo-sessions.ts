@@ -5,8 +5,8 @@ import type { StoredSession } from '../emulator/sessions/agent.ts'
 import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, describeFileError } from '../errors.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
+import { writeFileAtomically } from '../io/file-output.ts'
 import { lock } from '../io/lock.ts'
-import { writeFileAtomically } from '../io/temporary-file.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
 /** Starts with the last use of a demo session. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProcessInfo } from '../context.ts'
 import { openCacheFolder } from '../io/cache-folder.ts'
-import { writeFileAtomically } from '../io/temporary-file.ts'
+import { writeFileAtomically } from '../io/file-output.ts'
 
 const maxSessions = 20
 

@@ -58,7 +58,7 @@ const unreadableError = (path: string, why: string) =>
  * A missing file counts as empty. Throws `UnreadableProfiles` if the user may not read the file, and a
  * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
  */
-export async function readProfiles({ host, messages }: Context): Promise<ProfileFile> {
+export async function readProfiles(host: ProcessInfo, messages: Context['messages']): Promise<ProfileFile> {
   const path = findProfilePath(host)
   if (path === undefined) return {}
   let bytes: Uint8Array | undefined

@@ -44,7 +44,7 @@ async function changeOnce(path: string, context: Context, change: Change): Promi
   const held = await lock(path, { ...context, name: path, consequence: 'nothing was changed' })
   try {
     removeLeftovers(path)
-    const file = await readProfiles(context)
+    const file = await readProfiles(context.host, context.messages)
     if (file.version !== undefined && file.version !== version)
       throw profileFileError(path, 'written by a newer parley')
     // Rewriting would make the user the owner of commands that somebody else added.

@@ -48,7 +48,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   const exposedPath = requested.name === demoName ? undefined : findExposedPath(host)
   let file: ProfileFile = {}
   try {
-    if (requested.name !== demoName) file = await readProfiles(context)
+    if (requested.name !== demoName) file = await readProfiles(host, messages)
   } catch (error) {
     if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfiles)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)

@@ -19,7 +19,7 @@ import { getSetting, isSecret, maskValue, type SettingName } from './table.ts'
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
-  const file = await readProfiles(context)
+  const file = await readProfiles(host, messages)
   const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
   requireChangeableProfile(chosen)
   const { name } = chosen
