@@ -52,6 +52,12 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
     })
   }
 
+  /** A closure inside of `write` would keep each chunk of a file until the program pauses. */
+  const createCallback = (resolve: () => void) => (error?: Error | null) => {
+    if (error) failure ??= error
+    resolve()
+  }
+
   return {
     get isTerminal() {
       return stdout.isTerminal
@@ -63,14 +69,11 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
       throwIfFailed()
       if (chunk.length === 0) return
       stream ??= openWatched()
-      const target = stream
-      let hasRoom = true
-      last = new Promise((resolve) => {
-        hasRoom = target.write(chunk, (error) => {
-          if (error) failure ??= error
-          resolve()
-        })
+      let resolve = () => {}
+      last = new Promise((settle) => {
+        resolve = settle
       })
+      const hasRoom = stream.write(chunk, createCallback(resolve))
       if (!hasRoom) await waitUntilWritten()
       throwIfFailed()
     },
