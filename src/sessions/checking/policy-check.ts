@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError, maxCountedProblems, unsentDeadlineError, usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
-import { createTable } from '../../io/columns.ts'
 import { escapeJson, oneLine } from '../../io/escape.ts'
 import { yieldToSignals } from '../../io/input.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -110,8 +109,7 @@ class RecordedToolUses {
 
   *[Symbol.iterator](): Generator<KnownToolUse> {
     for (const [key, text] of this.#texts) {
-      const { id = '', type } = SessionEvent.parse(JSON.parse(text))
-      const use = readToolUse({ id, type, text, isContradicted: this.#contradicted.has(key) })
+      const use = readToolUse({ text, isContradicted: this.#contradicted.has(key) })
       if (use) yield use
     }
   }
@@ -127,33 +125,44 @@ function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
 /** The first page determines the column widths of the table. */
 const pageSize = 100
 
-async function judgeAndPrint(context: Context, rules: Rules, uses: Iterable<KnownToolUse>) {
+/** In UTF-16 units. Node copies shorter texts into shared buffers, which it frees late. */
+const minWrittenLength = 64 * 1024
+
+async function judgeAndPrint(context: Context, { policy, tools }: Rules, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
   const pauser = createPauser(async () => {
     await yieldToSignals()
     if (deadline.hasPassed) throw unsentDeadlineError('the deadline passed while parley checked the policy')
   })
-  const layOut = createLayout(context)
+  const rules = { policy, tools, pauser }
+  const layOut = await createLayout(context)
   const counts = { allow: 0, ask: 0, deny: 0 }
   /** Descriptions of the tool uses that are not allowed, up to one more than `maxCountedProblems`. */
   const problems: string[] = []
   let page: Judgement[] = []
+  let text = ''
   for (const use of uses) {
-    const judgement = await judge(use, { ...rules, pauser })
+    const judgement = await judge(use, rules)
     const { decision } = judgement
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)
       problems.push(describeJudgement(judgement))
     if (page.push(judgement) < pageSize) continue
-    await output.write(layOut(page))
+    text += layOut(page)
     page = []
+    if (text.length < minWrittenLength) continue
+    await output.write(text)
+    // Node keeps a written text until the program pauses.
+    await output.flush()
+    text = ''
   }
-  if (page.length > 0) await output.write(layOut(page))
+  if (page.length > 0) text += layOut(page)
+  await output.write(text)
   await output.flush()
   return { counts, problems }
 }
 
-function createLayout(context: Context): (page: readonly Judgement[]) => string {
+async function createLayout(context: Context): Promise<(page: readonly Judgement[]) => string> {
   const { output, flags } = context
   if (flags.raw) {
     const toShown = output.isTerminal ? escapeJson : String
@@ -162,7 +171,8 @@ function createLayout(context: Context): (page: readonly Judgement[]) => string 
   return output.isTerminal ? createJudgementTable(context) : (page) => page.map(toRow).map(toTsv).join('')
 }
 
-function createJudgementTable({ host, messages }: Context): (page: readonly Judgement[]) => string {
+async function createJudgementTable({ host, messages }: Context) {
+  const { createTable } = await import('../../io/columns.ts')
   const paints: Record<Decision, (text: string) => string> = {
     allow: messages.style.green,
     ask: messages.style.yellow,
@@ -170,7 +180,7 @@ function createJudgementTable({ host, messages }: Context): (page: readonly Judg
   }
   const layOut = createTable({ width: host.stdout.columns || 80, limits: [8, 12, 24] })
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
-  return (page) => {
+  return (page: readonly Judgement[]): string => {
     const rows = page.map((each) => {
       const reason = each.reason === undefined ? '' : ` (${oneLine(each.reason, 200)})`
       return [each.decision, describeDecider(each), each.use.name, `${each.use.inputText}${reason}`]

@@ -47,7 +47,7 @@ export class Denials {
         this.#lastStop = event
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
-        const use = readToolUse({ id, type, text })
+        const use = readToolUse({ text })
         const judgement = use && use.permission !== 'deny' ? await judge(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.

@@ -1,5 +1,6 @@
 import { usageError } from '../../errors.ts'
 import { findChild, findRepeatedKey, isDeeperThan, skipBlanks } from '../../wire/json/scanner.ts'
+import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { formatBriefName } from '../plain-name.ts'
 import {
   decideByPolicy,
@@ -21,14 +22,14 @@ export interface KnownToolUse extends ToolCall {
   permission?: unknown
 }
 
-type ListedToolUse = Pick<ToolUse, 'id' | 'type' | 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
+type ListedToolUse = Pick<ToolUse, 'text' | 'isContradicted' | 'wantsResult' | 'permission'>
 
 /** Reads a tool use from its event. Returns `undefined` if parley no longer has the text of the event. */
 export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | undefined {
   if (toolUse?.text === undefined) return undefined
-  const { id, type, text, isContradicted = false } = toolUse
-  const event = JSON.parse(text) as Record<string, unknown>
-  const { name, mcp_server_name: server } = event
+  const { text, isContradicted = false } = toolUse
+  const event = SessionEvent.parse(JSON.parse(text))
+  const { id = '', type, name, mcp_server_name: server } = event
   const input = findChild(text, skipBlanks(text, 0), 'input')
   const inputText = input ? text.slice(input.start, input.end) : '{}'
   return {

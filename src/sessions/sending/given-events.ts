@@ -62,10 +62,13 @@ export async function parseGivenEvents(
     return { name, body, isList, locate: locateInList }
   }
   const lines: string[] = []
-  /** Line numbers of the events, from 1. Blank lines are skipped. */
-  const numbers: number[] = []
+  /** For each blank line, the index of the next event. */
+  const blanks: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
-    if (line.trim() === '') continue
+    if (line.trim() === '') {
+      blanks.push(lines.length)
+      continue
+    }
     const value = tryParseJson(line)
     if (value === undefined) {
       if (lines.length === 0) break
@@ -74,15 +77,17 @@ export async function parseGivenEvents(
     }
     onEvent?.(value)
     lines.push(line.trim())
-    numbers.push(index + 1)
   }
   if (lines.length < 2) {
     const problem = `${name}: not valid JSON: ${describeJsonError(text)}`
     throw usageError(hint === undefined ? problem : `${problem}; ${hint}`)
   }
   // The request contains the events of the lines first, then the events of flags, which have no line number.
-  const locate = (index: number, field: string) =>
-    index < lines.length ? `line ${numbers[index]}${field ? `: ${field}` : ''}` : locateInList(index, field)
+  const locate = (index: number, field: string) => {
+    if (index >= lines.length) return locateInList(index, field)
+    const number = index + 1 + blanks.filter((next) => next <= index).length
+    return `line ${number}${field ? `: ${field}` : ''}`
+  }
   return { name, lines, locate }
 }
 

@@ -115,8 +115,8 @@ test.each<[title: string, lines: string[], hasOther: boolean]>([
   ],
   ['a line that is not a decision', [use('sent', { input: { a: 1 } })], false],
 ])('a tool use is compared with the input in an audit file with %s', async (_, lines, hasOther) => {
-  const text = '{"id":"t1","name":"bash","input":{"a":1,"b":2}}'
-  const toolUse = readToolUse({ id: 't1', type: 'agent.tool_use', text }) as KnownToolUse
+  const text = '{"id":"t1","type":"agent.tool_use","name":"bash","input":{"a":1,"b":2}}'
+  const toolUse = readToolUse({ text }) as KnownToolUse
   expect(await afterLines(lines, (audit) => audit.isDifferentToolUse(toolUse))).toBe(hasOther)
 })
 

@@ -16,7 +16,7 @@ const mcp = 'agent.mcp_tool_use'
 
 /** Reads a tool use whose event has these fields as source text. */
 const read = (fields: string, type = own, isContradicted?: boolean) =>
-  readToolUse({ id: 'u1', type, text: `{${fields}}`, isContradicted }) as KnownToolUse
+  readToolUse({ text: `{"id":"u1","type":"${type}",${fields}}`, isContradicted }) as KnownToolUse
 
 describe('tool use from the JSON of its event', () => {
   test('a tool use is read with all its fields', () => {
@@ -25,7 +25,7 @@ describe('tool use from the JSON of its event', () => {
     ).toEqual({
       id: 'u1',
       type: mcp,
-      text: '{"name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"}',
+      text: `{"id":"u1","type":"${mcp}","name":"x", "mcp_server_name":"s", "input": {"a": 1.0}, "evaluated_permission":"ask"}`,
       name: 'x',
       input: { a: 1 },
       inputText: '{"a": 1.0}',
@@ -42,7 +42,7 @@ describe('tool use from the JSON of its event', () => {
   })
 
   test('a tool use is not read if the JSON of its event is missing', () => {
-    expect(readToolUse({ id: 'u1', type: own })).toBeUndefined()
+    expect(readToolUse({ text: undefined })).toBeUndefined()
   })
 
   test.each<[fields: string, expected: Partial<KnownToolUse>]>([
