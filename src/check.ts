@@ -6,7 +6,7 @@ import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import { askYesNo, type Prompter } from './io/question.ts'
 import { createLineWrapper } from './io/wrapping.ts'
-import { createSessionRequestParts } from './sessions/session.ts'
+import { createSessionRequestDefaults } from './sessions/session.ts'
 import {
   computeDeadline,
   formatProfileFlag,
@@ -115,7 +115,7 @@ async function checkKey(
   const endpoint = session ? endpoints.listEvents : endpoints.listSessions
   const parts = session
     ? // The service checks the betas of this request, so parley does not check them.
-      createSessionRequestParts(context, settings, { session, validate: false })
+      createSessionRequestDefaults(context, settings, { session, validate: false })
     : { params: {}, headers: createAgentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
     readPage(new TextDecoder().decode(await readBody(body)), 'the list'),

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
 import { getServerUrl, listen } from '../emulator/listen.ts'
-import { readRecord } from '../emulator/sessions/replay.ts'
+import { parseRecordedEvents } from '../emulator/sessions/replay.ts'
 import { taskForms } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
@@ -87,7 +87,7 @@ export default {
           record:
             session === undefined
               ? undefined
-              : readRecord(await input.readText(session, '--session'), session),
+              : parseRecordedEvents(await input.readText(session, '--session'), session),
         },
         isStrict: strict,
       },

@@ -32,7 +32,7 @@ export const betaFlags = (noValidateHelp = 'accept undocumented betas'): Option[
   new Option('--no-validate', noValidateHelp),
 ]
 
-export interface SessionRequestParts {
+export interface SessionRequestDefaults {
   params: { session: string }
   headers: Record<string, string>
   /** Command that lists the events of the session. The user runs it to see whether sent events arrived. */
@@ -46,22 +46,22 @@ export interface SessionRequestParts {
 export interface SessionAccess {
   context: Context
   caller: Caller
-  parts: SessionRequestParts
+  parts: SessionRequestDefaults
 }
 
 /** Throws a usage error if no session is named. */
 export async function accessSession(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
-  const parts = createSessionRequestParts(context, settings, options)
+  const parts = createSessionRequestDefaults(context, settings, options)
   return { context, settings, parts, caller: createCaller(context, settings) }
 }
 
 /** Throws a usage error if no session is named. */
-export function createSessionRequestParts(
+export function createSessionRequestDefaults(
   context: Context,
   settings: ResolvedSettings,
   { session: given = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
-): SessionRequestParts {
+): SessionRequestDefaults {
   const session = given?.trim()
   if (!session)
     throw usageError(

@@ -34,11 +34,11 @@ const isSession = (value: unknown): value is SessionRecord =>
 /** No schema checks the fields that this function reads. */
 const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-export interface ListOptions extends BetaOptions {
+export interface ListSessionsOptions extends BetaOptions {
   ids?: boolean
 }
 
-export async function listSessions(context: Context, options: ListOptions): Promise<void> {
+export async function listSessions(context: Context, options: ListSessionsOptions): Promise<void> {
   const { flags, output, host, messages } = context
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
@@ -91,14 +91,14 @@ function toTableRow(session: SessionRecord): string[] {
   return [id, status, formatZonedTime(changed), title]
 }
 
-export interface CreateOptions extends BetaOptions {
+export interface CreateSessionOptions extends BetaOptions {
   agent?: string
   environment?: string
   title?: string
   input?: string
 }
 
-export async function createSession(context: Context, options: CreateOptions): Promise<void> {
+export async function createSession(context: Context, options: CreateSessionOptions): Promise<void> {
   const { flags, output } = context
   const settings = await readSettings(context)
   const caller = createCaller(context, settings)
@@ -171,7 +171,7 @@ async function receiveSession(
 /** Returns the JSON body from `-i` and the flags. Throws a usage error for missing or invalid fields. */
 async function readCreateBody(
   { input }: Context,
-  { agent, environment, title, input: path }: CreateOptions,
+  { agent, environment, title, input: path }: CreateSessionOptions,
 ): Promise<Uint8Array> {
   const fields: [field: string, value: string | undefined][] = [
     ['agent', agent],

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import { readRecord } from '../../src/emulator/sessions/replay.ts'
+import { parseRecordedEvents } from '../../src/emulator/sessions/replay.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
@@ -28,7 +28,7 @@ async function record(cwd: string, text = task) {
 }
 
 const play = (out: string): Exchange =>
-  createEmulator({ sessions: { record: readRecord(out, 'session.ndjson') } })
+  createEmulator({ sessions: { record: parseRecordedEvents(out, 'session.ndjson') } })
 
 const linesOf = (out: string) =>
   out

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { listEvents, listNewest, toQuery } from '../../sessions/listing/event-list.ts'
+import { listEvents, listNewest, toListQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { accessSession, type SessionOptions, sessionFlags } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -48,7 +48,7 @@ export default {
       isNewest
         ? [await listNewest(caller, parts, { types, order, limit }, onUnprovedOrder)]
         : listEvents(caller, parts, query, onUnprovedOrder)
-    const text = toQuery(query)
+    const text = toListQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
     const printRows = createRowPrinter(context)

@@ -6,7 +6,7 @@ import {
   parseAmount,
   parsePositiveCount,
 } from '../../argv/flags.ts'
-import { type RunOptions, readPlan } from '../../sessions/running/plan.ts'
+import { type RunOptions, readRunPlan } from '../../sessions/running/plan.ts'
 import { runTask } from '../../sessions/running/run.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
 import { refuseSessionIdAsWord, sessionFlags } from '../../sessions/session.ts'
@@ -64,6 +64,6 @@ export default {
 
   async run(context, options: RunOptions, words) {
     refuseSessionIdAsWord(context, options, words, '; --message sends it as text')
-    return runTask(context, await readPlan(context, options, words))
+    return runTask(context, await readRunPlan(context, options, words))
   },
 } satisfies CommandModule

@@ -1,6 +1,6 @@
 import { Option } from 'commander'
 import { betaFlags } from '../../sessions/session.ts'
-import { type ListOptions, listSessions } from '../../sessions/sessions.ts'
+import { type ListSessionsOptions, listSessions } from '../../sessions/sessions.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
@@ -8,5 +8,5 @@ export default {
   notes: ['In a pipe each line has id, status, title and time of the last change, separated by tabs.'],
   printsLines: true,
   examples: ['parley sessions list', 'parley sessions list --ids'],
-  run: (context, options: ListOptions) => listSessions(context, options),
+  run: (context, options: ListSessionsOptions) => listSessions(context, options),
 } satisfies CommandModule

@@ -4,7 +4,7 @@ import { countTokens, shorten } from '../gateway.ts'
 import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
 import { createSampleForTexts } from '../sample.ts'
 import { type ClientEvent, Session } from './session.ts'
-import { type RunPlan, readTask, type TaskStep } from './task.ts'
+import { readTask, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
 /** The storage contains the state as JSON. */
 interface AgentState {
@@ -49,7 +49,7 @@ export interface StoredSession {
 /**
  * For each type of reply: the field with the id of the tool use, and the types of tool uses that it answers.
  */
-export const replies = new Map([
+export const replyForms = new Map([
   ['user.tool_confirmation', { field: 'tool_use_id', uses: ['agent.tool_use', 'agent.mcp_tool_use'] }],
   ['user.tool_result', { field: 'tool_use_id', uses: ['agent.tool_use'] }],
   ['user.custom_tool_result', { field: 'custom_tool_use_id', uses: ['agent.custom_tool_use'] }],
@@ -161,7 +161,7 @@ export class AgentSession extends Session {
           return refuse(400, [], `the session waits for an answer to ${[...main].join(', ')}`)
         if (this.#isOverBudget) return refuse(400, [], 'the session is over its budget')
       }
-      const { field = '', uses = [] } = replies.get(event.type) ?? {}
+      const { field = '', uses = [] } = replyForms.get(event.type) ?? {}
       const id = readString(event[field])
       const use = this.#toolUses.get(id)
       if (!use) continue
@@ -174,7 +174,7 @@ export class AgentSession extends Session {
 
   #acceptEvent(event: SessionEvent): void {
     const { agent } = this.#stored
-    const reply = replies.get(event.type)
+    const reply = replyForms.get(event.type)
     if (reply) {
       for (const thread of agent.threads)
         thread.waiting = thread.waiting.filter((id) => id !== event[reply.field])
@@ -218,7 +218,7 @@ export class AgentSession extends Session {
       if (type === 'user.message') this.#startTask(readTexts(event))
       else if (type === 'user.define_outcome') this.#startTask([readString(event.description)])
       else if (type === 'workflow_run.status_ended') this.#reportRunResult(event)
-      else if (replies.has(type)) this.#applyReply(event)
+      else if (replyForms.has(type)) this.#applyReply(event)
     }
     while (!this.#isWaiting && agent.runs.length === 0 && agent.rounds.length > 0) this.#startRound()
     const [{ waiting }] = agent.threads
@@ -293,7 +293,7 @@ export class AgentSession extends Session {
     if (id !== undefined) this.#emit(type, { session_thread_id: id, agent_name: 'helper', ...fields })
   }
 
-  #startRun({ name, phases, result }: RunPlan): void {
+  #startRun({ name, phases, result }: WorkflowRunPlan): void {
     const id = newId('wrun')
     const all = phases.map((phase) => ({ id: newId('wrph'), name: phase, description: null }))
     this.#emit('workflow_run.created', { workflow_run_id: id, name, description: null, phases: all })
@@ -334,7 +334,7 @@ export class AgentSession extends Session {
   #applyReply(event: SessionEvent): void {
     const { agent } = this.#stored
     agent.finalMessage ??= doneText
-    const use = this.#toolUses.get(readString(event[replies.get(event.type)?.field ?? '']))
+    const use = this.#toolUses.get(readString(event[replyForms.get(event.type)?.field ?? '']))
     if (!use) return
     const { session_thread_id: id } = use
     const [main] = agent.threads

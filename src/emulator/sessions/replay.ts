@@ -2,14 +2,14 @@ import { usageError } from '../../errors.ts'
 import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, errorResponse } from '../response.ts'
-import { replies } from './agent.ts'
+import { replyForms } from './agent.ts'
 import { type ClientEvent, isFromClient, type ListedEvent, Session } from './session.ts'
 
 /**
  * Parses the output of `events list --raw` or `events follow --raw`: one event per line. Throws a usage
  * error.
  */
-export function readRecord(text: string, name: string): ListedEvent[] {
+export function parseRecordedEvents(text: string, name: string): ListedEvent[] {
   const known = new Set<string>()
   const events: ListedEvent[] = []
   for (const [index, line] of text.split('\n').entries()) {
@@ -106,7 +106,7 @@ function findRecorded(
 
 /** Replies must also have the same tool use and decision. */
 function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): boolean {
-  const field = replies.get(type)?.field
+  const field = replyForms.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type
   const recorded = JSON.parse(text)
   const sent = parameter as ClientEvent & Record<string, unknown>

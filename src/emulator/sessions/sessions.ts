@@ -3,7 +3,7 @@ import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
-import { AgentSession, replies, type StoredSession } from './agent.ts'
+import { AgentSession, replyForms, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
 import { isFromClient, type ListedEvent, type Session } from './session.ts'
 
@@ -54,7 +54,7 @@ export class Sessions {
     return this.#change(id, (session) => {
       const before = session.events.length
       const unknown = (events as Record<string, unknown>[])
-        .map((event) => event[replies.get(String(event.type))?.field ?? ''])
+        .map((event) => event[replyForms.get(String(event.type))?.field ?? ''])
         .filter(
           (answered) => answered !== undefined && !session.events.some((event) => event.id === answered),
         )

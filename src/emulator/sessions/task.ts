@@ -6,10 +6,10 @@ export interface TaskStep {
   fields: Record<string, unknown>
   /** Creates the event in a new child thread. */
   isInThread?: boolean
-  plan?: RunPlan
+  plan?: WorkflowRunPlan
 }
 
-export interface RunPlan {
+export interface WorkflowRunPlan {
   name: string
   phases: string[]
   /** Field `result.type` of the event that ends the run. */

@@ -15,14 +15,14 @@ import {
   describeDecider,
   describeJudgement,
   type Judgement,
+  type JudgementRules,
   judge,
   type KnownToolUse,
-  type Rules,
   readToolFlags,
   readToolUse,
 } from '../running/judgement.ts'
 import { listRecordedEvents, readGivenEvents } from '../sending/given-events.ts'
-import { createSessionRequestParts, type SessionOptions } from '../session.ts'
+import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 
 export interface PolicyCheckOptions extends SessionOptions {
@@ -81,7 +81,7 @@ async function addSessionEvents(
   settings: ResolvedSettings,
   options: PolicyCheckOptions,
 ): Promise<boolean> {
-  const parts = createSessionRequestParts(context, settings, options)
+  const parts = createSessionRequestDefaults(context, settings, options)
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return false
   for await (const items of listOldestFirst(caller, parts)) for (const item of items) uses.add(item)
@@ -128,7 +128,7 @@ const pageSize = 100
 /** In UTF-16 units. Node copies shorter texts into shared buffers, which it frees late. */
 const minWrittenLength = 64 * 1024
 
-async function judgeAndPrint(context: Context, { policy, tools }: Rules, uses: Iterable<KnownToolUse>) {
+async function judgeAndPrint(context: Context, { policy, tools }: JudgementRules, uses: Iterable<KnownToolUse>) {
   const { output, deadline } = context
   const pauser = createPauser(async () => {
     await yieldToSignals()

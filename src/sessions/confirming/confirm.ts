@@ -49,7 +49,7 @@ export async function confirmToolUses(
     uses = requirePending(access, given.record, options)
   }
   if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
-  if (pending) uses = await requireListed(access, await readRecord(access), options)
+  if (pending) uses = await requireListed(access, await readSessionRecord(access), options)
   if (allow) refuseContradicted(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmation(id, allow ? 'allow' : 'deny', reason))))
@@ -113,7 +113,7 @@ async function askAndSend(
   const { pending, follow } = options
   if (!canPrompt(context))
     throw usageError('give --allow or --deny: without a terminal, parley cannot prompt')
-  const prompted = await readRecord(access)
+  const prompted = await readSessionRecord(access)
   const uses =
     named.length > 0 ? requireNamed(access, prompted, named) : await requireListed(access, prompted, options)
   refuseContradicted(uses)
@@ -125,7 +125,7 @@ async function askAndSend(
   const answers: SessionEvent[] = []
   let latest = prompted
   if (decisions.size > 0) {
-    latest = await readRecord(access).catch((error: unknown) => {
+    latest = await readSessionRecord(access).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       const ids = [...decisions.keys()].map((id) => formatBriefName(id)).join(', ')
       throw error.with({}, `${error.message}; your answer to ${ids} was not sent`)
@@ -153,7 +153,7 @@ async function askAndSend(
   if (answers.length === 0) context.messages.note('nothing was sent')
 }
 
-async function readRecord({ context, caller, parts }: SessionAccess): Promise<SessionRecord> {
+async function readSessionRecord({ context, caller, parts }: SessionAccess): Promise<SessionRecord> {
   const { dryRun, curl } = context.flags
   if (dryRun || curl)
     throw usageError(

@@ -98,7 +98,7 @@ export class FollowedTask {
   get answer(): SessionEvent | undefined {
     const own = this.#eventsBeforeOtherTask.slice(this.#workStart)
     if (this.otherTask && hasOpenRun(own)) return undefined
-    return own.findLast(({ event }) => isMessage(event))?.event
+    return own.findLast(({ event }) => isMainThreadMessage(event))?.event
   }
 
   /** The session has not started to work on the task, because it still works on another client's task. */
@@ -133,7 +133,7 @@ export class FollowedTask {
   get #workStart(): number {
     if (!this.isBehindOtherTask) return 0
     const end = this.#events.findIndex(({ event }) => endsWork(event))
-    const start = this.#events.findIndex(({ event }, i) => end >= 0 && i > end && isRunning(event))
+    const start = this.#events.findIndex(({ event }, i) => end >= 0 && i > end && isRunningEvent(event))
     return start < 0 ? this.#events.length : start
   }
 
@@ -173,7 +173,7 @@ const endsInterrupted = (events: readonly LoggedEvent[]): boolean =>
     isInterrupt,
   )
 
-export const isMessage = (event: SessionEvent): boolean =>
+export const isMainThreadMessage = (event: SessionEvent): boolean =>
   event.type === 'agent.message' && isOfMainThread(event)
 
 /**
@@ -181,7 +181,7 @@ export const isMessage = (event: SessionEvent): boolean =>
  * unknown types, which may also come after the agent has stopped.
  */
 function mayEnd(event: SessionEvent): boolean | undefined {
-  if (isMessage(event) || isInterrupt(event)) return true
+  if (isMainThreadMessage(event) || isInterrupt(event)) return true
   return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
 }
 
@@ -191,7 +191,7 @@ function isInterrupt(event: SessionEvent): boolean | undefined {
   return isOfMainThread(event) ? true : undefined
 }
 
-export const isRunning = ({ type }: SessionEvent): boolean => type === 'session.status_running'
+export const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'session.status_running'
 
 function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'

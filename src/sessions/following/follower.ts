@@ -12,7 +12,7 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import { type Effect, type EffectResult, startFollowing, stepFollowState } from './following.ts'
+import { type EffectResult, type FollowEffect, startFollowing, stepFollowState } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaiting } from './stop-text.ts'
 
@@ -321,7 +321,7 @@ export class Follower {
     }
   }
 
-  async #execute(effect: Exclude<Effect, { do: 'show' | 'end' }>): Promise<EffectResult> {
+  async #execute(effect: Exclude<FollowEffect, { do: 'show' | 'end' }>): Promise<EffectResult> {
     const { context, parts } = this.#access
     const { deadline } = parts
     if (effect.do === 'list') {

@@ -77,7 +77,7 @@ export type EffectResult =
   /** The caller has processed the emitted events. It may also have sent events. */
   | { is: 'shown' }
 
-export type Effect =
+export type FollowEffect =
   /** The batch may be empty. */
   | { do: 'show'; items: EventItem[] }
   /**
@@ -91,7 +91,7 @@ export type Effect =
 
 export interface FollowStep {
   state: FollowState
-  effect: Effect
+  effect: FollowEffect
 }
 
 const silenceAfterIdleMs = 200
@@ -120,7 +120,7 @@ const reconnectPausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000]
 
 const readList = { do: 'list', delayMs: 0 } as const
 
-const show = (items: EventItem[]): Effect => ({ do: 'show', items })
+const show = (items: EventItem[]): FollowEffect => ({ do: 'show', items })
 
 /**
  * Returns the first state and effect. The caller must open the stream before it sends events, so that the

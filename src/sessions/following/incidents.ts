@@ -93,7 +93,7 @@ export class Incidents {
   #addRunEnd(event: SessionEvent, id: string): void {
     const { type = 'no result', message } = readWorkflowRunResult(event)
     if (type === 'completed') return
-    const which = describeRun({ id, name: this.#runNames.get(id) })
+    const which = describeWorkflowRun({ id, name: this.#runNames.get(id) })
     this.#addIncident(
       'failedWorkflowRuns',
       id,
@@ -110,5 +110,5 @@ export class Incidents {
 const toSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${oneLine(message, maxReasonLength)}`
 
-export const describeRun = ({ id, name }: WorkflowRun): string =>
+export const describeWorkflowRun = ({ id, name }: WorkflowRun): string =>
   name === undefined ? formatBriefName(id) : `${formatBriefName(name)} (${formatBriefName(id)})`

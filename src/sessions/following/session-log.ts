@@ -6,7 +6,13 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 import { SessionState } from '../session-state.ts'
-import { FollowedTask, isMessage, isRunning, isTask, type LoggedEvent } from './followed-task.ts'
+import {
+  FollowedTask,
+  isMainThreadMessage,
+  isRunningEvent,
+  isTask,
+  type LoggedEvent,
+} from './followed-task.ts'
 
 export interface LogItem extends EventItem {
   /** The event's id. Without an id, a digest of the event and, for equal events, their count. */
@@ -103,7 +109,7 @@ export class SessionLog {
     for (const { event, text } of newItems) if (isToolUse(event)) this.state.addToolUse(event, text)
     // In the new order, the answer may be a message that has lost its content, so the content is restored.
     for (const { event, identity } of list)
-      if (isMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
+      if (isMainThreadMessage(event)) restoreContent(this.#byIdentity.get(identity), event)
     this.#sortByList(listed)
     this.#computeAgain()
     return newItems
@@ -117,7 +123,7 @@ export class SessionLog {
     if (stopsSession(entry.event)) this.#lastStop = entry
     if (isFollowedTask) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTask(entry.event)) this.#messages.push(entry)
-    else if (isMessage(entry.event)) this.#addMessage(entry)
+    else if (isMainThreadMessage(entry.event)) this.#addMessage(entry)
   }
 
   #addToFollowedTask(entry: Entry): boolean {
@@ -132,9 +138,9 @@ export class SessionLog {
    */
   #isBusyBefore(index: number): boolean {
     const before = this.#entries.slice(0, index)
-    const last = before.findLast(({ event }) => stopsSession(event) || isRunning(event))
+    const last = before.findLast(({ event }) => stopsSession(event) || isRunningEvent(event))
     const isOthers = ({ event, isOurs }: Entry) => !isOurs && isTask(event) && event.processed_at
-    return last !== undefined && isRunning(last.event) && before.some(isOthers)
+    return last !== undefined && isRunningEvent(last.event) && before.some(isOthers)
   }
 
   /**
@@ -143,9 +149,9 @@ export class SessionLog {
    */
   #addMessage(entry: Entry): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
-    if (last && isMessage(last.event)) {
+    if (last && isMainThreadMessage(last.event)) {
       if (last.listedBy === 0 || entry.listedBy > 0) dropContent(this.#messages.pop())
-      else if (before && isMessage(before.event)) dropContent(this.#messages.splice(-2, 1)[0])
+      else if (before && isMainThreadMessage(before.event)) dropContent(this.#messages.splice(-2, 1)[0])
     }
     this.#messages.push(entry)
   }
@@ -212,7 +218,7 @@ export class SessionLog {
         hasLast = hasListed = false
         this.#messages.push(entry)
       }
-      if (!isMessage(event)) continue
+      if (!isMainThreadMessage(event)) continue
       const isListed = entry.listedBy > 0
       if (isBeforeTask || (hasLast && (hasListed || !isListed))) dropContent(entry)
       else this.#messages.push(entry)
@@ -237,7 +243,11 @@ const sharedOther: SessionEvent = { type: '' }
 /** Returns only the fields that the log reads later, because a session may have many long events. */
 function pickFields(event: SessionEvent): SessionEvent {
   const { id, type, session_thread_id } = event
-  if (isMessage(event) || stopsSession(event) || /^(session\.error|span\.outcome_evaluation_end)$/.test(type))
+  if (
+    isMainThreadMessage(event) ||
+    stopsSession(event) ||
+    /^(session\.error|span\.outcome_evaluation_end)$/.test(type)
+  )
     return event
   if (/^(session\.thread_|workflow_run\.)/.test(type)) {
     const { workflow_run_id, name, stop_reason } = event
@@ -260,5 +270,5 @@ function restoreContent(entry: Entry | undefined, message: SessionEvent): void {
 }
 
 function dropContent(entry: Entry | undefined): void {
-  if (entry && isMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
+  if (entry && isMainThreadMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }

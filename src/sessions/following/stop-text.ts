@@ -41,10 +41,10 @@ export function describeWaiting(context: Context, session: string, state: Sessio
   const command = formatSessionCommand(context, 'confirm', session)
   const hint =
     state.unlisted.length > 0
-      ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${orDeny}`
+      ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${denyHint}`
       : isLaidOut(context)
         ? `answer with: ${command} --pending`
-        : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${orDeny}`
+        : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${denyHint}`
   const hints = [
     ...(named.length > 0 ? [hint] : []),
     // Only a prompt shows the current input. A printed command with --allow could approve an unknown input.
@@ -84,7 +84,7 @@ export function createBudgetError(
 }
 
 /** Printed on a separate line, because people copy the whole line with the command. */
-const orDeny = 'or with --deny'
+const denyHint = 'or with --deny'
 
 export function formatResultCommand(context: Context, session: string, type: string, ids: string[]): string {
   const [id = ''] = ids

@@ -12,7 +12,7 @@ import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
-import { describeRun, Incidents } from './incidents.ts'
+import { describeWorkflowRun, Incidents } from './incidents.ts'
 import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 export interface TranscriptOptions {
@@ -109,7 +109,7 @@ function reportOpenWork(
 ): void {
   for (const run of state.isWaitingForRuns ? state.openRuns : []) {
     if (!reported.has(run.id))
-      context.messages.note(`waiting for the workflow run ${describeRun(run)} to end`)
+      context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
   if (isAnswered || state.stop) return

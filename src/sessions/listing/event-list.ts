@@ -34,7 +34,7 @@ const maxHeldEvents = 1000
 /** Waits before each reading of a list that may lag behind: 5 s in total. */
 export const laggingListWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
-export function toQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
+export function toListQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
   const size = limit && (order || types.length > 0) ? Math.max(limit, minPageSize) : limit
   return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
@@ -158,7 +158,7 @@ async function* readPages(
   const readPage = (pageQuery: ListQuery, cursor?: Cursor) =>
     caller.call(
       endpoints.listEvents,
-      { ...parts, query: toQuery(pageQuery, cursor) || undefined },
+      { ...parts, query: toListQuery(pageQuery, cursor) || undefined },
       async ({ body }) => readEventsPage(new TextDecoder().decode(await readBody(body))),
     )
   const history = createPageHistory('the list of events')

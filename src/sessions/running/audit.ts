@@ -11,8 +11,8 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
-import { applyLine, interruptedResult, type ReplyLine, type ReplyState } from './reply-state.ts'
-import { type AuditedTask, applyTaskLine, computeHash, ListSnapshot } from './task.ts'
+import { applyReplyLine, interruptedResult, type ReplyLine, type ReplyState } from './reply-state.ts'
+import { type AuditedTask, applyTaskLine, computeShortSha256, ListSnapshot } from './task.ts'
 
 interface AuditTarget {
   address: string | undefined
@@ -31,8 +31,8 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   known?: ListSnapshot
   /** Event that contains the result of a command. */
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent. */
-  rest?: string | undefined
+  /** Id of the last idle event before a reply was sent: the field `rest` of the line. */
+  lastIdleEvent?: string | undefined
 }
 
 const replySteps = ['decision', 'start', 'accepted', 'refused', 'unknown', 'answered-elsewhere'] as const
@@ -183,7 +183,7 @@ export class Audit {
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
       const line = readReplyLine(entry)
-      if (line) this.replies.set(id, applyLine(this.replies.get(id) ?? { is: 'deciding' }, line))
+      if (line) this.replies.set(id, applyReplyLine(this.replies.get(id) ?? { is: 'deciding' }, line))
       this.#updateDenied(id, entry)
       this.#addFingerprint(id, entry, text)
     }
@@ -231,13 +231,13 @@ export class Audit {
 const normalizeAddress = (address: string) =>
   (URL.canParse(address) ? new URL(address).href : address).replace(/\/+$/, '')
 
-const digest = (text: string) => computeHash(Buffer.from(text)).slice(0, 16)
+const digest = (text: string) => computeShortSha256(Buffer.from(text)).slice(0, 16)
 
 /** The input of the tool use is its unchanged source text. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
-  const { toolUse, task, type, server, name, input, event, ...more } = entry
+  const { toolUse, task, type, server, name, input, event, lastIdleEvent: rest, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)
-  const tail = JSON.stringify({ event, ...more }).slice(1)
+  const tail = JSON.stringify({ event, ...more, rest }).slice(1)
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
@@ -282,14 +282,15 @@ function isUnfinished(text: string | undefined): boolean {
   return head !== undefined && head !== '' && lineStart.startsWith(head)
 }
 
-function readReplyLine({ event, time, rest, result }: Record<string, unknown>): ReplyLine | undefined {
+function readReplyLine(entry: Record<string, unknown>): ReplyLine | undefined {
+  const { event, time, rest: lastIdleEvent, result } = entry
   if (event === 'end') {
     const sent = SessionEvent.safeParse(result).data
     // Earlier versions of parley did not write the result.
     return sent && { event, result: { text: readText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {
-    const idleEvents = new Set(typeof rest === 'string' ? [rest] : [])
+    const idleEvents = new Set(typeof lastIdleEvent === 'string' ? [lastIdleEvent] : [])
     return { event, sent: { at: Date.parse(String(time)), idleEvents } }
   }
   const plain = replySteps.find((each) => each === event)

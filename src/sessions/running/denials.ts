@@ -9,7 +9,7 @@ import {
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { SessionState } from '../session-state.ts'
-import { describeJudgement, type Judgement, judge, type Rules, readToolUse } from './judgement.ts'
+import { describeJudgement, type Judgement, type JudgementRules, judge, readToolUse } from './judgement.ts'
 
 /**
  * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
@@ -29,9 +29,9 @@ export class Denials {
    * The last idle event. The stream may omit earlier tool uses, so the list may add them after this event.
    */
   #lastStop: SessionEvent | undefined
-  readonly #rules: Rules
+  readonly #rules: JudgementRules
 
-  constructor(rules: Rules, earlier: ReadonlyMap<string, string>) {
+  constructor(rules: JudgementRules, earlier: ReadonlyMap<string, string>) {
     this.#rules = rules
     this.#deniedByEarlierRuns = earlier
   }

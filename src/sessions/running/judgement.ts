@@ -52,7 +52,7 @@ export function readToolUse(toolUse: ListedToolUse | undefined): KnownToolUse | 
   }
 }
 
-export interface Rules {
+export interface JudgementRules {
   policy: Policy
   /** Commands that execute tool uses, by tool name. */
   tools: ReadonlyMap<string, string>
@@ -80,7 +80,10 @@ export interface Judgement extends PolicyDecision {
 }
 
 /** A `--tool` command counts as an allow rule; a matching ask or deny rule wins. */
-export async function judge(use: KnownToolUse, { policy, tools, pauser }: Rules): Promise<Judgement> {
+export async function judge(
+  use: KnownToolUse,
+  { policy, tools, pauser }: JudgementRules,
+): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pauser)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
   if (findExecutor(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
@@ -101,7 +104,10 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
 })
 
 /** `other`: another client executes the tool use. */
-export function findExecutor(use: KnownToolUse, tools: Rules['tools']): 'service' | 'command' | 'other' {
+export function findExecutor(
+  use: KnownToolUse,
+  tools: JudgementRules['tools'],
+): 'service' | 'command' | 'other' {
   const hasCommand = tools.has(use.name)
   if (needsResult(use)) return hasCommand ? 'command' : 'other'
   return hasCommand && use.type === 'agent.tool_use' && use.permission !== 'ask' ? 'command' : 'service'

@@ -10,7 +10,7 @@ import { type EventsOptions, readEvents } from '../sending/request.ts'
 import { accessSession, type SessionOptions } from '../session.ts'
 import type { LimitFlags } from './budget.ts'
 import { readToolFlags } from './judgement.ts'
-import { computeHash } from './task.ts'
+import { computeShortSha256 } from './task.ts'
 import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
 export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, LimitFlags {
@@ -22,10 +22,10 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
   failOnToolError?: boolean
 }
 
-export type Plan = Awaited<ReturnType<typeof readPlan>>
+export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 
 /** Throws a `CliError` if a flag, a word or a file is wrong. */
-export async function readPlan(context: Context, options: RunOptions, words: string[]) {
+export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const { settings, parts, caller } = await accessSession(context, options)
   const pauser = createPauser(async () => {
@@ -45,7 +45,7 @@ export async function readPlan(context: Context, options: RunOptions, words: str
     body,
     events: readEventsOfBody(body),
     /** Identifies the task in the audit file. */
-    hash: computeHash(body),
+    hash: computeShortSha256(body),
   }
   return {
     address: settings.values.agentsUrl,
@@ -63,7 +63,11 @@ export async function readPlan(context: Context, options: RunOptions, words: str
 }
 
 /** With `--schema`, the message includes the schema instructions. */
-export function createMessageBody(context: Context, { wanted: { schema } }: Plan, text: string): Uint8Array {
+export function createMessageBody(
+  context: Context,
+  { wanted: { schema } }: RunPlan,
+  text: string,
+): Uint8Array {
   const message = { type: 'user.message', content: [{ type: 'text', text }] }
   const body = Buffer.from(JSON.stringify({ events: [message] }))
   return schema ? addSchemaInstructions(context, body, schema) : body

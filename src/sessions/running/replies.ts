@@ -14,9 +14,9 @@ import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
 import { pollEvents, postOnce } from './posting.ts'
 import {
-  applyLine,
-  applyList,
-  getNextStep,
+  applyListEvidence,
+  applyReplyLine,
+  getNextReplyStep,
   maxDeliveryMs,
   minPollMs,
   type ReplyLine,
@@ -34,7 +34,7 @@ export interface Reply {
  * Stores the states of a run's replies, posts the replies, and finds out whether unconfirmed replies arrived.
  * Writes each step to the audit file before it takes the step.
  */
-export class Replies {
+export class ReplySender {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #denials: Denials
@@ -62,11 +62,11 @@ export class Replies {
     return this.#replies.get(id) ?? { is: 'deciding' }
   }
 
-  findNextStep(id: string): ReturnType<typeof getNextStep> {
+  findNextStep(id: string): ReturnType<typeof getNextReplyStep> {
     const reply = this.#getReply(id)
     // After an allow, the session may wait for the same tool use again, now for its result.
     const isNew = this.#follower.state.getToolUse(id)?.wantsResult && !('result' in reply && reply.result)
-    return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextStep(reply)
+    return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
   }
 
   getUnpostedResult(id: string): ToolResult | undefined {
@@ -103,7 +103,7 @@ export class Replies {
   /** Throws a `CliError` of kind `file`. */
   record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
-    this.#replies.set(id, applyLine(this.#getReply(id), line))
+    this.#replies.set(id, applyReplyLine(this.#getReply(id), line))
   }
 
   recordDecision(judgement: Judgement, staysOpen: boolean): void {
@@ -213,7 +213,7 @@ export class Replies {
       count: replies.length,
       record: (event, reason) => {
         for (const { use } of replies)
-          if (event === 'sent') this.record(use, { event, sent }, { rest: lastIdleEvent })
+          if (event === 'sent') this.record(use, { event, sent }, { lastIdleEvent })
           else this.record(use, { event }, { reason })
       },
     })
@@ -327,7 +327,7 @@ export class Replies {
       idleEvents: seen.stopIds,
       idleAt: parseTimestamp(seen.stoppedAt),
     }
-    this.#replies.set(use.id, applyList(reply, shown, context.host.timers.wallTime()))
+    this.#replies.set(use.id, applyListEvidence(reply, shown, context.host.timers.wallTime()))
   }
 
   #findDecision(id: string): Decision {

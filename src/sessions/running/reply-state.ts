@@ -17,16 +17,16 @@ import type { ToolResult } from '../reply-events.ts'
  *     posting              -- unknown ------------> unconfirmed  the service may have accepted the reply
  *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
  *
- * For an unconfirmed reply, parley reads the event list (`applyList`). Only the first of these steps adds a
- * line to the audit file: `accepted`.
+ * For an unconfirmed reply, parley reads the event list (`applyListEvidence`). Only the first of these steps
+ * adds a line to the audit file: `accepted`.
  *
  *     the list has an answer to the tool use         -> closed
  *     a newer idle event lists the tool use          -> has-result, or deciding if there is no result
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
- * A new run calls `applyLine` for each line of the audit file. Any line may follow any other, because most
- * steps by the list add no line. If the session waits for the tool use, the run then calls `resumeReply`:
+ * A new run calls `applyReplyLine` for each line of the audit file. Any line may follow any other, because
+ * most steps by the list add no line. If the session waits for the tool use, the run then calls `resumeReply`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
@@ -88,7 +88,7 @@ export type ReplyLine =
   | { event: 'end'; result: ToolResult }
   | { event: 'sent'; sent: SendContext }
 
-export function applyLine(reply: ReplyState, line: ReplyLine): ReplyState {
+export function applyReplyLine(reply: ReplyState, line: ReplyLine): ReplyState {
   switch (line.event) {
     case 'decision':
       return line.staysOpen ? { is: 'left-open' } : allowRepeat(reply)
@@ -145,7 +145,7 @@ const maxLagMs = 5_000
 export const minPollMs = maxLagMs + 1_000
 
 /** `now` is the wall-clock time. */
-export function applyList(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
+export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
   if (shown.isAnswered) return { ...reply, is: 'closed' }
   // Idle events in the first list may be older than the arrival of the request.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
@@ -186,7 +186,7 @@ function isNewer(
   return !older.has(last) || (idleAt > latestArrival && now > latestArrival)
 }
 
-export function getNextStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
+export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
   if (is === 'deciding') return 'decide'
   if (is === 'has-result') return 'post'
   return is === 'unconfirmed' ? 'poll' : undefined

@@ -16,12 +16,12 @@ import {
   describeDecider,
   findExecutor,
   type Judgement,
+  type JudgementRules,
   judge,
   type KnownToolUse,
-  type Rules,
 } from './judgement.ts'
-import type { Plan } from './plan.ts'
-import { Replies, type Reply } from './replies.ts'
+import type { RunPlan } from './plan.ts'
+import { type Reply, ReplySender } from './replies.ts'
 import { interruptedResult } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
@@ -34,20 +34,20 @@ const unsafeIdText = 'rules answer only ids of 1 to 128 letters, digits, _ and -
 export class Responder {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #rules: Plan['rules']
+  readonly #rules: RunPlan['rules']
   readonly #prompt: ConfirmationPrompt
-  readonly #replies: Replies
+  readonly #replies: ReplySender
   #work: Promise<void> | undefined
   #failure: { error: unknown } | undefined
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
 
-  constructor(run: SessionRun, follower: Follower, rules: Plan['rules'], denials: Denials) {
+  constructor(run: SessionRun, follower: Follower, rules: RunPlan['rules'], denials: Denials) {
     this.#run = run
     this.#follower = follower
     this.#rules = rules
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
-    this.#replies = new Replies(run, follower, denials)
+    this.#replies = new ReplySender(run, follower, denials)
     const countOf = (decision: Decision) =>
       [...this.#replies.judgements.values()].filter((judgement) => judgement.decision === decision).length
     run.context.summary.figures.toolUses = () => ({
@@ -291,7 +291,7 @@ const describeFailure = ({ id, name }: KnownToolUse, what: string): string =>
 const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /** A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect. */
-const needsPrompt = ({ use, decision }: Judgement, { tools }: Rules): boolean =>
+const needsPrompt = ({ use, decision }: Judgement, { tools }: JudgementRules): boolean =>
   decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
 
 /** Returns `undefined` for an ambiguous call, which `a` (always allow) must not cover. */

@@ -8,15 +8,15 @@ import { explainUnfollowed } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
-import { createMessageBody, type Plan } from './plan.ts'
-import { computeHash } from './task.ts'
+import { createMessageBody, type RunPlan } from './plan.ts'
+import { computeShortSha256 } from './task.ts'
 
 type OtherTask = NonNullable<FollowedTask['otherTask']>
 
-export const resumeByAuditText =
+export const auditResumeHint =
   'the same command with the same --audit continues the session as soon as its event list contains the task'
 
-export const acceptedText = 'the task was accepted'
+export const taskAcceptedText = 'the task was accepted'
 
 export interface SessionRun extends SessionAccess {
   audit: Audit
@@ -43,7 +43,7 @@ interface FollowedSession {
 /** Creates the resume command that failures and signals print. */
 export class Resumption implements WorkHooks {
   readonly #context: Context
-  readonly #plan: Plan
+  readonly #plan: RunPlan
   readonly #audit: Audit
   /**
    * State of the task. After `accepted`, the text of a failure must not suggest to send the task again.
@@ -52,7 +52,7 @@ export class Resumption implements WorkHooks {
   #task: 'unsent' | 'accepted' | 'continued' = 'unsent'
   #followed: FollowedSession | undefined
 
-  constructor(context: Context, plan: Plan, audit: Audit) {
+  constructor(context: Context, plan: RunPlan, audit: Audit) {
     this.#context = context
     this.#plan = plan
     this.#audit = audit
@@ -99,7 +99,7 @@ export class Resumption implements WorkHooks {
    */
   getCommandWithMessage(): string[] {
     const isLast = (text: string) =>
-      this.#audit.task?.hash === computeHash(createMessageBody(this.#context, this.#plan, text))
+      this.#audit.task?.hash === computeShortSha256(createMessageBody(this.#context, this.#plan, text))
     const message = isLast('Go on') ? 'Go on, please' : 'Go on'
     return createResumeCommand(this.#context, this.#session, { message })
   }
@@ -125,7 +125,7 @@ export class Resumption implements WorkHooks {
   onInterrupt(): string | undefined {
     if (!this.#hasResume) {
       const isAudited = !this.isContinuing && this.#audit.hasFile
-      return isAudited && this.#context.tracker.sent !== 'no' ? resumeByAuditText : undefined
+      return isAudited && this.#context.tracker.sent !== 'no' ? auditResumeHint : undefined
     }
     const state = this.#followed?.follower.state
     const waits = (state?.answerable.length ?? 0) > 0
@@ -193,14 +193,18 @@ export class Resumption implements WorkHooks {
     if (error.kind === 'stuck') return error.with(known)
     const { pending, retry = 'never' } = error.details
     // The service refused a reply.
-    if (pending) return error.with({ ...known, consequence: acceptedText, resume })
+    if (pending) return error.with({ ...known, consequence: taskAcceptedText, resume })
     if (error.kind === 'file' || error.kind === 'unexpected')
-      return error.with({ ...known, consequence: `${acceptedText}; its events: ${inspectCommand}`, resume })
+      return error.with({
+        ...known,
+        consequence: `${taskAcceptedText}; its events: ${inspectCommand}`,
+        resume,
+      })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = this.#audit.hasFile && retry !== 'never'
     const unfollowed = explainUnfollowed(error, {
       retry: canRetryLater ? 'later' : 'look-first',
-      consequence: acceptedText,
+      consequence: taskAcceptedText,
       resume,
     })
     // If the run does not follow the session yet, the failure is about the response to the task.

@@ -5,7 +5,7 @@ import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import type { Follower } from '../following/follower.ts'
-import { describeRun } from '../following/incidents.ts'
+import { describeWorkflowRun } from '../following/incidents.ts'
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
@@ -93,7 +93,7 @@ export class RunLimits {
     const command = cost
       ? `; to pause them until you raise it: ${formatBudgetCommand(context, parts.params.session, cost)}`
       : ''
-    const names = runs.slice(0, maxNamedRuns).map(describeRun)
+    const names = runs.slice(0, maxNamedRuns).map(describeWorkflowRun)
     const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
     context.messages.warn(
       `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them${command}`,

@@ -16,7 +16,7 @@ import { Audit } from './audit.ts'
 import { Budget } from './budget.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
-import type { Plan } from './plan.ts'
+import type { RunPlan } from './plan.ts'
 import { Responder } from './responder.ts'
 import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
 import { notIdleText, RunLimits } from './run-limits.ts'
@@ -28,7 +28,7 @@ import { checkAnswer, createAnswerSaver, deliverAnswer, hasOwnDestination } from
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
  * `CliError` of kind `waiting`, `stuck`, `stopped` or `unknown`, for example, if the agent does not finish.
  */
-export async function runTask(context: Context, plan: Plan): Promise<CommandEnd> {
+export async function runTask(context: Context, plan: RunPlan): Promise<CommandEnd> {
   const { caller, parts, task, address, auditPath } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
   requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
@@ -54,7 +54,7 @@ export async function runTask(context: Context, plan: Plan): Promise<CommandEnd>
  * Sends the task unless an earlier run has sent it, and follows the session until the answer. Returns a last
  * step that records in the audit file that the task is done.
  */
-async function execute(run: SessionRun, plan: Plan): Promise<CommandEnd> {
+async function execute(run: SessionRun, plan: RunPlan): Promise<CommandEnd> {
   const { context, audit, resumption } = run
   const foundIds = await findSentTask(run, plan)
   const task = foundIds ? undefined : plan.task
@@ -118,7 +118,7 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
 }
 
 interface FollowingRun extends SessionRun {
-  plan: Plan
+  plan: RunPlan
   follower: Follower
   responder: Responder
   denials: Denials

@@ -4,9 +4,9 @@ import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { createSentEvents } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
-import type { Plan } from './plan.ts'
+import type { RunPlan } from './plan.ts'
 import { pollEvents, postOnce } from './posting.ts'
-import { acceptedText, resumeByAuditText, type SessionRun } from './resumption.ts'
+import { auditResumeHint, type SessionRun, taskAcceptedText } from './resumption.ts'
 import { findTask, type ListSnapshot } from './task.ts'
 
 /**
@@ -16,7 +16,7 @@ import { findTask, type ListSnapshot } from './task.ts'
  */
 export async function findSentTask(
   run: SessionRun,
-  { task, after }: Pick<Plan, 'task' | 'after'>,
+  { task, after }: Pick<RunPlan, 'task' | 'after'>,
 ): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, parts } = run
   if (after !== undefined) return findEvent(run, after)
@@ -82,14 +82,14 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
  */
 export async function sendTask(
   run: SessionRun,
-  { body, events, hash }: NonNullable<Plan['task']>,
+  { body, events, hash }: NonNullable<RunPlan['task']>,
   { known, follower }: { known: ListSnapshot; follower: Follower },
 ): Promise<void> {
   const { audit, resumption } = run
   try {
     const { named, failure } = await postOnce(run, body, {
       isSingle: false,
-      accepted: acceptedText,
+      accepted: taskAcceptedText,
       record(event, reason) {
         if (event === 'accepted') resumption.setTask('accepted')
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
@@ -100,7 +100,7 @@ export async function sendTask(
   } catch (error) {
     if (!(error instanceof CliError) || resumption.isContinuing) throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)
-      throw error.with({ consequence: `the task may have been accepted: ${resumeByAuditText}` })
+      throw error.with({ consequence: `the task may have been accepted: ${auditResumeHint}` })
     throw explainRefusedTask(run, error, events, follower)
   }
 }

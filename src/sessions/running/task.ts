@@ -51,7 +51,7 @@ export function applyTaskLine(
   return event === 'refused' || event === 'done' ? undefined : task
 }
 
-export const computeHash = (body: Uint8Array): string =>
+export const computeShortSha256 = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
 /** A fingerprint is the type and a digest of the content. */
@@ -60,7 +60,7 @@ export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
 ]
 
 const getFingerprint = (event: SessionEvent): string =>
-  `${event.type} ${computeHash(Buffer.from(getMatchText(event)))}`
+  `${event.type} ${computeShortSha256(Buffer.from(getMatchText(event)))}`
 
 export class TaskCounter {
   readonly known: ListSnapshot

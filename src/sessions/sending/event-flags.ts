@@ -42,29 +42,29 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
   new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
 ]
 
-export const givenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
+export const getGivenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
   given
     .map(({ flag, value = '' }) => ({ name: flag.slice(2), value }))
     .filter(({ name }) => eventFlagNames.includes(name))
 
-export type EventBlock =
+export type MessageBlock =
   | { type: 'text'; text: string }
   | { type: 'image' | 'document'; source: { type: 'base64'; media_type: string; data: string } }
 
-export const fileKinds: FileKinds = {
+export const messageFileKinds: FileKinds = {
   mimeTypes: /^image\/|^application\/pdf$/,
   description: 'an image or PDF file',
 }
 
 /** Reads files as content blocks: text after the name of the file, other types as base64. */
-export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<EventBlock[]> {
-  const blocks: EventBlock[] = []
+export async function readFileBlocks(input: Input, paths: readonly string[] = []): Promise<MessageBlock[]> {
+  const blocks: MessageBlock[] = []
   for (const path of paths) {
-    const file = await input.readContent(path, fileKinds)
+    const file = await input.readContent(path, messageFileKinds)
     if ('base64' in file) {
       const type = file.mimeType === 'application/pdf' ? 'document' : 'image'
       blocks.push({ type, source: { type: 'base64', media_type: file.mimeType, data: file.base64 } })
-    } else blocks.push(textBlock(file.name === undefined ? file.text : `${file.name}:\n${file.text}`))
+    } else blocks.push(createTextBlock(file.name === undefined ? file.text : `${file.name}:\n${file.text}`))
   }
   return blocks
 }
@@ -76,7 +76,7 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 export async function readEventFlags(
   input: Input,
   given: EventFlag[],
-  content: readonly EventBlock[],
+  content: readonly MessageBlock[],
 ): Promise<string[]> {
   /** JSON of each event. An outcome is a map from field names to JSON, because later flags may add fields. */
   const events: (string | Map<string, string>)[] = []
@@ -95,13 +95,13 @@ export async function readEventFlags(
   }
   if (content.length > 0) events.push(JSON.stringify({ type: 'user.message', content }))
   for (const { value } of given.filter((flag) => flag.name === 'system')) {
-    const content = [textBlock(await input.readFlagValue(value, '--system'))]
+    const content = [createTextBlock(await input.readFlagValue(value, '--system'))]
     events.push(JSON.stringify({ type: 'system.message', content }))
   }
   return events.map((event) => (typeof event === 'string' ? event : joinFields(event)))
 }
 
-export const textBlock = (text: string): EventBlock => ({ type: 'text', text })
+export const createTextBlock = (text: string): MessageBlock => ({ type: 'text', text })
 
 const joinFields = (fields: ReadonlyMap<string, string>): string =>
   `{${[...fields].map(([name, json]) => `"${name}":${json}`).join(',')}}`
@@ -118,7 +118,7 @@ async function toEvent(input: Input, { name, value }: EventFlag): Promise<string
   if (name === 'message') {
     const text = await read(value)
     if (text.trim() === '') throw usageError('--message is empty')
-    return JSON.stringify({ type: 'user.message', content: [textBlock(text)] })
+    return JSON.stringify({ type: 'user.message', content: [createTextBlock(text)] })
   }
   if (name === 'interrupt') return '{"type":"user.interrupt"}'
   if (name === 'interrupt-thread') return JSON.stringify({ type: 'user.interrupt', session_thread_id: value })
@@ -128,7 +128,7 @@ async function toEvent(input: Input, { name, value }: EventFlag): Promise<string
     ...(name.startsWith('custom-')
       ? { type: 'user.custom_tool_result', custom_tool_use_id: id }
       : { type: 'user.tool_result', tool_use_id: id }),
-    content: [textBlock(await read(text))],
+    content: [createTextBlock(await read(text))],
     is_error: name.endsWith('error') ? true : undefined,
   })
 }

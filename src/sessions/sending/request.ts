@@ -3,12 +3,12 @@ import { usageError } from '../../errors.ts'
 import { requireTextFits } from '../../wire/json/body-text.ts'
 import { createAppendingAssignment, editJson } from '../../wire/json/edit.ts'
 import {
-  fileKinds,
-  givenEventFlags,
+  createTextBlock,
+  getGivenEventFlags,
+  messageFileKinds,
   readEventFlags,
   readFileBlocks,
   readsStdin,
-  textBlock,
 } from './event-flags.ts'
 import {
   createEventsReview,
@@ -36,7 +36,7 @@ export async function readEvents(
   words: string[],
 ): Promise<Uint8Array | undefined> {
   const { input } = context
-  const flags = givenEventFlags(context)
+  const flags = getGivenEventFlags(context)
   const content = await readFileBlocks(input, options.file)
   const review = options.validate === false ? undefined : createEventsReview()
   const { given, piped } = await readInputEvents(context, options, words, review?.add)
@@ -44,9 +44,9 @@ export async function readEvents(
   if (words.length > 0) {
     const text = await input.joinWords(words, 'the message')
     if (text.trim() === '') throw usageError('the message is empty')
-    content.push(textBlock(text))
+    content.push(createTextBlock(text))
   }
-  if (piped !== '') content.push(textBlock(piped))
+  if (piped !== '') content.push(createTextBlock(piped))
   const added = await readEventFlags(input, flags, content)
   if (review) {
     for (const text of added) {
@@ -70,7 +70,8 @@ export async function readRequiredEvents(
   words: string[],
 ): Promise<Uint8Array> {
   const { input: path, file = [] } = options
-  const hasNoInput = path === undefined && givenEventFlags(context).length + words.length + file.length === 0
+  const hasNoInput =
+    path === undefined && getGivenEventFlags(context).length + words.length + file.length === 0
   const { stdinKind, readsStdin } = context.input
   const isPiped = readsStdin && stdinKind !== 'terminal'
   const body = await readEvents(context, hasNoInput && isPiped ? { ...options, input: '-' } : options, words)
@@ -86,12 +87,12 @@ async function readInputEvents(
   onEvent: OnEvent | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
   const { input } = context
-  const flags = givenEventFlags(context)
+  const flags = getGivenEventFlags(context)
   const reading = { onEvent, hint: "to send text, give it as words, or '-' for stdin" }
   const given = path === undefined ? undefined : await readGivenEvents(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(readsStdin)) return { given, piped: '' }
   if (words.length > 0) {
-    const piped = await input.readPipedAddition('the message', fileKinds)
+    const piped = await input.readPipedAddition('the message', messageFileKinds)
     if (startsEvents.test(piped))
       context.messages.note('stdin looks like events; it is sent as text. -i - sends it as events')
     return { given, piped }

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
-  type Effect,
   type EffectResult,
+  type FollowEffect,
   type FollowState,
   type FollowStep,
   startFollowing,
@@ -80,7 +80,7 @@ function follow({
   let queries = 0
   let now = 0
 
-  function execute(effect: Effect): EffectResult {
+  function execute(effect: FollowEffect): EffectResult {
     if (effect.do === 'show') {
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)

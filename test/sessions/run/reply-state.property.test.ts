@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
-  applyLine,
-  applyList,
-  getNextStep,
+  applyListEvidence,
+  applyReplyLine,
+  getNextReplyStep,
   type ListEvidence,
   type ReplyLine,
   type ReplyState,
@@ -92,13 +92,13 @@ test('a reply is accepted at most once although runs are killed, requests are lo
       let seen = service.list(now)
       const write = (line: ReplyLine) => {
         lines.push(line)
-        reply = applyLine(reply, line)
+        reply = applyReplyLine(reply, line)
       }
       /** A new run reads the audit and a list. */
       const begin = (behind: number) => {
         seen = service.list(now - behind)
         const start: ReplyState = { is: 'deciding' }
-        reply = resumeReply(lines.reduce(applyLine, start), seen.idleEvents)
+        reply = resumeReply(lines.reduce(applyReplyLine, start), seen.idleEvents)
       }
       for (const each of actions) {
         now++
@@ -108,12 +108,12 @@ test('a reply is accepted at most once although runs are killed, requests are lo
         if (each.do === 'kill') begin(late(each.lag))
         if (each.do === 'list' && reply.is === 'unconfirmed') {
           const list = service.list(now - late(each.lag))
-          reply = applyList(reply, list, now)
+          reply = applyListEvidence(reply, list, now)
           seen = { ...list, idleEvents: new Set([...seen.idleEvents, ...list.idleEvents]) }
         }
         // A run replies only to tool uses in an idle event.
         const isDue =
-          ['decide', 'post'].includes(getNextStep(reply) ?? '') && seen.isListed && !seen.isAnswered
+          ['decide', 'post'].includes(getNextReplyStep(reply) ?? '') && seen.isListed && !seen.isAnswered
         if (each.do !== 'reply' || !isDue) continue
         const last = [...seen.idleEvents].at(-1)
         write({ event: 'sent', sent: { at: now, idleEvents: new Set(last === undefined ? [] : [last]) } })

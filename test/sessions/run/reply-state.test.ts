@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
 import {
-  applyLine,
-  applyList,
-  getNextStep,
+  applyListEvidence,
+  applyReplyLine,
+  getNextReplyStep,
   type ListEvidence,
   type ReplyLine,
   type ReplyState,
@@ -72,7 +72,9 @@ describe('states of a reply after a line of the audit file', () => {
     ['unknown', changes('unconfirmed')],
   ])('each state of a reply changes as documented after the audit line "%s"', (line, after) => {
     expect(
-      Object.fromEntries(names.map((name) => [name, describeReply(applyLine(states[name], lines[line]))])),
+      Object.fromEntries(
+        names.map((name) => [name, describeReply(applyReplyLine(states[name], lines[line]))]),
+      ),
     ).toEqual(after)
   })
 })
@@ -97,7 +99,7 @@ test('each state of a reply changes as documented if the run resumes', () => {
 })
 
 test('only a reply that is undecided, ready or of unknown delivery has a next step', () => {
-  expect(Object.fromEntries(names.map((name) => [name, getNextStep(states[name])]))).toEqual({
+  expect(Object.fromEntries(names.map((name) => [name, getNextReplyStep(states[name])]))).toEqual({
     deciding: 'decide',
     'left-open': undefined,
     executing: undefined,
@@ -233,20 +235,20 @@ describe('list that shows whether a reply arrived', () => {
   ])(
     'events run decides about a reply of unknown delivery by a list that %s',
     (_, more, list, now, after) => {
-      expect(describeReply(applyList({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
+      expect(describeReply(applyListEvidence({ ...unconfirmed, ...more }, shown(list), now))).toBe(after)
     },
   )
 
   test('a list does not prove that an idle event is newer than a reply whose sending time is unknown', () => {
-    const unknown = resumeReply(applyLine(states.deciding, lines.unknown), before) as UnconfirmedReply
+    const unknown = resumeReply(applyReplyLine(states.deciding, lines.unknown), before) as UnconfirmedReply
     const late = { ...known, idleAt: Number.MAX_SAFE_INTEGER }
-    expect(applyList(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('unconfirmed')
-    expect(applyList(unknown, shown({ isListed: false }), soon).is).toBe('closed')
+    expect(applyListEvidence(unknown, shown(late), Number.MAX_SAFE_INTEGER).is).toBe('unconfirmed')
+    expect(applyListEvidence(unknown, shown({ isListed: false }), soon).is).toBe('closed')
   })
 
   test('a reply of unknown delivery keeps the time since when the session waits again', () => {
-    expect(applyList(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
-    expect(applyList({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)).toMatchObject({
+    expect(applyListEvidence(unconfirmed, shown({}), soon)).toMatchObject({ waitingSince: soon })
+    expect(applyListEvidence({ ...unconfirmed, olderIdleEvents: undefined }, shown({}), soon)).toMatchObject({
       olderIdleEvents: new Set(['r1', 'r2', 'r3']),
     })
   })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   type AuditedTask,
   applyTaskLine,
-  computeHash,
+  computeShortSha256,
   findTask,
   getFingerprints,
   ListSnapshot,
@@ -64,8 +64,8 @@ describe('search for a task in a list', () => {
 })
 
 test("the hash of a task depends on its bytes, and an event's fingerprint on its content", () => {
-  expect(computeHash(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
-  expect(computeHash(Buffer.from('go'))).not.toBe(computeHash(Buffer.from('go ')))
+  expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
+  expect(computeShortSha256(Buffer.from('go'))).not.toBe(computeShortSha256(Buffer.from('go ')))
   const [first, ...others] = getFingerprints([
     createMessage('a'),
     { ...createMessage('a'), id: 'e1' },
