@@ -22,8 +22,8 @@ export const isCertainlyUnaccepted = (state: DeliveryState | undefined): boolean
   state === 'not-sent' || state === 'refused'
 
 /**
- * `unaccepted`: only if the failure proves that the service did not accept the request. `failed`: also after
- * a 5xx. `always`: also if the answer is missing.
+ * Failures after which parley may repeat a request. `unaccepted`: only if the failure proves that the service
+ * did not accept the request. `failed`: also after a 5xx. `always`: also if the answer is missing.
  */
 export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 
@@ -31,7 +31,7 @@ export interface DeliveryRules {
   repeat: RepeatRule
   /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
   isProvedByReceipt?: boolean
-  /** Default: "the event may have been accepted". */
+  /** Message if there is no receipt. Default: "the event may have been accepted". */
   missingReceiptText?: string
   inspectCommand?: string | undefined
 }
@@ -51,8 +51,9 @@ export interface DeliveryOutcome {
   isRepeatable: boolean
   /** The request may have been carried out, so the service may carry out or bill a repetition again. */
   mayDuplicate: boolean
-  /** Printed if a signal ends the run in this state. */
+  /** Message if a signal ends the run in this state. */
   interrupted?: string
+  /** Message if the request fails in this state. */
   failed?: string
 }
 

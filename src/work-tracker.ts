@@ -15,7 +15,9 @@ import { ShortLivedSet } from './short-lived-set.ts'
  * because signal handlers call them.
  */
 export interface WorkHooks {
-  /** The work may change data of a service. Reading requests then have no effect on `sent` and `retry`. */
+  /**
+   * The work may change data of a service. Requests that only read then have no effect on `sent` and `retry`.
+   */
   isChange?: boolean
   /** Returns a message and a file name for each saved part. */
   save?(): { text: string; file: string | undefined }[]
@@ -30,12 +32,12 @@ export interface WorkHooks {
   explain?(failure: CliError): CliError
 }
 
-/** Lasts from the first attempt of a request to the response or failure. */
+/** A request with all its attempts. It lasts from the first attempt to the response or failure. */
 export type Call = ReturnType<typeof createCall>
 
 /** Tracks the work and the calls of a run, and describes their state if the run fails or a signal ends it. */
 export class WorkTracker {
-  /** From the outermost to the innermost work. */
+  /** Hooks of the work in progress, from the outermost to the innermost work. */
   readonly #hooks: WorkHooks[] = []
   /** The calls in progress, and those that ended since the newest of them began. */
   #latestChanges: Call[] = []
@@ -72,7 +74,10 @@ export class WorkTracker {
       : explained
   }
 
-  /** A batch prints the results of its calls itself, so `interrupt` skips them. */
+  /**
+   * `isOfBatch`: a batch makes the call. A batch prints the results of its calls itself, so `interrupt` skips
+   * them.
+   */
   beginCall(rules: DeliveryRules, isOfBatch = false): Call {
     const isReading = rules.repeat === 'always'
     const call: Call = createCall(rules, {
@@ -130,7 +135,7 @@ export class WorkTracker {
     return all.reduce(combineSent, this.#sentByEnded)
   }
 
-  /** Calls in progress that may have been carried out. */
+  /** Number of calls in progress that may have been carried out. */
   get unansweredCount(): number {
     return [...this.#inProgress].filter((call) => call.getOutcome().mayDuplicate).length
   }
@@ -190,7 +195,7 @@ function createCall(rules: DeliveryRules, { onAccepted, onEnd }: CallEvents) {
       stateBefore = state
     },
     reach,
-    /** If a signal ends parley later, parley prints `message`. */
+    /** Records that the request was carried out. If a signal ends parley later, parley prints `message`. */
     confirm(message?: string) {
       reach('done')
       if (message !== undefined) onAccepted(message)

@@ -44,7 +44,9 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   }
 }
 
-/** A prompt with words such as `in 3 parts` requests several parts. */
+/**
+ * Returns the requested part of the answer. A prompt with words such as `in 3 parts` requests several parts.
+ */
 function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const [, number = '1'] = /\bin (\d{1,2}) parts\b/i.exec(prompt) ?? []
   const all = number === '1' ? [whole] : splitWords(whole)

@@ -23,7 +23,7 @@ const timeoutsMs = {
   connectionsCheckingInterval: 500,
 }
 
-/** If the exchange throws, the server closes or resets the connection. */
+/** Starts the emulator's HTTP server. If the exchange throws, the server closes or resets the connection. */
 export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined

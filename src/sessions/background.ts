@@ -20,7 +20,10 @@ export class BackgroundWork {
   readonly #runOfThread = new Map<string, string>()
   readonly #threadsWaitingWithoutList = new Set<string>()
   readonly #workingThreads = new Set<string>()
-  /** A workflow run ended, and the session has not been idle since. The agent will still read the result. */
+  /**
+   * A workflow run ended, and the session has not been idle since. The agent then still has to read the
+   * result of the run.
+   */
   hasUnreadResult = false
 
   add(event: SessionEvent): void {
@@ -48,8 +51,8 @@ export class BackgroundWork {
   }
 
   /**
-   * Records the answer to a tool use, after which its thread works again. Returns the id of the thread's open
-   * workflow run, if there is one. Returns `undefined` if no thread waited for the answer.
+   * Records the answer to a tool use. The thread of the tool use then works again. Returns the id of the
+   * thread's open workflow run, if there is one. Returns `undefined` if no thread waited for the answer.
    */
   answer(id: string): { run: string | undefined } | undefined {
     const thread = this.#threadOfWaitingUse.get(id)
@@ -70,7 +73,7 @@ export class BackgroundWork {
     return this.#threadOfWaitingUse.has(toolUse)
   }
 
-  /** A reply to the tool use then has no effect. */
+  /** The thread of the tool use has ended, so a reply has no effect. */
   hasThreadEnded(toolUse: string, thread: unknown): boolean {
     return this.#cancelled.has(toolUse) || (typeof thread === 'string' && this.#endedThreads.has(thread))
   }

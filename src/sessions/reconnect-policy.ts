@@ -40,7 +40,8 @@ export class ReconnectPolicy implements RetryRules {
   #attempts = 0
   #invalidResponses = 0
   /**
-   * After a 401, parley dropped the secrets that a command had printed. The next request runs the command.
+   * After a 401, parley dropped the secrets that a command had printed, so the next request runs the command
+   * again. A second 401 is final.
    */
   #hasDroppedSecrets = false
   #requestedWaitMs = 0
@@ -95,7 +96,8 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns whether another attempt may succeed, also after the first 401 if a command prints the secrets.
+   * Returns whether another attempt may succeed. After the first 401, it may succeed if a command prints the
+   * secrets, because the command may print new secrets.
    */
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details

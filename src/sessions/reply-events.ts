@@ -1,8 +1,8 @@
 import type { SessionEvent } from '../wire/sessions/session-event.ts'
 
 /**
- * Creates a confirmation with only the specified fields (src/wire/README.md: session events, 2.2). It has no
- * thread id, because the service finds the thread by the tool use's id.
+ * Creates a confirmation with only the fields of the specification (src/wire/README.md: session events, 2.2).
+ * It has no thread id, because the service finds the thread by the tool use's id.
  */
 export const createConfirmation = (id: string, result: 'allow' | 'deny', reason?: string): SessionEvent => ({
   type: 'user.tool_confirmation',

@@ -65,7 +65,7 @@ export interface ToolUse {
 
 const modelRequest = 'model request'
 
-/** Such a tool use needs no confirmation. */
+/** Returns whether a client must send the result of a tool use instead of a confirmation. */
 export const needsResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
@@ -78,7 +78,7 @@ interface Answer {
   isResult: boolean
 }
 
-/** The state that depends on the order of the events. */
+/** The part of a session's state that depends on the order of the events. */
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
   /** Ids of the tool uses that waited when a client interrupted them, after the last stop event. */
@@ -107,7 +107,7 @@ class OrderedState {
   protected idle: ReturnType<typeof readStopReason> | undefined
   /** Ids of the tool uses that the last `session.status_idle` lists. */
   protected listed: ReadonlySet<string> = new Set()
-  /** Ids in `listed` of the tool uses without an answer. */
+  /** Ids of the tool uses in `listed` that have no answer. */
   protected readonly unanswered = new Set<string>()
   /** Details of the last `session.status_idle`, such as the category of a refusal. */
   protected details: ReturnType<typeof readStopDetails> = {}

@@ -32,6 +32,7 @@ export const betaFlags = (noValidateHelp = 'accept undocumented betas'): Option[
   new Option('--no-validate', noValidateHelp),
 ]
 
+/** Fields that all requests to a session have in common. */
 export interface SessionRequestDefaults {
   params: { session: string }
   headers: Record<string, string>

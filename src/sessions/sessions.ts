@@ -31,7 +31,7 @@ type SessionRecord = Record<string, unknown> & { id: string }
 const isSession = (value: unknown): value is SessionRecord =>
   isObject(value) && typeof value.id === 'string' && value.id !== '' && value.type !== 'error'
 
-/** No schema checks the fields that this function reads. */
+/** No schema checks the fields of a session, so a field may have any type. */
 const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 export interface ListSessionsOptions extends BetaOptions {

@@ -12,7 +12,7 @@ interface AgentState {
   inbox: SessionEvent[]
   /** Remaining steps of the task, in rounds. The agent executes the steps of a round together. */
   rounds: TaskStep[][]
-  /** The first one is the main thread, which has no id. */
+  /** The first thread is the main thread, which has no id. */
   threads: [Thread, ...Thread[]]
   runs: WorkflowRun[]
   isRunning: boolean
@@ -288,7 +288,7 @@ export class AgentSession extends Session {
     this.#addThreadEvent('session.thread_status_idle', thread, { stop_reason: reason })
   }
 
-  /** Does nothing for the main thread. */
+  /** Adds an event about a child thread. Does nothing for the main thread. */
   #addThreadEvent(type: string, { id }: Thread, fields: object = {}): void {
     if (id !== undefined) this.#emit(type, { session_thread_id: id, agent_name: 'helper', ...fields })
   }
@@ -389,7 +389,7 @@ function createResult(use: SessionEvent, refusal?: string): [string, object] {
     : ['agent.tool_result', { tool_use_id: id, ...fields }]
 }
 
-/** No schema checks the fields that this function reads. */
+/** No schema checks these fields, so a field may have any type. */
 const readString = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 const readTexts = ({ content }: SessionEvent): string[] =>

@@ -104,7 +104,10 @@ function findRecorded(
   return undefined
 }
 
-/** Replies must also have the same tool use and decision. */
+/**
+ * Returns whether an event equals a recorded event in its type and, for a reply, in its tool use and
+ * decision.
+ */
 function matchesEvent(parameter: ClientEvent, { type, text }: ListedEvent): boolean {
   const field = replyForms.get(type)?.field
   if (parameter.type !== type || field === undefined) return parameter.type === type

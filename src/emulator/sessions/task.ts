@@ -80,7 +80,7 @@ function readStep(line: string): TaskStep | undefined {
   return step && words.startsWith('thread') ? { ...step, isInThread: true } : step
 }
 
-/** The default is `ask`. */
+/** Permission of a tool use by the keyword of its step. The default is `ask`. */
 const permissions = new Map([
   ['run', 'allow'],
   ['refuse', 'deny'],

@@ -60,7 +60,7 @@ export async function checkPolicy(
     const given = await readGivenEvents(input, events, { hint: 'EVENTS must be events as JSON' })
     for (const item of listRecordedEvents(given)) uses.add(item)
   } else if (!(await addSessionEvents(uses, context, settings, options))) return
-  // `--fail-on-deny` would always pass without events.
+  // Without events, `--fail-on-deny` would always succeed.
   if (uses.isEmpty) throw usageError('there are no events to check the policy with')
   const { counts, problems } = await judgeAndPrint(context, { policy, tools }, uses)
   const unallowed = counts.ask + counts.deny
@@ -122,13 +122,20 @@ function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
   return !state.addRepeated(event, text)
 }
 
-/** The first page determines the column widths of the table. */
+/** Number of tool uses in a page. The first page determines the column widths of the table. */
 const pageSize = 100
 
-/** In UTF-16 units. Node copies shorter texts into shared buffers, which it frees late. */
+/**
+ * Minimum length of a written text, in UTF-16 units. Node copies shorter texts into shared buffers, which it
+ * frees late.
+ */
 const minWrittenLength = 64 * 1024
 
-async function judgeAndPrint(context: Context, { policy, tools }: JudgementRules, uses: Iterable<KnownToolUse>) {
+async function judgeAndPrint(
+  context: Context,
+  { policy, tools }: JudgementRules,
+  uses: Iterable<KnownToolUse>,
+) {
   const { output, deadline } = context
   const pauser = createPauser(async () => {
     await yieldToSignals()
@@ -205,7 +212,7 @@ const toRow = (judgement: Judgement): string[] => {
   return [decision, describeDecider(judgement), use.id, use.name, use.inputText, getReason(judgement) ?? '']
 }
 
-/** The input is its unchanged source text. */
+/** Formats a judgement as JSON, with the unchanged source text of the input. */
 function toJson(judgement: Judgement): string {
   const { use, decision, rule = null } = judgement
   const head = JSON.stringify({ toolUse: use.id, name: use.name }).slice(0, -1)

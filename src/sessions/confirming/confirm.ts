@@ -23,7 +23,7 @@ export interface ConfirmOptions extends SessionOptions, DeliveryOptions {
 
 /**
  * Allows or denies waiting tool uses. The user selects them by ids, by the events of `-i` or stdin, or by
- * `--pending`, which selects all that the service lists as waiting.
+ * `--pending`, which selects all tool uses that the service lists as waiting.
  */
 export async function confirmToolUses(
   context: Context,
@@ -60,7 +60,7 @@ type ConfirmInput = { body: Uint8Array } | { record: SessionRecord }
 
 /**
  * Reads the events of a file or of stdin. If they contain an idle event, they are the recorded events of a
- * session; otherwise they must be confirmations. Throws a usage error.
+ * session; otherwise they must be confirmations. Throws a usage error for other events.
  */
 async function readConfirmInput(context: Context, path: string | undefined): Promise<ConfirmInput> {
   const { stdinKind } = context.input
@@ -87,7 +87,7 @@ async function readConfirmInput(context: Context, path: string | undefined): Pro
     items.map(({ event }) => event),
     given,
   )
-  // A list has another form than the body of a request, so parley creates a new body with its events.
+  // A list of events is not a valid request body, so parley puts its events into a new body.
   const isBody = 'body' in given && getEventSources(given).every((text, index) => text === items[index]?.text)
   const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
@@ -99,9 +99,9 @@ function toBody(events: SessionEvent[]): Uint8Array {
 }
 
 /**
- * Prompts a person about the named tool uses or, if none is named, all waiting ones. Then lists the events
- * again and sends the answers for which the session still waits. Throws a `CliError` of kind `waiting` if a
- * tool use stays open.
+ * Prompts a person about the named tool uses or, if none is named, about all waiting tool uses. Then lists
+ * the events again and sends the answers for which the session still waits. Throws a `CliError` of kind
+ * `waiting` if a tool use stays open.
  */
 async function askAndSend(
   access: SessionAccess,
@@ -215,8 +215,8 @@ function requireNamed(
 }
 
 /**
- * Throws a usage error for tool uses that the service sent with two inputs, because an allow could run
- * either.
+ * Throws a usage error for tool uses that the service sent with two inputs, because it is not clear which
+ * input an allow would run.
  */
 function refuseContradicted(uses: readonly PendingToolUse[]): void {
   const ids = uses.filter(({ isContradicted }) => isContradicted).map(({ id }) => id)
@@ -242,7 +242,9 @@ class SessionRecord {
     return this.state.getToolUse(id) ?? { id, type: this.#otherTypes.get(id) }
   }
 
-  /** Prints why parley cannot confirm the other waiting tool uses. */
+  /**
+   * Returns the waiting tool uses that parley can confirm. Prints the reason for each other waiting tool use.
+   */
   listConfirmable(context: Context, session: string, options: { isPrompted: boolean }): PendingToolUse[] {
     return this.state.pending.flatMap((id) => {
       const use = this.getToolUse(id)
@@ -253,7 +255,8 @@ class SessionRecord {
   }
 
   /**
-   * Returns why a tool use no longer needs a reply. Returns `undefined` if this was already so in `earlier`.
+   * Returns why a tool use no longer needs a reply. Returns `undefined` if it still needs one, or if
+   * `earlier` has the same reason.
    */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'

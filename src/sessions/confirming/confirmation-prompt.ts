@@ -14,8 +14,8 @@ export interface PromptedToolUse {
   /** Reason why no policy rule allowed the tool use. */
   why?: string | undefined
   /**
-   * Text that is equal for calls of the same tool with the same input. If omitted, `a` (always allow) is not
-   * offered.
+   * Text that is equal for calls of the same tool with the same input. If omitted, the prompt does not offer
+   * the key `a` (always allow).
    */
   fingerprint?: string | undefined
 }
@@ -24,7 +24,7 @@ interface ShownToolUse extends PromptedToolUse {
   rows: string
 }
 
-/** The agent gets the reason. */
+/** `reason` is sent to the agent. */
 export interface PersonDecision {
   decision: 'allow' | 'deny'
   reason?: string
@@ -51,8 +51,8 @@ export class ConfirmationPrompt {
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
    * if the person skipped it, if `withdraw` was called, or if it cannot be printed completely. After q or
-   * Ctrl-D, the remaining tool uses get no decision either. If a signal ends parley, it prints that the
-   * decisions are lost.
+   * Ctrl-D, the remaining tool uses get no decision either. If a signal ends the program, parley prints that
+   * the decisions are lost.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
     const decisions = new Map<string, PersonDecision>()

@@ -10,8 +10,9 @@ import { type EventItem, readEventItem } from '../../wire/sessions/events-page.t
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseDecoder } from '../../wire/sse.ts'
 
 /**
- * Maximum length of the received events that no consumer has read, in characters. With more, V8 would move
- * them out of its young generation, so the stream stops reading from the connection.
+ * Maximum length of the received events that no consumer has read, in characters. At this length, the stream
+ * stops reading from the connection. Otherwise V8 would move the events to its old generation, and free their
+ * memory later.
  */
 const maxUnreadLength = 2 ** 20
 

@@ -5,7 +5,7 @@ import {
   stopsSession,
 } from '../../wire/sessions/session-event.ts'
 
-/** The log may later replace `event` by a copy with only its type and ids. */
+/** To save memory, the session log may later replace `event` by a copy with only its type and ids. */
 export interface LoggedEvent {
   event: SessionEvent
   /** This process sent the event. */
@@ -39,13 +39,16 @@ export class FollowedTask {
     this.#receiptId = sent.findLast(isTask)?.id
   }
 
-  /** The set is empty if no run sent a task. */
+  /**
+   * Sets the event ids of the task that an earlier run sent. Without ids, for example because the service
+   * does not list client events, parley follows the session's last task.
+   */
   setEarlierTaskIds(ids: ReadonlySet<string>): void {
     this.#earlierTaskIds = ids
     this.hasOwnTask = ids.size > 0
   }
 
-  /** Returns whether the event is a task to follow, which replaces the earlier one. */
+  /** Adds the next event. Returns whether it is a task to follow, which then replaces the followed task. */
   add(entry: LoggedEvent): boolean {
     const { event, isUnseen } = entry
     if (isUnseen) {
@@ -64,7 +67,7 @@ export class FollowedTask {
     return isFollowedTask
   }
 
-  /** The caller adds the events again in another order. */
+  /** Removes all events. The caller then adds them again in another order. */
   restart(): void {
     this.#clear()
     this.showsClientEvents = false
@@ -75,14 +78,16 @@ export class FollowedTask {
     this.#hasTask = false
   }
 
-  /** Most of the events have only a type and ids. */
+  /**
+   * Yields the followed task and the events after it. To save memory, most of them have only a type and ids.
+   */
   *readEvents(): Generator<SessionEvent> {
     for (const { event } of this.#events) yield event
   }
 
   /**
-   * Id of the task that this process sent: in the session's list or, before the list contains the task, in
-   * the receipt. The two may differ.
+   * Id of the task that this process sent. Before the session's events contain the task, this is the id in
+   * the receipt, which may differ from the id in the events.
    */
   get id(): string | undefined {
     const [first] = this.#events
@@ -90,10 +95,10 @@ export class FollowedTask {
   }
 
   /**
-   * The agent's last message in the main thread after the task. It is the final answer once the session is
-   * idle. If another client then sent a task, only messages before that task count. If a workflow run was
-   * open when that task arrived, there is no answer, because the agent answers after its workflow runs have
-   * ended.
+   * The agent's last message in the main thread after the followed task. It is the final answer once the
+   * session is idle. Messages after the next task of another client do not count. If a workflow run was open
+   * when that next task arrived, there is no answer, because the agent answers only after its workflow runs
+   * have ended.
    */
   get answer(): SessionEvent | undefined {
     const own = this.#eventsBeforeOtherTask.slice(this.#workStart)
@@ -127,8 +132,8 @@ export class FollowedTask {
   }
 
   /**
-   * Index of the event with which the session began to work on the task. A task behind another client's task
-   * begins when the session has stopped and works again.
+   * Index of the event with which the session began to work on the task. If the session first works on
+   * another client's task, this is the event with which it works again after a stop.
    */
   get #workStart(): number {
     if (!this.isBehindOtherTask) return 0
@@ -138,8 +143,8 @@ export class FollowedTask {
   }
 
   /**
-   * The events that belong to the followed task: all events before the next task of another client. If no run
-   * of parley sent a task, or no event shows that task yet, all events.
+   * The events that belong to the followed task: all events before the next task of another client. Contains
+   * all events if no run of parley sent a task, or if no event shows the sent task yet.
    */
   get #eventsBeforeOtherTask(): readonly LoggedEvent[] {
     if (!this.#hasTask || !this.hasOwnTask) return this.#events
@@ -185,7 +190,10 @@ function mayEnd(event: SessionEvent): boolean | undefined {
   return /^(agent|user|system|session\.(status_|error))/.test(event.type) ? false : undefined
 }
 
-/** Returns `undefined` for service events and for an interrupt of one thread. */
+/**
+ * Returns whether a client event interrupts the whole session. Returns `undefined` for a service event and
+ * for an interrupt of one thread.
+ */
 function isInterrupt(event: SessionEvent): boolean | undefined {
   if (event.type !== 'user.interrupt') return isOfClient(event) ? false : undefined
   return isOfMainThread(event) ? true : undefined

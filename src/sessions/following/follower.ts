@@ -27,7 +27,9 @@ export interface FollowOptions {
   earlierTaskIds?: ReadonlySet<string> | undefined
 }
 
-/** Maximum age of the last list for a decision about a reply. parley reads an older list again. */
+/**
+ * Maximum age of the list by which parley decides about a reply. If the list is older, parley reads it again.
+ */
 const maxListAgeMs = 1_000
 
 /** Maximum time for each reading of the list after an idle event. */
@@ -40,8 +42,8 @@ const maxFinalListsMs = 30_000
 const maxBackwardEvents = 10_000
 
 /**
- * Reads the list and opens the stream. The stream delivers all events that the service creates after the
- * caller sends events. Throws a `CliError`, of kind `stopped` after the deadline.
+ * Reads the list and opens the stream. The stream delivers all later events, so parley opens the follower
+ * before it sends events. Throws a `CliError`, of kind `stopped` after the deadline.
  */
 export async function openFollower(access: SessionAccess, options: FollowOptions = {}): Promise<Follower> {
   const follower = new Follower(access, options.followsForever)
@@ -116,7 +118,7 @@ export class Follower {
       await parts.deadline.wait(wait)
       requireTime(parts.deadline)
       for await (const items of listOldestFirst(caller, parts)) {
-        // This is at least the second page, so the list is long.
+        // The list has a second page, so it is long. A smaller young generation of V8 then saves memory.
         if (!this.state.isEmpty && items.length > 0) context.host.limitYoungGeneration?.(context.cleanups)
         this.#seen.addEarlier(items)
         await showEarlier?.(items, this.state)
@@ -212,7 +214,7 @@ export class Follower {
     return { pending, consequence: `${session} waits for an answer\n${consequence}` }
   }
 
-  /** `readNewEvents` emits the new events later. */
+  /** Adds a list that the caller has read. `readNewEvents` emits its new events later. */
   addList(list: readonly EventItem[]): void {
     // Spreading a list of over 100,000 events exceeds the maximum number of call arguments.
     for (const item of this.#seen.addList(list)) this.#notEmitted.push(item)

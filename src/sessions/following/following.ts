@@ -49,7 +49,7 @@ interface CommonFields {
    * while the session is stopped.
    */
   readonly pollAt?: number
-  /** The pauses between the readings of the list grow. */
+  /** Counts the readings of the list. The count determines the pause before the next reading. */
   readonly polls: number
   readonly stoppedSince?: number
   readonly searchingSince?: number
@@ -211,7 +211,9 @@ function continueFollowing(state: FollowState, now: number): FollowStep {
   return { state: { ...state, is: 'current' }, effect: show(state.seen.release()) }
 }
 
-/** Also reads the list while sent events are missing, or while the session is stopped. */
+/**
+ * Listens to the stream. While sent events are missing, or while the session is stopped, also reads the list.
+ */
 function listen(before: FollowState, now: number): FollowStep {
   const { idleCountsAt = now + silenceAfterIdleMs, polls, ...others } = updateTimes(before, now)
   const { seen, searchingSince = now, stoppedSince } = others

@@ -36,8 +36,8 @@ export class Incidents {
   }
 
   /**
-   * Adds earlier events. Only failures since the last task count. `ownIds`: ids of the task that an earlier
-   * run sent. If there are any, other clients' tasks are ignored.
+   * Adds earlier events. Only failures since the last task count. `ownIds`: event ids of the task that an
+   * earlier run sent. If there are any, tasks of other clients do not count as the last task.
    */
   addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
     for (const { event } of items) {

@@ -10,7 +10,7 @@ import { type LogItem, SessionLog } from './session-log.ts'
  *
  * Also searches the list and the stream for the events that this process sent, because only later events are
  * emitted. The list may lag behind, but its order is right: events before a sent event are older. Until the
- * list contains a sent event, all its events count as older.
+ * list contains a sent event, all events of the list count as older.
  */
 export class SeenEvents {
   readonly #log = new SessionLog()
@@ -50,8 +50,8 @@ export class SeenEvents {
   }
 
   /**
-   * The events have ids if the service returned ids. From now on, only events after the sent ones are
-   * emitted.
+   * Adds the events that parley sent. They have ids if the service returned ids. From now on, only later
+   * events are emitted.
    */
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
@@ -72,8 +72,8 @@ export class SeenEvents {
   }
 
   /**
-   * The stream of a new connection may omit the events that parley sent. From then on, only the list shows
-   * which events came before them.
+   * Records that the stream was opened again. The new stream may omit the sent events. From now on, only the
+   * list shows which events came before the sent events.
    */
   addConnection(): void {
     this.#streamedBefore = undefined
@@ -121,7 +121,7 @@ export class SeenEvents {
     return []
   }
 
-  /** `addList` or `release` returns the event later. */
+  /** Holds back an event of the stream until `addList` or `release` returns it. */
   hold(item: EventItem): void {
     for (const each of this.#addStreamed(item)) this.#heldBack.set(getIdentity(each), each)
   }
@@ -225,7 +225,7 @@ export class SeenEvents {
     return this.#sent?.isNoneFound ?? false
   }
 
-  /** The search for the sent events continues, or a list had new events but not the sent events. */
+  /** The sent events are not found yet, or a list had new events but not the sent events. */
   get isSearching(): boolean {
     return this.isMissingSentEvents || this.#listedBefore.size > 0
   }
@@ -309,7 +309,10 @@ export class SeenEvents {
 
 export const getIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
-/** A part of the list does not show how many equal events the whole list has. */
+/**
+ * Returns whether an identity is a digest, because the event has no id. A part of the list is then not
+ * enough, because it does not show how many equal events the whole list has.
+ */
 const isDigest = (identity: string): boolean => identity.startsWith('\0')
 
 /**
@@ -330,7 +333,7 @@ const withIdentity = ({ event, text }: EventItem, identity = getIdentity({ event
   identity,
 })
 
-/** Equal events without ids get numbered identities. */
+/** Numbers the identities of equal events without ids, because each of them is a separate event. */
 function withIdentities(items: readonly EventItem[], counts = new Map<string, number>()): LogItem[] {
   return items.map((item) => {
     const logItem = withIdentity(item)
@@ -417,7 +420,7 @@ class SentEvents {
     return this.isNoneFound && this.#sent.some(({ id = '' }) => this.#wanted.has(id))
   }
 
-  /** Returns false if the search compares content already. */
+  /** Continues the search by content. Returns false if the search already compares content. */
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
     for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#add(getMatchText(event), 1)

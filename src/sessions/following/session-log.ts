@@ -23,7 +23,7 @@ interface Entry extends LoggedEvent {
   readonly identity: string
   /** Number of the last list that contained the event, or 0 if no list has contained it. */
   listedBy: number
-  /** -1 before the event is added. */
+  /** Position of the event in the log; -1 before the event is added. */
   index: number
 }
 
@@ -50,7 +50,7 @@ export class SessionLog {
     return this.#byIdentity.has(identity)
   }
 
-  /** Also true if the session has not stopped. */
+  /** A list has contained the last stop event. Also true if the session has not stopped. */
   get isStopListed(): boolean {
     return this.#lastStop === undefined || this.#lastStop.listedBy > 0
   }
@@ -65,7 +65,7 @@ export class SessionLog {
     this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
   }
 
-  /** A task replaces the followed task. */
+  /** Adds an event that the service accepted but has not listed yet. A task replaces the followed task. */
   addAccepted(event: SessionEvent): void {
     const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
     entry.index = this.#entries.push(entry) - 1

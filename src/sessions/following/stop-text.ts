@@ -93,7 +93,7 @@ export function formatResultCommand(context: Context, session: string, type: str
   return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
 }
 
-/** Returns `--pending` if the ids are too long or look like flags. */
+/** Formats ids as words of a command. Returns `--pending` if the ids are too long or look like flags. */
 function formatToolUseIds(ids: string[]): string {
   const words = ids.map((id) => shellQuote(id)).join(' ')
   return words.length > 1000 || !ids.every(isSafeWord) ? '--pending' : words

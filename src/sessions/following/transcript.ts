@@ -22,7 +22,7 @@ export interface TranscriptOptions {
   markdown: boolean
   /** Reserve stdout for the answer. Events are then printed on stderr, if stderr is a terminal, as with `ids`. */
   isStdoutReserved?: boolean
-  /** `undefined` if the command has no flag `--stay`. */
+  /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
   /** Called after each batch of new events and awaited. May reply to waiting tool uses. */
   onBatch?: ((items: readonly EventItem[]) => Promise<void>) | undefined

@@ -9,7 +9,7 @@ import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { parseTimestamp } from '../../wire/timestamp.ts'
 
-/** A service may ignore any field. */
+/** Query for a list of events. A service may ignore any of its fields. */
 export interface ListQuery {
   types?: string[]
   order?: string
@@ -47,7 +47,9 @@ export function toListQuery({ types = [], order, limit }: ListQuery, cursor?: Cu
 /** Called if the times of the events do not prove their order. `isCut`: the limit may have removed events. */
 type OnUnprovedOrder = (isCut: boolean) => void
 
-/** Requests this order, because the service's default may differ. */
+/**
+ * Lists events from the oldest to the newest. Requests this order, because the service's default may differ.
+ */
 export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
 
@@ -191,7 +193,7 @@ async function* readPages(
   }
 }
 
-/** A service that rejects the larger limit has already returned the whole list. */
+/** If the service refuses the larger limit, its first page counts as the whole list. */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof CliError && error.kind === 'refused') return
   throw error
@@ -200,8 +202,8 @@ function ignoreRefusal(error: unknown): undefined {
 /**
  * Returns whether a list has the opposite of the requested order. Returns `undefined` if the times of the
  * events do not show the order. Single events may be out of order, because the clocks of the service's
- * machines differ. The longer one of the longest rising and the longest falling sequence of times therefore
- * counts.
+ * machines differ. The function therefore compares the length of the longest rising and the longest falling
+ * sequence of times.
  */
 function isReversedOrder(items: readonly EventItem[], order: string | undefined): boolean | undefined {
   const times = items

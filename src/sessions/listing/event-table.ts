@@ -11,7 +11,7 @@ const timeWidth = '00:00:00'.length
 
 const maxTypeColumns = 'agent.thread_context_compacted'.length
 
-/** If there is less space, texts get their own lines. */
+/** Minimum width of the text column. If there is less space, each text gets its own line. */
 const minTextColumns = 35
 
 /** Only absurdly long ids are cut. */
@@ -50,7 +50,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
   }
 }
 
-/** All pages have the layout that fits the first page. */
+/** Formats the rows of a page. All pages have the layout that fits the first page. */
 type Layout = (rows: readonly EventRow[]) => string[]
 
 function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
@@ -65,7 +65,9 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
   return layOut
 }
 
-/** On a narrow terminal, type and time also have their own line. */
+/**
+ * Formats a row with the text on its own line. On a narrow terminal, type and time also have their own line.
+ */
 function stack(
   [id, type, time, text]: EventRow,
   widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },

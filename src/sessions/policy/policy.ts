@@ -28,7 +28,7 @@ export interface ToolCall {
   inputText: string
   isMcp: boolean
   server?: string
-  /** The tool may read another input than parley does, for a reason in `unclearText`. */
+  /** The tool may read the input differently than parley does. `unclearText` lists the reasons. */
   isUnclear: boolean
 }
 
@@ -54,7 +54,10 @@ interface RuleText {
   reason?: string | undefined
 }
 
-/** If it is unclear whether a rule matches, an allow rule does not, and other rules do. */
+/**
+ * Creates a rule. If it is unclear whether the rule matches, an allow rule counts as not matching, and a deny
+ * or ask rule counts as matching.
+ */
 export function createRule({ tool, server, input, decision, reason }: RuleText) {
   const reach = decision === 'allow' ? 'narrow' : 'any'
   const createField = ([source, pattern]: [string, string]): InputField => {
@@ -195,7 +198,10 @@ function appliesToField({ path, matches }: InputField, input: unknown): boolean 
 const canHaveField = (value: unknown, step: string | number): value is object =>
   typeof value === 'object' && value !== null && Array.isArray(value) === (typeof step === 'number')
 
-/** Returns the path of an input field for which the rule has no pattern, or `undefined`. */
+/**
+ * Returns the path of an input field for which the rule has no pattern. Returns `undefined` if the rule
+ * covers all fields.
+ */
 function findUncoveredField(
   value: unknown,
   at: (string | number)[],
@@ -213,7 +219,7 @@ function findUncoveredField(
   return undefined
 }
 
-/** Reads own properties only. */
+/** Returns the value at a path of the input. Ignores inherited properties. */
 function getValue(value: unknown, path: readonly (string | number)[]): unknown {
   let inner = value
   for (const step of path) {

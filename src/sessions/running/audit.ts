@@ -20,7 +20,10 @@ interface AuditTarget {
   deadline: Deadline
 }
 
-/** Fields of an audit line, without `session` and `time`. Only a decision has the fields of a judgement. */
+/**
+ * Fields of an audit line, without `session` and `time`. Only the events `decision` and `not-asked` have all
+ * fields of a judgement.
+ */
 export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields>, 'toolUse'>> {
   /** Null if the line is not about a tool use. */
   toolUse: string | null
@@ -104,7 +107,9 @@ export class Audit {
     }
   }
 
-  /** If there is no folder for the lock, for example in a container, only prints a note. */
+  /**
+   * Locks the session. If there is no folder for the lock, for example in a container, only prints a note.
+   */
   async #lockSession({ address = '', session, deadline }: AuditTarget): Promise<void> {
     const { host, messages } = this.#context
     try {
@@ -119,7 +124,10 @@ export class Audit {
     }
   }
 
-  /** Runs of other sessions may write to the file at the same time. */
+  /**
+   * Locks the audit file only for this session, because runs of other sessions may write to it at the same
+   * time.
+   */
   async #lockFile({ session, deadline }: AuditTarget, audit: string): Promise<void> {
     const end = `.${digest(session)}`
     const path = absolutePath(this.#context.host, audit) + end
@@ -191,7 +199,9 @@ export class Audit {
     file.completeLastLine()
   }
 
-  /** A line about an interrupt has neither a tool use nor a task. */
+  /**
+   * Applies a line about a task or an interrupt. A line about an interrupt has neither a tool use nor a task.
+   */
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask)
@@ -241,7 +251,7 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
   return `${head},${input === undefined ? '' : `"input":${input},`}${tail}`
 }
 
-/** The events of a service are shorter. */
+/** Maximum length of a line. The events of a service are shorter. */
 const maxLineBytes = 2 ** 27
 
 /**

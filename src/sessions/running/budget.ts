@@ -140,7 +140,7 @@ export class Budget {
   }
 }
 
-/** Adds the sum of the token counts. */
+/** Returns the usage with the sum of its token counts. */
 function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageFigures {
   const counts = Object.values(tokens ?? {}) as TokenCount[]
   const totalTokens = counts.reduce(addTokens, 0)
@@ -158,8 +158,9 @@ const sumReadable = (tokens: TokenCounts): number =>
   tokenNames.reduce((total, name) => total + (tokens[name] ?? 0), 0)
 
 /**
- * A count that is null (unreadable) in one usage is null in the result. Omits a negative difference, because
- * the usages then belong to different sessions, and a cost in two currencies.
+ * Adds two usages or, with the sign -1, subtracts them. A count that is null (unreadable) in one usage is
+ * null in the result. Omits a negative difference, because the usages then belong to different sessions.
+ * Omits the cost if the currencies differ.
  */
 function combine(one: SessionUsage, other: SessionUsage, sign: 1 | -1): SessionUsage {
   const tokens: TokenCounts = {}

@@ -59,7 +59,7 @@ export interface JudgementRules {
   pauser?: Pauser
 }
 
-/** Returns the commands by tool name. Throws a usage error. */
+/** Returns the commands of `--tool` by tool name. Throws a usage error for an invalid or repeated value. */
 export function readToolFlags(given: readonly string[] = []): Map<string, string> {
   const tools = new Map<string, string>()
   for (const text of given) {
@@ -79,7 +79,10 @@ export interface Judgement extends PolicyDecision {
   why?: string | undefined
 }
 
-/** A `--tool` command counts as an allow rule; a matching ask or deny rule wins. */
+/**
+ * Decides about a tool use. A `--tool` command counts as an allow rule, but a matching rule of the policy
+ * wins.
+ */
 export async function judge(
   use: KnownToolUse,
   { policy, tools, pauser }: JudgementRules,
@@ -103,7 +106,7 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
   reason,
 })
 
-/** `other`: another client executes the tool use. */
+/** Returns who executes a tool use: the service, a `--tool` command, or another client (`other`). */
 export function findExecutor(
   use: KnownToolUse,
   tools: JudgementRules['tools'],

@@ -62,7 +62,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   }
 }
 
-/** With `--schema`, the message includes the schema instructions. */
+/** Creates the request body for a message. With `--schema`, the message includes the schema instructions. */
 export function createMessageBody(
   context: Context,
   { wanted: { schema } }: RunPlan,
@@ -73,7 +73,10 @@ export function createMessageBody(
   return schema ? addSchemaInstructions(context, body, schema) : body
 }
 
-/** Without a file, every decision is `ask`. Throws a usage error that lists all problems. */
+/**
+ * Reads the policy of `--policy`. Without a file, every decision is `ask`. Throws a usage error that lists
+ * all problems.
+ */
 async function readPolicyFlag({ input }: Context, path: string | undefined): Promise<Policy> {
   if (path === undefined) return { rules: [], fallback: { decision: 'ask' } }
   return readPolicy(await input.readText(path, '--policy'), path)

@@ -9,7 +9,7 @@ import { readReceipt } from '../sending/receipt.ts'
 import type { SessionAccess } from '../session.ts'
 import { maxDeliveryMs } from './reply-state.ts'
 
-/** `is` is also the `event` of the audit line. */
+/** Result of a post. `is` is also the `event` of the audit line. */
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
   /** The events in the receipt. */
@@ -20,7 +20,7 @@ interface PostResult {
 
 interface PostOptions {
   record(event: 'sent' | PostResult['is'], reason?: string): void
-  /** If the receipt has fewer events than `count`, but at least one, the result is `unknown`. */
+  /** Number of posted events. If the receipt has fewer events, but at least one, the result is `unknown`. */
   count?: number
   /** Make only one attempt, because the caller has its own retry rules. */
   isSingle?: boolean
@@ -30,8 +30,8 @@ interface PostOptions {
 /**
  * Posts events once. Records `sent` before a byte leaves, and the result afterwards. Without `count`, records
  * `accepted` as soon as that is certain, because the next run needs this line if parley is killed before it
- * has read the whole receipt. Throws a `CliError` only if the audit file cannot be written. For refused
- * events, the error is the failure of the request.
+ * has read the whole receipt. Throws a `CliError` only if the audit file cannot be written. If the service
+ * also refused the events, throws the failure of the request instead.
  */
 export async function postOnce(
   { context, caller, parts }: SessionAccess,
@@ -75,7 +75,7 @@ function findResult({ details: { delivery = 'not-sent' } }: CliError): PostResul
   return isCertainlyUnaccepted(delivery) ? 'refused' : 'unknown'
 }
 
-/** The last pause repeats. */
+/** Pauses between the readings of the list. The last pause repeats. */
 const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {

@@ -142,7 +142,8 @@ export class ReplySender {
   }
 
   /**
-   * Called at the end of a run. Closes replies that are no longer needed, and warns about unconfirmed ones.
+   * Called at the end of a run. Closes replies that are no longer needed, and warns about unconfirmed
+   * replies.
    */
   end(): void {
     const judgements = [...this.judgements.values()]
@@ -318,7 +319,8 @@ export class ReplySender {
       else this.record(use, { event: 'accepted' })
       return
     }
-    // If only a child thread lists the tool use, an idle event of the session proves nothing about it.
+    // If only a child thread lists the tool use, an idle event of the session does not show whether the tool
+    // use still waits.
     const isUnknown = seen.unlisted.length > 0 || !seen.isIdle || seen.pendingInThreads.includes(use.id)
     const shown = {
       isAnswered: false,

@@ -144,7 +144,7 @@ const maxLagMs = 5_000
 
 export const minPollMs = maxLagMs + 1_000
 
-/** `now` is the wall-clock time. */
+/** Returns the state of an unconfirmed reply after parley has read a list. `now` is the wall-clock time. */
 export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
   if (shown.isAnswered) return { ...reply, is: 'closed' }
   // Idle events in the first list may be older than the arrival of the request.
@@ -194,7 +194,9 @@ export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll'
 
 export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-/** The command of the tool use does not run again. */
+/**
+ * Returns the state in which parley may send the reply again. The command of the tool use does not run again.
+ */
 function allowRepeat(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'has-result', result } : { is: 'deciding' }

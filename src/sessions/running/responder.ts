@@ -142,7 +142,10 @@ export class Responder {
     await this.#replies.confirmArrival(unconfirmed)
   }
 
-  /** Prints why the run does not answer other tool uses. */
+  /**
+   * Returns the tool uses that the run must answer. Prints why it does not answer the other waiting tool
+   * uses.
+   */
   async #listDue(): Promise<KnownToolUse[]> {
     await this.#waitForUnknown()
     return this.#listDueIds().flatMap((id) => {
@@ -179,7 +182,7 @@ export class Responder {
       const decided = decisions.get(judgement.use.id)
       return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
     })
-    // `update` has closed a tool use whose question it withdrew.
+    // `update` has closed each tool use whose question it withdrew, so such a tool use needs no decision.
     const due = judgements.filter(({ use }) => this.#replies.findNextStep(use.id) === 'decide')
     const open = await this.#replies.filterWaiting(due)
     for (const judgement of open) this.#recordDecision(judgement)
@@ -212,7 +215,7 @@ export class Responder {
       )
   }
 
-  /** The transcript has already printed the input of the tool use. */
+  /** Omits the input of the tool use, because the transcript has already printed it. */
   #printDecision(judgement: Judgement, staysOpen: boolean): void {
     const { use, by, decision, reason } = judgement
     const { host, messages } = this.#run.context
@@ -276,7 +279,7 @@ export class Responder {
       })
   }
 
-  /** The killed run could not warn. */
+  /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
   #warnOfInterrupted(use: KnownToolUse): void {
     if (this.#replies.getUnpostedResult(use.id) !== interruptedResult) return
     this.#commandCount++
@@ -300,7 +303,7 @@ const getFingerprint = ({ type, server, name, inputText, isUnclear }: KnownToolU
 
 const maxStderrLines = 20
 
-/** The command reads the input from stdin. Its stdout is the result. */
+/** Runs the command of a tool use. The command reads the input from stdin, and its stdout is the result. */
 async function runTool(
   { context, parts }: SessionAccess,
   use: KnownToolUse,

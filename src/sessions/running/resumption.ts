@@ -160,7 +160,7 @@ export class Resumption implements WorkHooks {
     }
   }
 
-  /** The failure must not suggest to send the task again. */
+  /** Adds the resume command to a failure. The failure then does not suggest to send the task again. */
   #addCommand(error: CliError): CliError {
     const isAudited = this.#audit.hasFile
     const resume = this.getCommand()

@@ -150,7 +150,7 @@ export class RunLimits {
     this.#interruptAtLimit()
   }
 
-  /** A signal handler may write the report at any time. */
+  /** Updates the report at once, because a signal handler may write it at any time. */
   #updateReport(): void {
     const { figures } = this.#run.context.summary
     figures.run = this.#budget.run
@@ -177,7 +177,7 @@ export class RunLimits {
     return deadline
   }
 
-  /** If the session works again, parley tries again. */
+  /** Cancels the attempt to interrupt the session. If the session works again, another attempt starts. */
   #cancelInterrupt(): void {
     this.#attemptDeadline?.pass()
     this.#attemptDeadline = undefined

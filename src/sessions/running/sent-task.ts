@@ -69,7 +69,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
   throw new CliError('unknown', `the session does not show the event ${formatBriefName(id)}`, {
     sent: 'yes',
     // A service may list the event with another id than in the receipt. The same command would then always
-    // fail.
+    // fail, so `retry` is not `later`.
     retry: 'look-first',
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
     resume: createResumeCommand(context, parts.params.session, {}),
@@ -77,8 +77,8 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
 }
 
 /**
- * Sends the task once, and adds it to `follower`. `known` and `follower` describe the session before the
- * task.
+ * Sends the task once, and adds it to `follower`. `known` and `follower` have the state of the session before
+ * the task.
  */
 export async function sendTask(
   run: SessionRun,

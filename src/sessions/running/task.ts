@@ -36,7 +36,7 @@ export const ListSnapshot = z.lazily(() =>
 )
 export type ListSnapshot = z.infer<ReturnType<typeof ListSnapshot>>
 
-/** Earlier versions of parley did not write `known`. */
+/** Returns the task after a line of the audit file. Earlier versions of parley did not write `known`. */
 export function applyTaskLine(
   task: AuditedTask | undefined,
   {
@@ -62,6 +62,7 @@ export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
 const getFingerprint = (event: SessionEvent): string =>
   `${event.type} ${computeShortSha256(Buffer.from(getMatchText(event)))}`
 
+/** Counts the listed events that have the fingerprint of an event of the task. */
 export class TaskCounter {
   readonly known: ListSnapshot
   readonly #fingerprints: ReadonlySet<string>

@@ -111,7 +111,7 @@ function requireDigits(value: string): string {
   throw usageError(`--max-iterations must be a whole number, not '${value}'`)
 }
 
-/** The value of `--event` is returned unchanged. */
+/** Returns the event of a flag as JSON. The value of `--event` stays unchanged. */
 async function toEvent(input: Input, { name, value }: EventFlag): Promise<string> {
   const read = (text: string) => input.readFlagValue(text, `--${name}`)
   if (name === 'event') return checkJson(await read(value))

@@ -64,7 +64,7 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-/** Omits values that are not events. */
+/** Returns the events of a request body. Omits values that are not events. */
 export function readEventsOfBody(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
   return (Array.isArray(events) ? events : []).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
@@ -83,7 +83,7 @@ export function createSentEvents(
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
 
-/** With `--raw`, the response is already printed. */
+/** Prints the accepted events. With `--raw`, the response is already printed. */
 export async function printReceipt(context: Context, events: SessionEvent[], ids: boolean): Promise<void> {
   const { flags, output } = context
   if (ids) await printIds(context, events)
@@ -96,7 +96,10 @@ const createUnreadableReceiptError = ({ status }: HttpResponse, why: string) =>
     consequence: 'do not send it again',
   })
 
-/** If the response contains no error, it is unknown whether the service accepted the events. */
+/**
+ * Creates the failure for a response that is not a receipt. If the response contains no error, it is unknown
+ * whether the service accepted the events.
+ */
 const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string): CliError =>
   unexpectedBodyFailure(body, `the response (${status}) does not list the accepted events: it ${why}`)
 
@@ -104,5 +107,5 @@ const createReceiptError = ({ status }: HttpResponse, body: unknown, why: string
 const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
   type === '' || /\bjson\b/i.test(type)
 
-/** The text may be cut or invalid JSON. */
+/** Returns whether a text begins like a receipt. The text may be cut or invalid JSON. */
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)
