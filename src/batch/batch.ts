@@ -109,7 +109,8 @@ async function requestLines(context: BatchContext, { options, handlers, source }
     const endInterrupt = handleInterrupt(context, run)
     const outcome = await run.runToEnd().finally(() => report.end())
     await endInterrupt()
-    // All requests of a pipe are known only after its last line.
+    // The requests of a pipe are known only after its last line, so other requests in the results are reported
+    // here.
     if (!source.isRepeatable && tally.total !== undefined) reportOthers()
     report.printSummary(outcome.stop)
     const stop = addSavedResults(outcome.stop, { part: saved.part, unsaved, options, tally })
@@ -119,8 +120,8 @@ async function requestLines(context: BatchContext, { options, handlers, source }
 }
 
 /**
- * On the first Ctrl-C, no further request starts. Call the returned function after the running requests. If
- * there was a Ctrl-C, it ends the process by the signal.
+ * On the first Ctrl-C, starts no further request. Returns a function to call when the running requests have
+ * ended. After a Ctrl-C, that function ends the process by the signal.
  */
 function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
@@ -131,9 +132,10 @@ function handleInterrupt({ host, messages, cleanups }: BatchContext, run: BatchR
   })
   return async () => {
     if (isInterrupted) {
-      // The terminal printed ^C on an earlier line, so the cursor is now at the start of a line.
+      // The terminal printed ^C on an earlier line. The cursor is now at the start of a line, so the signal
+      // handler need not break the line.
       cleanups.add(() => true)
-      // The signal handler prints the summary.
+      // The signal handler also prints the summary.
       await interrupt?.raise()
     }
     interrupt?.release()

@@ -15,9 +15,9 @@ export interface BatchLimits {
 
 export interface BatchState {
   gate: Gate
-  /** Without an outage, parley requests these lines before new ones. */
+  /** Lines that wait for a retry. Without an outage, parley requests them before new lines. */
   waiting: readonly BatchLine[]
-  /** `awaited`: it is being read. `none`: the input has ended. */
+  /** The next line of the input. `awaited`: parley is reading it. `none`: the input has ended. */
   next: BatchLine | 'awaited' | 'none'
   /**
    * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests failed.
@@ -29,9 +29,11 @@ export interface BatchState {
 
 export type BatchStep =
   | { do: 'start'; line: BatchLine }
-  /** Monotonic time. The wait also ends when a running operation ends. */
+  /** `until` is in monotonic time. The wait also ends when a running request, read or retry delay ends. */
   | { do: 'wait'; until: number }
-  /** `because` is `undefined` if too many lines failed. */
+  /**
+   * No further request starts. `because` is the failure of the batch, or `undefined` if too many lines failed.
+   */
   | { do: 'finish'; because: CliError | undefined }
   | { do: 'cancel' }
   | { do: 'end' }
@@ -44,14 +46,18 @@ export function decideNextStep(state: BatchState, now: number): BatchStep {
   if (!isOver && tally.failed > limits.getMaxFailed()) return { do: 'finish', because: undefined }
   const line = chooseLine(state)
   if (isOver || line === undefined) return { do: 'wait', until: Infinity }
-  // Checks the limit only if another line is left, because a batch without further lines is complete.
+  // The token limit stops the batch only if another line is left. Without further lines, the batch is
+  // complete.
   if (tally.tokens >= limits.maxTokens) return { do: 'finish', because: tokenLimitError(tally, limits) }
   if (canStart(gate, now)) return { do: 'start', line }
   const isFull = gate.inFlight >= gate.slots || gate.outage?.isTesting
   return { do: 'wait', until: isFull ? Infinity : gate.pause.until }
 }
 
-/** In an outage, a new line tests the service, because the failures may be specific to the waiting lines. */
+/**
+ * In an outage, a new line tests the service, because the lines that wait for a retry may fail for a reason of
+ * their own.
+ */
 function chooseLine({ gate, waiting, next }: BatchState): BatchLine | undefined {
   const fresh = typeof next === 'object' ? next : undefined
   return gate.outage ? (fresh ?? waiting[0]) : (waiting[0] ?? fresh)
@@ -65,17 +71,16 @@ export const tokenLimitError = ({ tokens }: BatchState['tally'], { maxTokens }: 
 
 /**
  * Classifies the effect of a failed request on the batch:
- *
  * - `refused`: all requests pause, then parley retries the line.
  * - `outage`: the line fails, or parley retries it. After several such failures in a row, all requests pause.
  * - `line`: the line fails.
  * - `all`: the line fails, and the batch stops, because every other line would fail, too.
- * - `not sent`: the batch stops. A setting is missing or wrong, so no request can be sent.
+ * - `not sent`: the batch stops, because a missing or wrong setting prevents every request.
  */
 export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line' | 'all' | 'not sent' {
   const { kind, details } = failure
-  // An unexpected error may be a bug in parley that would also fail every other line, after its answer is
-  // paid for.
+  // An unexpected error may be a bug in parley. It could make every other line fail after the user paid for
+  // the line's answer.
   if (kind === 'unexpected') return 'all'
   const consequence = getBatchConsequence(failure)
   if (consequence === 'wait') return 'refused'
@@ -87,14 +92,14 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
 }
 
 /**
- * Determines when requests start, and how many run at the same time. Immutable: functions such as
+ * State that determines when requests start, and how many run at the same time. Immutable: functions such as
  * `recordAnswer` return a changed copy.
  */
 export interface Gate {
   readonly concurrency: number
   readonly slots: number
   readonly inFlight: number
-  /** Number of answers since the last pause, or since a slot was added. */
+  /** Number of answers since the last pause or the last added slot. */
   readonly answers: number
   /** The current or last pause of all requests, in monotonic time. */
   readonly pause: { readonly number: number; readonly from: number; readonly until: number }
@@ -105,7 +110,7 @@ export interface Gate {
   readonly outage: Outage | undefined
 }
 
-/** In an outage, parley sends only one request at a time, to test whether the service works again. */
+/** State of an outage. parley sends only one request at a time, to test whether the service works again. */
 interface Outage {
   readonly tests: number
   readonly isTesting: boolean
@@ -115,16 +120,16 @@ export interface FailedRequest {
   error: CliError
   index: number
   now: number
-  /** Monotonic, or Infinity. */
+  /** Monotonic time, or Infinity. */
   deadline: number
   random: number
 }
 
-/** Limits the wait that a service requests with Retry-After. */
+/** Longest wait that parley accepts from Retry-After. */
 const maxPauseMs = 3_600_000
-/** Limits the pauses without a success between them. */
+/** Maximum total of the pauses since the last success. */
 const maxFailedPausesMs = 300_000
-/** Maximum time after a pause in which a rate limiter may allow a burst of requests. */
+/** After a pause, a rate limiter may allow a burst of requests for at most this time. */
 const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }
@@ -187,7 +192,7 @@ export function recordRefusal(gate: Gate, pauseNumber: number, refusal: FailedRe
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const waitMs = getRetryAfterMs(refusal)
-  // A request that is refused during a pause was sent before the pause or before its extension.
+  // A request that started before or during the last pause extends that pause if it is refused.
   const isNewPause = pauseNumber === pause.number && now >= pause.until
   requireFiniteWait(refusal, waitMs, isNewPause ? failedPauses.time : 0)
   if (!isNewPause) {

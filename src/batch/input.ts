@@ -50,12 +50,12 @@ export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 export interface BatchLine {
   index: number
   id?: Id
-  /** From model and body. The hash of a duplicate ends with `#2`, `#3`. */
+  /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: LineCall
   spent: LineUsage
   seconds: number
-  /** Requests that paused all lines do not count. */
+  /** Number of failed requests, without those that paused all lines. */
   failures: number
   /** Set while the line waits for a retry. */
   failure?: CliError | undefined
@@ -67,11 +67,11 @@ export interface BatchSource {
   /** If true, parley checks the source before it sends anything. */
   isRepeatable: boolean
   read(): AsyncIterable<Uint8Array>
-  /** A silent pipe would keep the process alive. */
+  /** Without this call, a silent pipe would keep the process alive. */
   close(): void
 }
 
-/** Value of `--share START/OF`: every `of`th line, starting with line number `start`. */
+/** Value of `--share I/N`: every `of`th line (N), starting with line number `start` (I). */
 export interface Share {
   start: number
   of: number
@@ -79,7 +79,7 @@ export interface Share {
 
 /** Progress of a batch. Counts only the lines that this run handles (`--share`). */
 export class Tally implements BatchUsage {
-  /** `undefined` until the end of a pipe. */
+  /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
   /** The input has at least one line, even if only in another share. */
   hasLine = false
@@ -182,14 +182,14 @@ export async function readInput(
   return { tally, lines: rereadLines(source, prepare, tally, checked) }
 }
 
-/** Stores small integers, because hashes would take several times the memory. */
+/** Numbers and fingerprints of the checked lines. Fingerprints take a fraction of the memory of hashes. */
 interface CheckedLines {
   numbers: number[]
   fingerprints: number[]
   duplicates: Map<number, string>
 }
 
-/** parley overlooks one of 2^28 changes of a line on average. */
+/** Returns 28 bits of the hash, so parley overlooks one of 2^28 changed lines on average. */
 const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 
 /** Throws a `CliError` if the file has changed since the check. */

@@ -3,14 +3,14 @@ import { usageError } from '../errors.ts'
 import type { Id } from './line-form.ts'
 
 /**
- * Values of a request that an earlier run finished or failed. When the input contains the request, its value
- * becomes positive: the number of input lines with this request.
+ * State of a request that only an earlier run had: `ok` or `failed`. When an input line has the same request,
+ * the state is replaced by a positive value: the number of input lines with this request.
  */
 const [ok, failed] = [-1, -2]
 
 /**
- * Value of an id that an input line has. An id that only earlier results have has a positive value instead: a
- * part of the fingerprint of its request.
+ * State of an id that an input line has. An id that only earlier results have has a positive value: a part of
+ * the fingerprint of its request.
  */
 const inInput = -1
 
@@ -22,15 +22,16 @@ export class Ledger {
   /** If several results have the same hash, the last one counts. */
   addResult({ id, hash, isOk }: { id?: Id; hash: string; isOk: boolean }): void {
     this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
-    // The number of a duplicate (`#2`) depends on the other lines, so the id is stored without that number.
+    // The number of a duplicate (`#2`) depends on the other lines. The id is stored with the hash without that
+    // number, so that it matches after lines were added or removed.
     if (id !== undefined)
       this.#ids.set(getFingerprint(String(id)), toEntry(getHashFingerprint(hash.replace(/#.*/s, ''))))
   }
 
   /**
-   * Returns the hash, which ends with `#2`, `#3` for duplicates, and whether an earlier run has finished the
-   * line. Throws a usage error if another line has its id, or an earlier result has its id with another
-   * request.
+   * Adds an input line. Returns its hash, which ends with `#2`, `#3` for a duplicate, and whether an earlier
+   * run has finished it. Throws a usage error if an earlier input line has the same id, or if the results
+   * contain this id with another request.
    */
   addLine({ id, hash: base }: { id?: Id; hash: string }): { hash: string; isDone: boolean } {
     const request = getHashFingerprint(base)
@@ -60,7 +61,7 @@ export class Ledger {
   }
 }
 
-/** Returns 30 bits of a request's fingerprint, as a positive value. */
+/** Returns 30 bits of a request's fingerprint, increased by 1 to differ from 0 (unknown). */
 const toEntry = (request: number) => (request % 2 ** 30) + 1
 
 /**
@@ -110,11 +111,12 @@ class FingerprintMap {
  * 900,000.
  */
 function getFingerprint(text: string, hex?: string): number {
-  // Uses JSON, which escapes lone surrogates. UTF-8 would encode all lone surrogates as the same bytes.
+  // JSON escapes lone surrogates. Without JSON, all lone surrogates would become the same UTF-8 bytes and the
+  // same fingerprint.
   return Number.parseInt((hex ?? digest('sha256', JSON.stringify(text))).slice(0, 13), 16)
 }
 
-/** A hash without a number is a digest already. */
+/** A hash without a number is a digest already, so it needs no further hashing. */
 const getHashFingerprint = (hash: string): number =>
   getFingerprint(hash, /^[0-9a-f]{32}$/.test(hash) ? hash : undefined)
 

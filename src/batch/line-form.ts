@@ -8,7 +8,7 @@ export type Id = string | number
 
 const parleyFields = ['id', 'prompt', 'model']
 
-/** Fields in batch files of other services. */
+/** Names of the id field in batch files of other services. */
 const idNames = ['custom_id', 'key']
 const bodyNames = ['body', 'params', 'request']
 const ignoredNames = ['method', 'url']
@@ -70,7 +70,9 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
   throw usageError(`its "${name}" must be a string or a whole number`)
 }
 
-/** Throws a usage error if the object has two of the names, because parley cannot choose. */
+/**
+ * Returns the fields that the object has. Throws a usage error if there are two, because parley cannot choose.
+ */
 function findFields(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))
   if (found.length > 1) throw usageError(`it has both "${found[0]}" and "${found[1]}"`)
@@ -83,7 +85,7 @@ function refuseUnknownFields(value: Record<string, unknown>, known: string[]): v
   throw usageError(`it has the unknown field ${JSON.stringify(other.slice(0, 50))}`)
 }
 
-/** Keeps the source text of the other fields. */
+/** Removes a field from the source text of an object and keeps the source text of the other fields. */
 function removeField(object: string, name: string): string {
   const kept: string[] = []
   let start = object.indexOf('{') + 1

@@ -39,7 +39,7 @@ const progressIntervalMs = 250
  */
 const ctrlCColumns = 3
 
-/** After this number of results, V8's young generation is large enough, so its size is limited. */
+/** After this number of results, V8's young generation is large enough, so parley limits its size. */
 const steadyResults = 2000
 
 export class BatchReport {
@@ -99,7 +99,10 @@ export class BatchReport {
     this.#context.messages.note(message)
   }
 
-  /** Redacts secrets, except in a paid answer that is saved only in this result. */
+  /**
+   * Returns a failure as in `--errors json`. Redacts secrets, except in a paid answer that is saved only in
+   * this result.
+   */
   describe(error: CliError): object {
     const { status = 0, answer, body, kept } = error.details
     const isPaid = answer !== undefined || (status >= 200 && status < 300)
@@ -171,7 +174,7 @@ export class BatchReport {
 
   describeSummary(stop?: unknown): string {
     const { host, summary } = this.#context
-    // Measured from the start of the process, so it includes the wait for the first line.
+    // The time includes the wait for the first line.
     const seconds = (host.timers.now() - summary.startMs) / 1000
     const counts = formatSummary(this.#tally, this.#left ?? 0, seconds)
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`

@@ -17,7 +17,7 @@ export function formatAnswer(subject: ResultLine, answer: LineAnswer): string {
 export const formatFailure = (subject: ResultLine, error: object): string =>
   `${formatSubject(subject)},"ok":false,${JSON.stringify({ error, usage: findUsage(subject.spent) }).slice(1)}`
 
-/** A resumed batch reads the usage of earlier results. */
+/** Returns `undefined` if no usage is known. A resumed batch reads the usage from the results. */
 const findUsage = ({ usage }: ResultLine['spent']) => (Object.keys(usage).length > 0 ? usage : undefined)
 
 const formatSubject = ({ index, id, hash }: ResultLine): string =>

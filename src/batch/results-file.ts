@@ -17,12 +17,15 @@ export class EarlierResults {
   isPartial = false
   /** Offset after the last complete line, in bytes. */
   end = 0
-  /** Kind of text after the last line break: the start of a result is `torn`, other text is `foreign`. */
+  /**
+   * Text after the last line break: `whole` is a result without its line break, `torn` is the start of a
+   * result, and `foreign` is other text.
+   */
   tail: 'none' | 'torn' | 'whole' | 'foreign' = 'none'
   otherLines = 0
 }
 
-/** Checks that depend on the command (`chat` or `image`). */
+/** Check that depends on the command (`chat` or `image`). */
 export interface ResultHandlers {
   hasFiles?(line: Record<string, unknown>): boolean
 }
@@ -132,7 +135,7 @@ export class ResultsFile {
   }
 }
 
-/** A result line has the line number instead of 0. */
+/** Starts of a result, with 0 instead of its line number. */
 const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
 export async function readEarlierResults(

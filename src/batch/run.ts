@@ -32,7 +32,7 @@ export interface BatchSettings {
   limits: BatchLimits
   timers: Timers
   report: Reporter
-  /** If writing fails, the result is printed on stdout. */
+  /** Destination of the results. If writing fails, the result is printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that could not be written to stdout. Synchronous. Does not throw. */
   save(text: string): void
@@ -44,8 +44,8 @@ export interface BatchOutcome {
 }
 
 /**
- * parley does not report a pause again if it grows by less, because the waits that concurrent responses
- * request differ by some milliseconds.
+ * parley reports an extension of a pause only if it is at least this long, because the waits that concurrent
+ * responses request differ by some milliseconds.
  */
 const minReportedExtensionMs = 1000
 
@@ -67,11 +67,14 @@ export class BatchRun implements BatchState {
   readonly #retryAbort = new AbortController()
   #pauseCause: CliError | undefined
   #hasReportedMissingTokens = false
-  /** Repeating a failed line may cost twice. */
+  /** True if repeating a failed line may cost twice. */
   mayDuplicate = false
   /** Results that stdout has not accepted yet. */
   readonly #unprintedResults: ShortLivedSet<string> = new ShortLivedSet()
-  /** Each pending operation continues the loop of `runToEnd` when it ends. */
+  /**
+   * Number of pending requests, reads and retry delays. Each of them continues the loop of `runToEnd` when it
+   * ends.
+   */
   #pending = 0
   #wake = () => {}
 
@@ -96,7 +99,7 @@ export class BatchRun implements BatchState {
         else await this.#waitForEvent(now, step.until)
       }
     } finally {
-      // Does not wait for the end of the input, because a silent pipe may never end.
+      // The returned promise is not awaited, because a silent pipe may never end.
       this.#lines.return?.().catch(() => {})
     }
     // A waiting line is not retried. If it has received a paid part of an answer, its failure is its result.
@@ -109,7 +112,10 @@ export class BatchRun implements BatchState {
     this.#wake()
   }
 
-  /** Includes results that stdout has not accepted yet. Synchronous, because signal handlers call it. */
+  /**
+   * Saves unprinted results and the received parts of unfinished answers. Synchronous, because signal handlers
+   * call it.
+   */
   saveReceived(): void {
     const { results, report, save } = this.#options
     for (const text of this.#unprintedResults) {
@@ -131,7 +137,7 @@ export class BatchRun implements BatchState {
     }
   }
 
-  /** The operation handles its failures, so an error here is a bug. */
+  /** Starts an operation that handles its failures, so an error here is a bug. */
   #start(work: Promise<void>): void {
     this.#pending++
     const end = () => {
@@ -144,7 +150,9 @@ export class BatchRun implements BatchState {
     })
   }
 
-  /** Throws if there is nothing to wait for. */
+  /**
+   * Waits until `until`, the deadline, or the end of a pending operation. Throws if none of them can occur.
+   */
   async #waitForEvent(now: number, until: number): Promise<void> {
     if (this.#pending === 0 && until === Infinity) throw new Error('the batch has nothing to wait for')
     const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.retry.deadline)
@@ -185,7 +193,7 @@ export class BatchRun implements BatchState {
       const { done, value } = await this.#lines.next()
       this.next = done ? 'none' : value
     } catch (error) {
-      // The lines before the failed read are still requested.
+      // parley still requests the lines that it read before the failure.
       this.next = 'none'
       this.#stopReason ??= error
     }
@@ -205,7 +213,7 @@ export class BatchRun implements BatchState {
       const start = this.#options.timers.now()
       line.failure = undefined
       const outcome = await this.#send(line).catch((error: unknown) => ({ error }))
-      // The deadline has failed this line meanwhile, so its result is already written.
+      // If the line is no longer active, the deadline has passed and the line's failure is already written.
       if (!this.#activeLines.delete(line)) return
       this.#reportMissingTokens(line)
       const now = this.#options.timers.now()
@@ -235,7 +243,7 @@ export class BatchRun implements BatchState {
   }
 
   async #send(line: BatchLine): Promise<LineAnswer> {
-    // Checked before each request, because a suspended process may lose the file.
+    // A suspended process may lose the results file to another process, so parley checks before each request.
     this.#options.results?.requireOwned()
     return line.call.send(line, () => this.#requireNext(line))
   }
@@ -246,7 +254,12 @@ export class BatchRun implements BatchState {
     if (this.tally.tokens >= this.limits.maxTokens) throw tokenLimitError(this.tally, this.limits)
   }
 
-  /** Returns the failure, `wait` for the end of a pause, or the milliseconds until the retry. */
+  /**
+   * Decides what happens to a line after a failed request:
+   * - a `CliError`: the line fails with this error
+   * - `wait`: the line waits for the end of a pause, unless the batch stops first
+   * - a number: the line is retried after this number of milliseconds
+   */
   #decideAfterFailure(
     line: BatchLine,
     pauseNumber: number,
