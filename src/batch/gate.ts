@@ -192,7 +192,7 @@ export function recordRefusal(gate: Gate, pauseNumber: number, refusal: FailedRe
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const waitMs = getRetryAfterMs(refusal)
-  // A request that started before or during the last pause extends that pause if it is refused.
+  // A refused request extends the last pause if it started before that pause, or if that pause is not over.
   const isNewPause = pauseNumber === pause.number && now >= pause.until
   requireFiniteWait(refusal, waitMs, isNewPause ? failedPauses.time : 0)
   if (!isNewPause) {

@@ -71,7 +71,7 @@ function readId(value: Record<string, unknown>, name: string): Id | undefined {
 }
 
 /**
- * Returns the fields that the object has. Throws a usage error if there are two, because parley cannot choose.
+ * Returns which of the names the object has. Throws a usage error if it has two, because parley cannot choose.
  */
 function findFields(value: Record<string, unknown>, names: string[]): string[] {
   const found = names.filter((name) => Object.hasOwn(value, name))

@@ -3,7 +3,7 @@ import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
 export interface BodyConsumer {
-  /** Called before the decoder's progress is checked. */
+  /** Passes a chunk to the decoder. Called before the decoder's progress is checked. */
   onChunk(chunk: Uint8Array): void | Promise<void>
   /**
    * If this returns true, parley reads the body for up to `maxRestMs` after the answer's end. The connection
@@ -19,8 +19,9 @@ const maxSilenceMs = 15_000
 const maxRestMs = 1000
 
 /**
- * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after that. `isAssumed` is
- * true if the service did not end the stream, and the answer counts as complete after `maxSilenceMs`.
+ * Reads a body up to the answer's end, which `decoder` detects. Ignores failures after the answer's end.
+ * `isAssumed` is true if the service did not end the stream, and the answer counts as complete after
+ * `maxSilenceMs`.
  */
 export async function readAnswerBody(
   response: HttpResponse,
@@ -30,7 +31,7 @@ export async function readAnswerBody(
   let isFinished = false
   let isConsuming = false
   let isAssumed = false
-  /** Comments of the stream are not content. */
+  /** Milliseconds since the last content. Comments of the stream are not content. */
   let silence = 0
   let stopTimer = () => {}
   function assumeEnd(): void {

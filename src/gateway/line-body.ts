@@ -30,7 +30,10 @@ interface SharedLineParts {
   schema?: AnswerSchema | undefined
 }
 
-/** Contains a NUL, which cannot occur in a flag or a text file. */
+/**
+ * Stands for the prompt in the sample body. The NUL makes it unique, because no flag or text file can contain
+ * a NUL.
+ */
 const placeholder = 'the prompt\0'
 
 export interface LineContext {
@@ -63,14 +66,14 @@ export async function createLineSender(
   const flags = createBodyFlags(options, inputs, schema)
   const before: Part[] = prompt ? [{ text: prompt }] : []
   const after = [...files, ...(schema?.parts ?? [])]
-  // The bodies differ only in the prompt. Inserting each prompt into one body is several times faster than
-  // building each body.
+  // The bodies of prompts differ only in the prompt. Inserting each prompt into one sample is several times
+  // faster than building each body.
   const sample = await buildBody({ ...flags, turn: [...before, { text: placeholder }, ...after] })
   const pieces = Buffer.from(sample).toString().split(JSON.stringify(placeholder))
   const insertPrompt = (prompt: string) => Buffer.from(pieces.join(JSON.stringify(prompt)))
   const buildGiven = (text: string) =>
     buildBody({ ...flags, given: { text, name: 'its body' }, turn: [...before, ...after] })
-  // `raw` is turned off, because a batch prints the responses in its results.
+  // A batch prints the responses in its results, so `raw` is off for each request.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
   const caller = createCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)

@@ -19,7 +19,7 @@ export interface AnswerPart extends AnswerEnd {
 export interface PartReader<T> {
   /** Throws a `CliError` if the part is incomplete. */
   read(response: ReadableResponse): Promise<AnswerPart>
-  /** Called after the last part. Its failure becomes the failure of the last request. */
+  /** Checks the whole answer after the last part. Its failure becomes the failure of the last request. */
   finish(response: ReadableResponse): Promise<T>
 }
 
@@ -29,7 +29,7 @@ const maxRequests = 64
 
 /**
  * State of an answer that may need several requests. A response with the reason `CONTINUATION` is a part of
- * the answer. The request of the next part has the same body and the token of the previous part. After a
+ * the answer. The request for the next part has the same body and the token of the previous part. After a
  * failure, a retry continues with the same state.
  */
 export class LongAnswer {
@@ -50,9 +50,10 @@ export class LongAnswer {
   }
 
   /**
-   * `requireNext` throws if no further request is allowed. Throws a `CliError`. If a later request cannot
-   * connect, the failure has the kind `response`, because the service has answered an earlier request. With
-   * `isRepeated` the failure keeps its kind, because the caller retries the request.
+   * Requests parts until the answer is whole. `requireNext` throws if no further request is allowed. Throws a
+   * `CliError`. If a later request cannot connect, the failure has the kind `response`, because the service
+   * has answered an earlier request. With `isRepeated` the failure keeps its kind, because the caller retries
+   * the request.
    */
   async receive<T>(
     send: SendPart,
@@ -95,7 +96,8 @@ export class LongAnswer {
     if (this.isWhole) return
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
     if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
-    // The next request would be the same as an earlier request, so its text could repeat an earlier part.
+    // With a token that was sent before, the next request would repeat an earlier request, and its text an
+    // earlier part.
     if (!isNew) throw incomplete('the service repeated a continuation token')
     if (this.#parts === maxRequests)
       throw incomplete(`the service still continues it after ${maxRequests} requests`)
@@ -103,7 +105,10 @@ export class LongAnswer {
     this.#body = addToken(this.#body, token)
   }
 
-  /** A later request's failure must show that the service has answered earlier requests. */
+  /**
+   * Returns the failure with the number of all attempts. The failure of a later request must show that the
+   * service has answered earlier requests.
+   */
   #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
     if (!(error instanceof CliError)) return error
     const { kind, message, details } = error
@@ -118,7 +123,7 @@ export class LongAnswer {
 
 const getSentAfterAnswer = ({ details: { sent } }: CliError) => (sent === 'unknown' ? sent : 'yes')
 
-/** Corrects a failure after an answer of the same run, because "nothing was sent" would be false. */
+/** Corrects a failure that follows an answer in the same run, because "nothing was sent" would be false. */
 export function explainAfterAnswer(error: CliError): CliError {
   const sent = getSentAfterAnswer(error)
   if (error.kind !== 'not-sent') return error.with({ sent })
@@ -126,7 +131,10 @@ export function explainAfterAnswer(error: CliError): CliError {
   return new CliError('response', error.message, { ...details, sent, delivery: 'answered', retry: 'later' })
 }
 
-/** Keeps the rest of the body unchanged, because the service rejects a token with another body. */
+/**
+ * Adds a continuation token. Keeps the rest of the body unchanged, because the service rejects a token with
+ * another body.
+ */
 function addToken(body: Uint8Array, token: string): Uint8Array {
   const text = Buffer.from(body).toString()
   const assignment = createAssignment(['continuationToken'], JSON.stringify(token))

@@ -106,7 +106,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
   }
 
   return {
-    /** If true, the cursor may be inside a line. */
+    /** True after the first output. The cursor may then be inside a line. */
     hasOutput: () => hasOutput,
 
     async read(response: HttpResponse): Promise<AnswerPart> {
@@ -122,7 +122,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
           if (failure) addRaw(chunk)
           else decoder.push(chunk)
         } catch (error) {
-          // `--raw` prints every received byte, even if it is unreadable.
+          // `--raw` also prints the bytes that follow an unreadable part.
           if (!isRaw || !decoder.isVerbatim()) throw error
           failure = error
         }
@@ -132,7 +132,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
       const progress = () => (failure ? 'ended' : decoder.progress())
       const readsToEnd = () => isRaw && decoder.isVerbatim()
 
-      // A spinner would erase an unfinished line, so a spinner is shown only before the first output.
+      // A spinner would erase an unfinished line, so parley shows a spinner only before the first output.
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
         const { isAssumed } = await readAnswerBody(
@@ -145,7 +145,8 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
         if (hasOutput || file) await print()
         requirePrinted()
         recordAnswer(context.summary, summary)
-        // If `--raw` prints the bytes of the body unchanged, the printed answer is not damaged.
+        // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
+        // text is.
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         return { summary, hasContent: decoder.hasContent(), otherContent, isAssumed, isDamaged }
       } catch (error) {
@@ -161,8 +162,8 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
     },
 
     /**
-     * Returns the text, which is empty without `returnsText`. With a schema, it is the JSON that matches. Throws
-     * a `CliError` if the answer lacks required content.
+     * Returns the text if `returnsText` is set or a schema is given, otherwise an empty text. With a schema,
+     * the text is the matching JSON. Throws a `CliError` if the answer lacks required content.
      */
     async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | Mismatch> {
       const missing = describeMissingPart(end, text.isBlank, requirement)
@@ -183,7 +184,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
       if (missing !== undefined) {
         printUsage(context, end.summary, showsUsage)
         hasFailed = true
-        // A complete answer without text is saved only if it has other content.
+        // Without text, the body is saved only if it has other content.
         if (end.otherContent.size === 0) received = undefined
         throw createResponseError(missing)
       }
@@ -200,7 +201,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
     },
 
     /**
-     * Saves the body that parley read last if it decoded no text: the body may be the only copy of a paid
+     * Saves the last read body if no text was decoded from it, because the body may be the only copy of a paid
      * answer. Does not save a web page, nor the events of an interrupted stream.
      */
     saveUndecoded(): SavedPart | undefined {
@@ -218,7 +219,10 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
   }
 }
 
-/** A body with an error and the content of an answer may be the only copy of a paid answer. */
+/**
+ * Returns whether the body has only an error. A body with an error and content of an answer may be the only
+ * copy of a paid answer.
+ */
 function isErrorAnswer(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { errorIn, body } = error.details

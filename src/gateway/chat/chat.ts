@@ -59,7 +59,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
   const via = (options.stream ?? values.stream) ? values.streamVia : undefined
   const flags = createBodyFlags(options, inputs, schema)
-  // Some services ignore this field.
+  // Some services ignore this field and send the whole answer at once.
   if (via === 'body') flags.assignments.unshift(createAssignment(['stream'], 'true'))
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
   const parts = {
@@ -152,7 +152,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
 
 const loadConversation = () => import('./conversation.ts')
 
-/** Called while the service works on the answer. */
+/** Loads the code that prints answers, while the service works on the answer. */
 const loadAnswer = () => import('./answer.ts')
 
 export const loadSchema = () => import('../../content/schema/schema.ts')

@@ -22,8 +22,8 @@ interface Turn {
 }
 
 /**
- * Opens the file of `--thread`, which contains a request body. Another run waits until this run has added its
- * answer. Throws a `CliError` of kind `file` if the file cannot be read or written.
+ * Opens the file of `--thread`, which contains a request body. Locks it, so that another run waits until this
+ * run has added its answer. Throws a `CliError` of kind `file` if the file cannot be read or written.
  */
 export async function openConversation(context: Context, name: string) {
   const { input, messages, cleanups, flags, deadline } = context
@@ -50,15 +50,17 @@ export async function openConversation(context: Context, name: string) {
 
   const given = await read()
   return {
-    /** `undefined` if the file is missing or empty. */
+    /** Content of the file, or `undefined` if the file is missing or empty. */
     stored: given,
-    /** The file has this field, but parley never sends it. */
+    /** The model of the last run. parley stores this field in the file, but never sends it in a body. */
     model: given?.model,
-    /** Throws a `CliError` if another run holds the lock of the file now. */
+    /** Throws a `CliError` if another run has taken over the lock of the file. */
     requireLock,
-    /** Message after a failure. */
+    /** Consequence for the message of a failure. */
     unchangedNote: `${oneLine(name)} ${given ? 'is unchanged' : 'was not created'}`,
-    /** Everything else in the file stays unchanged. */
+    /**
+     * Adds the question and the answer, and sets the model and the instruction. Other fields stay unchanged.
+     */
     async addTurn({ question, answer, role, system, model }: Turn): Promise<void> {
       let isAdded = false
       const hooks = { onInterrupt: () => (isAdded ? undefined : 'the answer is not in the thread') }
@@ -72,8 +74,7 @@ export async function openConversation(context: Context, name: string) {
         const before = (await read()) ?? { text: '{"contents":[]}', name }
         const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
         const thread = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
-        // While this process was suspended, it may have lost its lock, and another process may have added
-        // turns.
+        // If this process was suspended, it may have lost its lock, and another process may have added turns.
         requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
         isAdded = true

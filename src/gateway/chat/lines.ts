@@ -96,8 +96,8 @@ export async function prepareChatLines(
 }
 
 /**
- * Throws the failure of the last answer if the token limit or the deadline of the batch allows no further
- * request.
+ * If the last answer did not match the schema, and the token limit or the deadline of the batch allows no
+ * further request, throws the failure of this answer.
  */
 function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContinuation): void {
   if (!mismatch) return
@@ -108,15 +108,15 @@ function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContin
   }
 }
 
-/** Answers that were received for one line of a batch. A retry of the line continues after them. */
+/** Answers received for one line of a batch. A retry of the line continues after these answers. */
 interface LineState {
   mismatches: Mismatch[]
   parts: ReceivedParts | undefined
 }
 
 /**
- * If there are no received parts, adds the last answer that did not match the schema. Returns `undefined` if
- * nothing was received.
+ * Returns the failure with the received parts, or else with the last answer that did not match the schema.
+ * Returns `undefined` if nothing was received.
  */
 function addReceived({ parts, mismatches }: LineState, failure: CliError): CliError | undefined {
   const mismatch = mismatches.at(-1)
@@ -139,7 +139,10 @@ class ReceivedParts {
   #text = ''
   #pieces: string[] = []
   readonly #bodies: { bytes: Uint8Array; contentType: string }[] = []
-  /** A function that reads the rest instead would keep 7 KiB of each line in V8's old generation. */
+  /**
+   * Decoder of the last part. Storing a function that reads the rest would keep 7 KiB of each line in V8's old
+   * generation.
+   */
   #decoder: AnswerDecoder | undefined
 
   constructor(body: Uint8Array) {
@@ -204,9 +207,11 @@ class ReceivedParts {
     return bodies.length === 0 ? undefined : { response: joinResponses(bodies) }
   }
 
-  /** Returns `undefined` if nothing was received. Otherwise adds the text, or an undecoded body. */
+  /**
+   * Returns the failure with the received text or the undecoded body, or `undefined` if nothing was received.
+   */
   addReceived(failure: CliError): CliError | undefined {
-    // The details of an error response already have its body as `body`.
+    // The body of an error response is already in the failure's details.
     const answer = this.#received || (failure.details.body === undefined ? this.#readUnread() : '')
     return answer === '' ? undefined : failure.with({ answer })
   }
@@ -220,7 +225,7 @@ class ReceivedParts {
   }
 }
 
-/** A longer body could make the result longer than V8's longest string. */
+/** Limits the saved body, because a longer result could exceed V8's longest string. */
 const maxSavedBytes = 64 * 1024 * 1024
 
 function readJson({ bytes, contentType }: { bytes: Uint8Array; contentType: string }): string {

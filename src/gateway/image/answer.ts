@@ -16,7 +16,9 @@ import type { AnswerPart } from '../long-answer.ts'
 export interface ImageReading {
   /** Called for a failed part only if its token counts are known. */
   onSummary(summary: AnswerSummary): void
-  /** `earlier` is the number of images before this part. Throws a `CliError`. */
+  /**
+   * Saves the images of one part. `earlier` is the number of images before this part. Throws a `CliError`.
+   */
   save(images: readonly FoundImage[], earlier: number): Promise<void>
   /** If the answer has no image, its body is saved next to this file. */
   file?: FileOutput | undefined
@@ -25,9 +27,9 @@ export interface ImageReading {
 }
 
 /**
- * The reader saves the images of each part before the next request, also the complete images of a cut part.
- * It saves the body of an answer without images, because the user paid for it. With `--raw`, the reader
- * prints the bytes as they arrive. Then only an error or a body that is not JSON is a failure.
+ * Returns a reader that saves the images of each part before the next request, also the complete images of a
+ * cut part. The reader saves the body of an answer without images, because the user paid for it. With `--raw`,
+ * the reader prints the bytes as they arrive, and only an error or a body that is not JSON is a failure.
  */
 export function openImageAnswer(context: Context, reading: ImageReading) {
   const finder = new ImageFinder()
@@ -108,7 +110,7 @@ export type ImageReader = ReturnType<typeof openImageAnswer>
 
 const isErrorAnswer = ({ details: { body } }: CliError) => isErrorEnvelope(body)
 
-/** A value of an unexpected shape is not a failure of an answer that has images. */
+/** Ignores `failure`: a value of an unexpected shape is not a failure if the answer has images. */
 const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => unreadable ?? error ?? broken
 
 /** Returns the failure of an answer with images or links, if any. Throws the failure of any other answer. */
@@ -144,7 +146,7 @@ interface ReadPart extends AnswerPart {
   isPrinted: boolean
 }
 
-/** With `--raw`, also prints the part, except in a batch. */
+/** Reads a part of the answer. With `--raw`, also prints the part, except in a batch. */
 export async function readPart(
   { flags, output, host: { timers } }: Context,
   response: HttpResponse,
@@ -153,7 +155,7 @@ export async function readPart(
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length
-  // `text` does nothing, because the finder collects the texts.
+  // `text` does nothing, because the finder collects the texts itself.
   const sink = { text() {}, images: finder }
   const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
   const printer = flags.raw && !keepsConnection ? createRawPrinter(output) : undefined
@@ -189,7 +191,7 @@ export async function readPart(
     bytes: decoder.unread(),
     failure: broken,
     isAssumed,
-    // `--raw` prints the received bytes unchanged, so the printed answer is not damaged.
+    // `--raw` prints the received bytes unchanged, so damage of the decoded text does not matter.
     isDamaged: !printer && decoder.isDamaged(),
     isPrinted: printer !== undefined && writer.failure === undefined,
   }

@@ -10,19 +10,22 @@ import { hasOtherExtension } from './format.ts'
 export interface Destination {
   readonly capacity: number
   readonly file?: FileOutput
-  /** Returns the path for printing, if the image has one. Throws a `CliError` of kind `file`. */
+  /**
+   * Saves an image. Returns the path for printing, or `undefined` if the image was written to stdout. Throws a
+   * `CliError` of kind `file`.
+   */
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
 export interface DestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
-  /** For a folder, without an extension. */
+  /** Name of a file in a folder, without an extension. */
   name: string
   replaces: boolean
 }
 
-/** Throws a `CliError` if images cannot be saved there. */
+/** Throws a `CliError` if images cannot be saved in the destination. */
 export async function chooseDestination(
   context: Context,
   { output, name, replaces }: DestinationOptions,
@@ -108,7 +111,10 @@ async function createFileDestination(
 
 const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
-/** If the folder may be created, its nearest existing parent must be writable. */
+/**
+ * Throws if the folder is not writable. If the folder may be created, its nearest existing parent must be
+ * writable.
+ */
 async function requireFolder(path: string, canBeCreated: boolean): Promise<void> {
   try {
     if (!(await fs.stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
@@ -124,7 +130,7 @@ async function requireFolder(path: string, canBeCreated: boolean): Promise<void>
 
 const maxRetries = 100
 
-/** The requests of a batch may hold all file descriptors. */
+/** Retries while no file descriptor is free, because the requests of a batch may hold all of them. */
 async function retryWhileOutOfDescriptors<T>(timers: Timers, work: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {

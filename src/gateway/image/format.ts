@@ -2,7 +2,7 @@ import { detectMimeType } from '../../io/file-content.ts'
 
 const extensions = ['png', 'jpg', 'webp', 'gif', 'avif', 'bmp', 'tiff', 'heic']
 
-/** Maps other extensions of the same formats. */
+/** Other extensions of the same formats, with the extension that parley uses. */
 const canonicalExtensions = new Map([
   ['jpeg', 'jpg'],
   ['jpe', 'jpg'],
@@ -20,15 +20,16 @@ function getExtension(mimeType: string): string | undefined {
 }
 
 /**
- * Returns the file extension for the format of the bytes or, if that is unknown, for the MIME type. Returns
- * `undefined` if both are unknown.
+ * Returns the file extension for the format of the bytes. If the format is unknown, returns the extension for
+ * the MIME type, or `undefined` if that is unknown, too.
  */
 export async function findImageExtension(bytes: Uint8Array, mimeType = ''): Promise<string | undefined> {
   const declaredType = mimeType.replace(/;.*/s, '').trim().toLowerCase()
   const found = await detectMimeType(bytes)
   const isPlain = found === undefined || found === 'application/xml'
   if (declaredType === 'image/svg+xml' && isPlain) return 'svg'
-  // A type that the bytes show takes precedence, so a file that is not an image never gets an image extension.
+  // The detected type has precedence over the declared type, so a file that is not an image never gets an
+  // image extension.
   return getExtension(found ?? declaredType)
 }
 

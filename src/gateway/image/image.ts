@@ -57,7 +57,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const answer = new LongAnswer(body)
 
   async function read(response: HttpResponse): Promise<AnswerPart> {
-    // With `--raw`, the printed bytes show the progress.
+    // With `--raw`, the printed bytes show the progress, so no spinner is needed.
     const stop = context.flags.raw ? undefined : showSpinner(context, 'waiting for the image')
     try {
       return await reading.read(response)
@@ -100,7 +100,7 @@ export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: Re
   throw usageError(`no image model: ${settings.values.baseUrl === undefined ? setup : ''}${ways}`)
 }
 
-/** Returns `undefined` if no image is saved. */
+/** Returns `undefined` with flags that save no image. */
 async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
@@ -112,7 +112,7 @@ async function openDestination(
 
 const lostImages = { onInterrupt: () => 'the answer was received; images without a printed path are lost' }
 
-/** Links are printed and never requested. */
+/** Saves the images and prints the links, which parley never requests. */
 async function saveAnswer(
   context: Context,
   { findings: { images, links }, saveFound }: Pick<ImageReader, 'findings' | 'saveFound'>,
@@ -121,7 +121,8 @@ async function saveAnswer(
   for (const uri of links)
     context.messages.note(`the answer links to an image, which is not downloaded: ${uri}`)
   if (images.length === 0 && output === '-') {
-    // Messages shorten long links and redact text that looks like a secret, so a file gets the unchanged links.
+    // A message would shorten long links and redact text that looks like a secret. So the unchanged links are
+    // saved in a file.
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
     throw saveAnswerAfterFailure(
       context,
@@ -136,13 +137,16 @@ async function saveAnswer(
   await context.output.flush()
 }
 
-/** Each line starts with `|`, because a CI system could execute a service's text at the start of a line. */
+/** Starts each line with `|`, because a CI system could execute a line of the service's text as a command. */
 function printTexts({ messages }: Context, texts: string[]): void {
   for (const line of texts.flatMap((text) => text.trim().split('\n')))
     messages.printLine(messages.style.dim(`| ${escapeControls(line)}`))
 }
 
-/** Shows images on a terminal that supports them, or with `--preview` on any terminal. */
+/**
+ * Returns a function that shows an image on a terminal that supports images. With `--preview`, also tries a
+ * terminal that parley does not recognize.
+ */
 function createPreview(
   { host, output, messages }: Context,
   isWanted: boolean | undefined,

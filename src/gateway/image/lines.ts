@@ -49,7 +49,8 @@ export async function prepareImageLines(
         async send(line: LineContext, requireNext: RequireContinuation) {
           const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
-          // The destination is checked before the request, because the user pays for the answer.
+          // The destination is checked before the request, because an answer that cannot be saved would cost
+          // money.
           const choose = () =>
             chooseDestination(lineContext, { output: folder, name, replaces: options.force ?? false })
           reader ??= context.flags.raw
@@ -67,7 +68,10 @@ export async function prepareImageLines(
   }
 }
 
-/** Also searches the folder of `-o`, because an earlier run may have had another working folder. */
+/**
+ * Returns whether a saved image still exists. Also searches the folder of `-o`, because the earlier run may
+ * have had another working folder.
+ */
 const imageExists = ({ host }: Context, file: string, folder = ''): boolean =>
   [file, folder + basename(file)].some((name) => isFilled(absolutePath(host, name)))
 
@@ -132,13 +136,15 @@ const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
     ? failure
     : new CliError(failure.kind, `${failure.message}; received: ${filesAndLinks.join(', ')}`, failure.details)
 
-/** Saves no images. Several responses become a list. */
+/**
+ * Returns a reader that saves no images. The content is the response, or a JSON list of several responses.
+ */
 function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<ImageLineContent> {
   const bodies: string[] = []
   let received = ''
   return {
     addReceived(failure) {
-      // The details of an error response already have its body as `body`.
+      // The body of an error response is already in the failure's details.
       const isKnown = failure.details.body !== undefined && bodies.length === 0
       const all = [...bodies, received].filter((body) => body !== '')
       return isKnown || all.length === 0 ? undefined : failure.with({ answer: all.join('\n') })

@@ -6,8 +6,8 @@ const maxPromptLength = 1000
 const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
 
 /**
- * Returns at most 60 letters, digits and hyphens of any script, or `image` for a prompt without letters and
- * digits.
+ * Returns the words of the prompt, joined by hyphens and at most 60 characters long, or `image` for a prompt
+ * without letters and digits.
  */
 export function createFileName(prompt: string): string {
   const words = prompt

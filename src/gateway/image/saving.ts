@@ -16,8 +16,8 @@ export interface SaveOptions {
 }
 
 /**
- * Saves an image in the temporary folder if its destination fails, and continues. At the end, throws a
- * `CliError` with all failures.
+ * Saves all images. If the destination of an image fails, saves the image in the temporary folder and
+ * continues. At the end, throws a `CliError` with all failures.
  */
 export async function saveImages(
   context: Context,
