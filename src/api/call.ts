@@ -32,7 +32,7 @@ interface ApiRequest {
   parts: RequestParts
 }
 
-/** Prints the body of the response byte for byte. */
+/** Runs `parley api`: sends one request and prints the body of its response byte for byte. */
 export async function callApi(context: Context, options: ApiOptions, words: string[]): Promise<void> {
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
@@ -54,8 +54,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     const isChange = endpoint.repeat !== 'always'
     await context.tracker.during({ isChange, ...saveParts(file, saving) }, callAndPrint)
   } catch (error) {
-    // With --paginate, the body of an error response could look like an item of the list, so it is not
-    // printed.
+    // With --paginate, the body of an error response is not printed, because a reader could take it for an
+    // item of the list.
     if (error instanceof CliError && !options.paginate) await printFailureBody(print, error)
     throw error
   }
@@ -85,8 +85,8 @@ async function readRequest(
 }
 
 /**
- * parley may always repeat a request that only reads. It may repeat any other request only if the service
- * certainly did not accept it, or with `--retry-unknown`.
+ * Returns when parley may repeat a request. It always may if the request only reads. Otherwise it may only if
+ * the service certainly did not accept the request, or with `--retry-unknown`.
  */
 const getRepeatRule = (method: Endpoint['method'], { flags }: Context): Endpoint['repeat'] =>
   readingMethods.includes(method) ? 'always' : flags.retryUnknown ? 'failed' : 'unaccepted'
@@ -106,14 +106,14 @@ async function readRequestBody(context: Context, { input, set = [] }: ApiOptions
 }
 
 /**
- * Throws a usage error for a path that a server could resolve to another path. `address` is the service's
- * configured address.
+ * Splits a path or a URL into path and query. `address` is the service's configured address. Throws a usage
+ * error for a path that a server could resolve to another path.
  */
 function readPath(given: string, address: string | undefined) {
   const own = /^[a-z][a-z0-9+.-]*:/i.test(given) ? stripAddress(given, address) : given
   const text = own.startsWith('/') ? own : `/${own}`
-  // `URL` encodes or removes characters that cannot be sent unchanged, so its result then differs from
-  // `text`.
+  // `URL` encodes or removes characters that cannot be sent unchanged. Such a path differs from `text` and is
+  // refused.
   const { pathname: path, search } = new URL(`http://host${text}`)
   if (given === '' || path + search !== text.replace(/\?$/, '') || hasDotSegment(path))
     throw usageError(
@@ -123,7 +123,8 @@ function readPath(given: string, address: string | undefined) {
 }
 
 /**
- * Throws a usage error for the URL of another server, because that server must not receive the credential.
+ * Removes the service's address from a URL. Throws a usage error for the URL of another server, because that
+ * server must not receive the credential.
  */
 function stripAddress(url: string, address: string | undefined): string {
   const base = address?.replace(/\/+$/, '') ?? ''
@@ -134,8 +135,8 @@ function stripAddress(url: string, address: string | undefined): string {
 }
 
 /**
- * Encoded dots count, because a server may decode a path repeatedly. Segments with `;` count, because some
- * servers drop the rest of such a segment.
+ * Returns whether a segment is `.` or `..`. Encoded dots count, because a server may decode a path repeatedly.
+ * Segments with `;` count, because some servers drop the rest of such a segment.
  */
 const hasDotSegment = (path: string): boolean =>
   /(?:^|[/\\]|%(?:25)*(?:2f|5c))(?:\.|%(?:25)*2e){1,2}(?:$|[/\\;]|%(?:25)*(?:2f|5c|3b))/i.test(path)
@@ -167,18 +168,20 @@ async function printResponse(
   throw file && !file.isDirect ? failure.with({ response: { ...response, bytes } }) : failure
 }
 
-/** A larger body with status 2xx is not checked for an error envelope. */
+/** A larger body with status 2xx is printed without a check for an error envelope. */
 const maxErrorBytes = 64 * 1024
 
-/** Uses stdout, because the file of `-o` gets only successful responses. */
+/**
+ * Prints the body of an error response on stdout, because the file of `-o` gets only successful responses.
+ */
 async function printFailureBody(print: Printer, { details: { response } }: CliError): Promise<void> {
   if (!response) return
   try {
     await print.head(response)
     await print.body(response.bytes)
   } catch (error) {
-    // For a binary body on a terminal, `print` throws a `CliError`. It is ignored, because the caller then
-    // throws the failure of the response, which names the status.
+    // For a binary body on a terminal, `print` throws a `CliError`. The caller throws the failure of the
+    // response instead, because that failure names the status.
     if (!(error instanceof CliError)) throw error
   } finally {
     await print.end()
@@ -217,7 +220,10 @@ function createPrinter(output: Output, hasHead: boolean): Printer {
   }
 }
 
-/** Saves the body in the temporary folder if printing fails. `end` then throws the failure of the output. */
+/**
+ * Returns a printer that saves the rest of the body in the temporary folder if printing fails. `end` then
+ * throws the failure of the output.
+ */
 function createSavingPrinter(context: Context, printer: Printer): Printer & PartSaver {
   const unprinted = new UnprintedBody(context, 'bin')
   const writer = new FailureStoringWriter(() => unprinted.reject())
@@ -239,11 +245,14 @@ function createSavingPrinter(context: Context, printer: Printer): Printer & Part
   }
 }
 
-/** Ignores up to three bytes at the end, because a chunk may end inside of a character. */
+/**
+ * Returns whether the bytes are not text. Ignores up to three bytes at the end, because a chunk may end inside
+ * of a character.
+ */
 const isBinary = (chunk: Uint8Array): boolean =>
   chunk.includes(0) || ![undefined, -1, -2, -3].some((end) => isUtf8(chunk.subarray(0, end)))
 
-/** Prints the items unchanged, one per line. Throws a `CliError`. */
+/** Requests all pages of a list and prints its items unchanged, one per line. Throws a `CliError`. */
 async function paginate(
   caller: Caller,
   { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
@@ -276,7 +285,10 @@ function readItems(bytes: Uint8Array): Page {
   return readPage(text, 'the list')
 }
 
-/** Throws a `CliError` for the URL of another server, because that server must not receive the credential. */
+/**
+ * Returns the path and query of the next page. Throws a `CliError` for the URL of another server, because that
+ * server must not receive the credential.
+ */
 function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,
   { name, value }: Cursor,

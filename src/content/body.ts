@@ -5,7 +5,10 @@ import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
 export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
 
-/** `name` is for messages. `hint` is for a text that is not JSON. */
+/**
+ * A request body from the user. `name` names its source in messages. `hint` completes the message if the text
+ * is not JSON.
+ */
 export interface GivenBody {
   text: string
   name: string
@@ -14,7 +17,7 @@ export interface GivenBody {
 
 export interface BodyParts {
   given?: GivenBody
-  /** Added to the conversation as the user's message. */
+  /** Parts of the user's message, which is appended to the conversation. */
   turn: Part[]
   system?: string | undefined
   hasSchema?: boolean
@@ -22,8 +25,8 @@ export interface BodyParts {
 }
 
 /**
- * A given body keeps its source text except for the values that flags set. Throws a usage error if a given
- * body is not a generation request.
+ * Builds the body of a generation request. A given body keeps its source text except for the values that flags
+ * set. Throws a usage error if a given body is not a generation request.
  */
 export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   const { given, turn, system } = parts
@@ -33,7 +36,8 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     ...parts.assignments,
   ]
   const body = given && (await check(given))
-  // A body with `messages` belongs to another endpoint of the gateway.
+  // A body with `messages` belongs to another endpoint of the gateway, so no prompt or schema can be added to
+  // it.
   const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
   if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
     const hint = "'parley api gateway /v1/message' sends such a body; chat and image send it only unchanged"
@@ -41,7 +45,8 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
   }
   const text = requireTextFits(() => {
     const added = { role: 'user', parts: turn }
-    // Adding a long prompt to a parsed body would copy the prompt once more.
+    // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy the
+    // prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), assignments)
     const more = turn.length > 0 ? [createAppendingAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...assignments])

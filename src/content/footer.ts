@@ -8,13 +8,13 @@ export interface AnswerEnd {
   summary: AnswerSummary
   /** Kinds of content other than text. */
   otherContent: ReadonlySet<string>
-  /** Some bytes were invalid text and became U+FFFD. */
+  /** True if some bytes were not valid UTF-8 and became U+FFFD. */
   isDamaged: boolean
-  /** The service did not end the stream, and the answer counts as complete after a silence. */
+  /** True if the service did not end the stream, and the answer counts as complete after a silence. */
   isAssumed: boolean
 }
 
-/** Any other reason causes a warning. */
+/** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
 export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
@@ -29,7 +29,10 @@ export function listWarnings(end: AnswerEnd): string[] {
   return [...(end.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
 }
 
-/** `uncut` means text that was neither cut nor stopped (`--fail-on-cut`). */
+/**
+ * Content that an answer must have: `anything` requires nothing, `text` requires a text, and `uncut` requires
+ * a text that was neither cut nor stopped (`--fail-on-cut`).
+ */
 export type AnswerRequirement = 'anything' | 'text' | 'uncut'
 
 export function describeMissingPart(
@@ -44,7 +47,7 @@ export function describeMissingPart(
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-/** Returns `undefined` for a complete answer. */
+/** Describes why an answer is incomplete. Returns `undefined` for a complete answer. */
 export function describeCut({
   summary,
   isAssumed,
@@ -61,7 +64,7 @@ export function describeCut({
 
 const assumedEnd = 'the service did not end the stream: parley stopped reading after 15 s of silence'
 
-/** The returned function prints each kind of defect once, with the first line that has it. */
+/** Returns a function that warns of each kind of defect once, for the first line that has it. */
 export function createLineWarning({ messages }: Pick<Context, 'messages'>) {
   const printed = new Set<string>()
   return (line: number, { isAssumed, isDamaged }: Pick<AnswerEnd, 'isAssumed' | 'isDamaged'>): void => {

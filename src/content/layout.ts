@@ -7,7 +7,7 @@ import { wantsColour } from '../io/style.ts'
 export const loadMarkdown = () => import('../io/markdown/printer.ts')
 
 interface Layout {
-  /** If false, the text is printed unchanged. */
+  /** True if Markdown is formatted. If false, the text is printed unchanged. */
   isMarkdown: boolean
   waiting?: PendingSpinner
 }

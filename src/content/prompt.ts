@@ -11,12 +11,12 @@ export interface InputOptions {
   schema?: string
 }
 
-/** Inputs without piped text. */
+/** Inputs that flags and arguments name, without piped text. */
 export interface NamedInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: GivenBody | undefined
-  /** The words of the prompt, joined. The text of stdin replaces the word `-`. */
+  /** The words of the prompt as one text. The text of stdin replaces the word `-`. */
   prompt?: string | undefined
   files: Part[]
 }
@@ -29,7 +29,7 @@ export async function readNamedInputs(
 ): Promise<NamedInputs> {
   const named: NamedInputs = { files: [] }
   if (schema !== undefined) named.schema = { name: schema, text: await input.readText(schema, '--schema -') }
-  // A flag may name stdin, so piped text is read after the flags.
+  // Flags are read before piped text, because a flag may name stdin.
   if (system !== undefined) named.system = await input.readFlagValue(system, '--system')
   if (named.system?.trim() === '') throw usageError('--system: it is empty')
   if (path !== undefined)
@@ -48,7 +48,8 @@ export async function readNamedInputs(
 }
 
 /**
- * `turn` is empty if a given body is complete. Image files are named after `text`. Throws a usage error.
+ * Reads the flags, the prompt and piped text. `turn` is the user's message, and is empty if a given body is
+ * complete. `text` is the prompt alone, which image files are named after. Throws a usage error.
  */
 export async function readInputs({ input }: Pick<Context, 'input'>, options: InputOptions, words: string[]) {
   const { prompt, files, ...named } = await readNamedInputs(input, options, words)

@@ -33,13 +33,14 @@ export function saveAnswerAfterFailure(
 /** Destination of an answer in text. */
 export interface AnswerDestination {
   /**
-   * `undefined` for stdout. If a write fails, the caller can still write the rest of the answer: `commit` then
-   * throws the failure.
+   * File of `-o`, or `undefined` for stdout. If a write fails, the caller can still write the rest of the
+   * answer, and `commit` throws the failure.
    */
   file: Omit<FileOutput, 'savePart' | 'discard'> | undefined
   /**
-   * Saves the text in the file, otherwise `content`: next to the file, or in the temporary folder. Returns
-   * `undefined` if there is nothing to save. Does not throw. Synchronous, because signal handlers call it.
+   * After a failure, saves the text written to the file, or `content` if no text was written. Saves next to
+   * the file or in the temporary folder. Returns `undefined` if there is nothing to save. Does not throw.
+   * Synchronous, because signal handlers call it.
    */
   save(content: Uint8Array | string, extension: string): SavedPart | undefined
 }
@@ -85,7 +86,7 @@ export async function openAnswerDestination(
         return isSaved ? part : (saveRest() ?? part)
       }
       const saved = saveRest()
-      // If only the last step failed, the temporary file next to the target has the whole answer.
+      // If saving elsewhere failed, the temporary file next to the target may have the whole answer.
       const part = saved?.name === undefined ? file.savePart() : undefined
       file.discard()
       return part?.name === undefined ? saved : part
@@ -96,13 +97,13 @@ export async function openAnswerDestination(
 const isEmpty = (content: Uint8Array | string): boolean =>
   typeof content === 'string' ? content.trim() === '' : content.length === 0
 
-/** `--errors json` prints the failure as one line. */
+/** Maximum size of an answer in a failure, because `--errors json` prints the failure as one line. */
 const maxBytesInFailure = 64 * 1024 * 1024
 
 const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
   join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
 
-/** The file is readable by its owner only. */
+/** Saves the content in a new file that only its owner can read. */
 function saveInTemporaryFolder(
   host: Pick<Context['host'], 'env'>,
   content: Uint8Array | string,
@@ -133,7 +134,7 @@ function toText(content: Uint8Array | string, extension: string): string {
 export class FallbackFile {
   readonly #host
   readonly #extension
-  /** The end of the process closes it. */
+  /** File descriptor, which stays open until the process ends. */
   #file: number | undefined
   #path = ''
   #problem: string | undefined
@@ -155,7 +156,7 @@ export class FallbackFile {
     }
   }
 
-  /** `undefined` before the first write. */
+  /** Path and outcome of the saved part. `undefined` before the first write. */
   get part(): SavedPart | undefined {
     const failed = `could not be saved in ${this.#problem}`
     if (this.#file === undefined) return this.#problem === undefined ? undefined : { outcome: failed }
@@ -180,13 +181,13 @@ export class UnprintedBody {
     this.#saved = new FallbackFile(context, extension)
   }
 
-  /** Call this before the chunk is written to the output. */
+  /** Adds a chunk. Call this before writing the chunk to the output. */
   add(chunk: Uint8Array | string): void {
     if (this.#isRejected) this.#saved.write(chunk)
     else this.#pending.push(chunk)
   }
 
-  /** Call this when the output has accepted every added chunk. */
+  /** Drops the added chunks. Call this when the output has accepted all of them. */
   accept(): void {
     for (const chunk of this.#pending.splice(0)) this.#acceptedBytes += Buffer.byteLength(chunk)
   }

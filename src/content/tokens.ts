@@ -5,7 +5,10 @@ import { sumTokens, type TokenCount } from '../wire/token-count.ts'
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
 
-/** `12,282 tokens in`, `408 out`, and `13,000 in all` if the total is more than both. */
+/**
+ * Returns, for example, `12,282 tokens in` and `408 out`, and `13,000 in all` if the total differs from their
+ * sum.
+ */
 export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: AnswerTokenCounts): string[] {
   const fields: string[] = []
   if (inputTokens !== undefined)
@@ -20,7 +23,7 @@ export function formatTokenUsage({ inputTokens, outputTokens, totalTokens }: Ans
 export const formatNumber = (number: number): string =>
   String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** Returns `undefined` if the service reports none. */
+/** Returns the token counts of an answer, or `undefined` if the service reports none. */
 export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
@@ -34,12 +37,12 @@ export interface BatchUsage {
   isPartial: boolean
 }
 
-/** Includes retries and answers that failed a check. */
+/** Usage of one line of a batch, including retries and answers that failed a check. */
 export class LineUsage {
   attempts = 0
   answers = 0
   answersWithoutUsage = 0
-  /** Keys are the names in results. */
+  /** Token counts, under their names in results. */
   readonly usage: Record<string, TokenCount> = {}
   readonly batch: BatchUsage
 
@@ -48,7 +51,10 @@ export class LineUsage {
   }
 }
 
-/** Call this as soon as the usage is known: the answer was paid for, even if a later step fails. */
+/**
+ * Counts an answer of a line. Call this as soon as the usage is known, because the answer was paid for even if
+ * a later step fails.
+ */
 export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
   recordAnswer(run, summary)
   const usage = readTokenUsage(summary)

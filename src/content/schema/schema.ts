@@ -27,8 +27,8 @@ export interface Mismatch {
 }
 
 /**
- * `retries` is `undefined` if the command cannot repeat the request. Throws a usage error if the text is not
- * a schema.
+ * Checks a schema and prepares its use. `retries` is `undefined` if the command cannot repeat the request.
+ * Throws a usage error if the text is not a schema.
  */
 export async function openSchema(
   context: Context,
@@ -44,9 +44,9 @@ export async function openSchema(
 }
 
 export class AnswerSchema {
-  /** Empty with `--schema-via native`. */
+  /** Parts of the prompt that contain the schema. Empty with `--schema-via native`. */
   readonly parts: Part[] = []
-  /** Empty with `--schema-via prompt`. */
+  /** Changes of the body that add the schema. Empty with `--schema-via prompt`. */
   readonly assignments: Assignment[] = []
   readonly instructions: string
   readonly checker: SchemaChecker
@@ -76,7 +76,10 @@ export class AnswerSchema {
     this.#retries = retries
   }
 
-  /** `cut` describes how the answer was cut. Throws a `CliError` if the check takes too long. */
+  /**
+   * Checks an answer against the schema. `cut` describes how the answer was cut, for the message of a
+   * mismatch. Throws a `CliError` if the check takes too long.
+   */
   async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
     const json = unwrapJson(text)
     if (tryParseJson(json) === undefined)
@@ -106,7 +109,10 @@ export class AnswerSchema {
     return { text, failure }
   }
 
-  /** Each retry adds the answer and its mismatches to the conversation. */
+  /**
+   * Requests answers until one matches or no retry is left. Each retry adds the mismatching answer and its
+   * problems to the conversation.
+   */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,
     request: (body: Uint8Array) => Promise<T | Mismatch>,
@@ -152,7 +158,7 @@ const maxCheckMs = 10_000
 /** V8 ends a thread that exceeds this heap size (MiB). The process continues. */
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
-/** Tests run parley from its sources, and use the built worker in `dist`. */
+/** Address of the worker's code. Tests run parley from its sources, and use the built worker in `dist`. */
 const address = new URL(
   import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
   import.meta.url,
@@ -179,7 +185,7 @@ class SchemaChecker {
     this.#thread = this.#start()
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
-      // A timeout does not prove that the schema is wrong.
+      // The schema may be valid but slow to check. So a timeout of the deadline is not a usage error.
       throw error.details.deadline ? unsentDeadlineError(error.message) : usageError(error.message)
     })
   }
@@ -200,7 +206,7 @@ class SchemaChecker {
     try {
       return await this.#context.deadline.narrow(maxCheckMs, limitText).race(work, late)
     } catch (error) {
-      // The thread may be busy for hours, so it is ended. The next check starts a new thread.
+      // The thread may be busy for hours, so parley terminates it. The next check starts a new thread.
       void this.#thread?.terminate()
       this.#thread = undefined
       throw error
@@ -208,8 +214,8 @@ class SchemaChecker {
   }
 
   /**
-   * The first message lists the problems of the schema. The listener for `error` ignores a failure between
-   * two checks.
+   * Starts a thread, which first sends the problems of the schema. The listener for `error` does nothing:
+   * without it, a failure between two checks would end the process.
    */
   #start(): Worker {
     const options = { workerData: this.#schema, resourceLimits: memoryLimits, execArgv: [] }
@@ -227,7 +233,10 @@ class SchemaChecker {
   }
 }
 
-/** An idle thread does not keep the process running. */
+/**
+ * Reads the next message of a thread. The thread keeps the process alive only while parley waits for this
+ * message.
+ */
 async function read(thread: Worker): Promise<string[]> {
   thread.ref()
   try {

@@ -22,8 +22,8 @@ const drafts = [
 ]
 
 /**
- * Chooses draft-07 if the schema names it, otherwise draft 2020-12. As the drafts require, the validator
- * ignores unknown keywords and formats, and `format` is only an annotation.
+ * Creates a validator for draft-07 if the schema names it, otherwise for draft 2020-12. As the drafts require,
+ * the validator ignores unknown keywords and formats, and `format` is only an annotation.
  */
 export function createValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
@@ -39,7 +39,7 @@ export function createValidator(schema: unknown): SchemaValidator {
       if (namesProto(part)) return failing(['a property must not be named __proto__'])
     }
     const validate: ValidateFunction = validator.compile(schema as object)
-    // A schema that refers to itself without end throws here.
+    // A schema that refers to itself without end throws here, before any answer is requested.
     validate(null)
     return {
       problems: [],
@@ -50,14 +50,17 @@ export function createValidator(schema: unknown): SchemaValidator {
   }
 }
 
-/** Keywords that ajv interprets if they have a value of this type. The drafts do not define them. */
+/**
+ * Keywords that only ajv defines, and the type of a value that ajv interprets. They are removed, because the
+ * drafts ignore unknown keywords.
+ */
 const validatorOnlyKeywords = [
   ['$async', 'boolean'],
   ['nullable', 'boolean'],
   ['id', 'string'],
 ] as const
 
-/** ajv would ignore this property. */
+/** Returns whether a property is named `__proto__`, which ajv would ignore. */
 const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>
   [properties, patternProperties].some((map) => isObject(map) && Object.hasOwn(map, '__proto__'))
 
@@ -69,7 +72,7 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** A mismatch of these keywords only reports that other mismatches exist, which are listed anyway. */
+/** Keywords whose mismatch only reports that other mismatches exist. Those are listed anyway. */
 const summaryKeywords = new Set(['if', 'propertyNames'])
 
 function describeAll(errors: readonly ErrorObject[] | null | undefined): Problems {
@@ -120,7 +123,10 @@ type SchemaObject = Record<string, unknown>
 const isObject = (value: unknown): value is SchemaObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** These keywords map names to schemas. Any other keyword may have a schema or a list of schemas. */
+/**
+ * Keywords whose value maps names to schemas. The value of any other keyword may be a schema or a list of
+ * schemas.
+ */
 const keywordsWithNamedSchemas = new Set([
   '$defs',
   'definitions',
@@ -131,7 +137,7 @@ const keywordsWithNamedSchemas = new Set([
 ])
 const dataKeywords = new Set(['const', 'enum', 'default', 'examples'])
 
-/** Objects under unknown keywords count as subschemas. */
+/** Lists a schema and all its subschemas. An object under an unknown keyword counts as a subschema. */
 function* listSubschemas(schema: unknown): Generator<SchemaObject> {
   if (Array.isArray(schema)) for (const each of schema) yield* listSubschemas(each)
   if (!isObject(schema)) return

@@ -3,7 +3,7 @@ import { createValidator } from './validator.ts'
 
 const { problems, validate } = createValidator(JSON.parse(workerData))
 
-// The first message has the problems of the schema. Each text is answered by a message with its mismatches.
+// The first message has the problems of the schema. The thread then answers each text with its mismatches.
 parentPort?.postMessage(problems)
 parentPort?.on('message', (text: string) => parentPort?.postMessage(validateText(text)))
 
