@@ -1,10 +1,10 @@
 /**
- * Returns `undefined` if the text can be a service's address. The problem never quotes the text, which may
- * contain a password.
+ * Returns why a text cannot be a service's address, or `undefined` if it can. The problem never quotes the
+ * text, which may contain a password.
  */
 export function findAddressProblem(text: string): string | undefined {
   if (/[\s\p{Cc}]/u.test(text)) return 'must not contain blanks or control characters'
-  // `URL` accepts a quote as part of a host name.
+  // `URL` accepts a quote as part of a host name, so a quoted address would pass.
   if (/["'`<>‘’“”]/.test(text)) return 'must not contain quotes or angle brackets'
   // `URL` treats a backslash as a slash, and curl treats it as part of the user name. So parley and a printed
   // curl command would connect to different hosts.
@@ -29,8 +29,8 @@ export function isUnencryptedRemote(address: string): boolean {
 }
 
 /**
- * An IPv6 address may be in brackets. `localhost.` does not count, because a DNS server resolves it, possibly
- * to another machine.
+ * Returns whether a host is this machine. An IPv6 address may be in brackets. `localhost.` does not count,
+ * because a DNS server resolves it, possibly to another machine.
  */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, '')

@@ -6,11 +6,14 @@ export interface Endpoint extends DeliveryRules {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
   /** `{name}` is a placeholder for a path segment or for a part of a segment. */
   path: string
-  /** Default: JSON. */
+  /** Value of the header `Accept`. Default: JSON. */
   accept?: string
-  /** Building a schema takes as long as sending a prompt, so parley loads the schema only if needed. */
+  /**
+   * Loads the schema of the request's body. parley loads a schema only if needed, because building it takes
+   * about the time of sending a prompt.
+   */
   request?(): Promise<z.ZodMiniType>
-  /** parley reads the new response from its start. */
+  /** If a response is cut, parley repeats the request and reads the new response from its start. */
   isRepeatedIfCut?: true
 }
 
@@ -27,8 +30,8 @@ export const endpoints = {
   chat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:generateContent' },
   streamChat: { ...generation, path: '/{family}_cli/v1beta/models/{model}:streamGenerateContent' },
   /**
-   * For `config check`. The specification has no such endpoint, but the status of the response shows whether
-   * the gateway refuses the token.
+   * Only `config check` uses this endpoint. The specification does not contain it, but the status of the
+   * response shows whether the gateway refuses the token.
    */
   readModel: {
     service: 'gateway',
@@ -45,7 +48,9 @@ export const endpoints = {
     request: async () => (await import('./sessions/session-requests.ts')).CreateSessionBody,
   },
   readSession: { ...get, path: '/v1/sessions/{session}' },
-  /** parley only prints `parley api` commands for this endpoint, to raise or remove a budget. */
+  /**
+   * parley never calls this endpoint. It prints `parley api` commands for it, to raise or remove a budget.
+   */
   updateSession: {
     ...post,
     path: '/v1/sessions/{session}',

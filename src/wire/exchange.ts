@@ -3,7 +3,7 @@ import type { Deadline } from '../deadline.ts'
 export interface HttpRequest {
   method: string
   url: string
-  /** No two names differ only in case. */
+  /** Names that differ only in case must not occur. */
   headers: Record<string, string>
   body?: Uint8Array
   deadline?: Deadline | undefined
@@ -15,8 +15,8 @@ export interface HttpResponse {
   /** Names in lower case, values trimmed; repeated headers are joined by commas. */
   headers: Record<string, string>
   /**
-   * Throws a `CliError` if the response is cut. If the reader stops early (`break`), the connection is
-   * closed.
+   * Body of the response. Reading throws a `CliError` if the response is cut. If the reader stops early
+   * (`break`), the connection is closed.
    */
   body: AsyncIterable<Uint8Array>
   /** Closes the connection. The body then ends after the received bytes. */
@@ -24,12 +24,15 @@ export interface HttpResponse {
 }
 
 /**
- * Returns the response, whatever its status. Throws a `CliError` of kind `not-sent`, `unknown` or `response`
- * if no response arrives. Calls `onSent` when the first byte is sent.
+ * Sends a request. Returns the response, whatever its status. Throws a `CliError` of kind `not-sent`,
+ * `unknown` or `response` if no response arrives. Calls `onSent` when the first byte is sent.
  */
 export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<HttpResponse>
 
-/** Large steps are cheap, because the system provides memory only when it is written. */
+/**
+ * Buffer sizes for a growing body. The large steps are cheap, because the system provides memory only when it
+ * is written.
+ */
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
@@ -42,7 +45,7 @@ export function collectBody(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
-    /** Returns the number of collected bytes. */
+    /** Adds a chunk. Returns the number of bytes collected so far. */
     add(chunk: Uint8Array): number {
       if (size === 0 && chunk.length < limit) {
         // A short body is usually one chunk and needs no copy.

@@ -18,17 +18,20 @@ export interface Page {
   texts: string[]
   hasNextField: boolean
   /**
-   * Returns `undefined` after the last page. Throws a `CliError` if there is a next page, but no parameter
-   * for it.
+   * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a `CliError`
+   * if there is a next page, but no parameter for it.
    */
   next(): Cursor | undefined
 }
 
-/** Accepts a list without pages. `name` is for messages. Throws a `CliError`. */
+/**
+ * Reads one page of a list, or a list without pages. `name` names the list in messages. Throws a `CliError`.
+ */
 export function readPage(text: string, name: string): Page {
   let texts: string[] = []
   const page = parseReceived(text, name, () => {
-    // `listElements` also checks the nesting. A separate check would take as long as the rest of this function.
+    // `listElements` also checks the nesting, so `JSON.parse` is safe here. `parseJson` would scan the text
+    // once more.
     texts = listElements(text, text[skipBlanks(text, 0)] === '[' ? undefined : 'data')
     return JSON.parse(text)
   })
@@ -65,14 +68,14 @@ const isFilled = (value: unknown): boolean =>
 /** Some services filter each page after reading it, so some empty pages are normal. */
 const maxEmptyPages = 20
 
-/** Detects a list that never ends. */
+/** Detects a list that never ends, by repeated marks and by too many empty pages. */
 export function createPageHistory(list: string) {
   const marks = new Set<string>()
   let empty = 0
   const endlessListError = (why: string) => createResponseError(`${list} does not end: ${why}`)
   return {
     /**
-     * `mark` is a text that only one page can have, such as a cursor or the id of its first item. Throws a
+     * Adds a text that only one page can have, such as a cursor or the id of its first item. Throws a
      * `CliError` if an earlier page had the same text. `why` is the reason in the message.
      */
     addMark(mark: string | undefined, why: string): void {
@@ -80,7 +83,7 @@ export function createPageHistory(list: string) {
       if (marks.has(mark)) throw endlessListError(why)
       marks.add(mark)
     },
-    /** Throws a `CliError` after too many empty pages in a row. */
+    /** Counts a page with this number of items. Throws a `CliError` after too many empty pages in a row. */
     addPage(items: number): void {
       empty = items === 0 ? empty + 1 : 0
       if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
@@ -99,7 +102,9 @@ export function listElements(source: string, field?: string): string[] {
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
-  /** Read only once, because a text that is not JSON may have many lists in one field. */
+  /**
+   * The field's name is read only once, because a text that is not JSON may have countless lists in one field.
+   */
   let fieldName: string | undefined
   let start: number | undefined
   function isField(): boolean {
@@ -135,5 +140,5 @@ export function listElements(source: string, field?: string): string[] {
   return elements
 }
 
-/** Line breaks in JSON are only white space, because strings escape them. */
+/** Removes line breaks. They are only white space in JSON, because strings escape them. */
 export const toOneLineJson = (text: string): string => text.replace(/[\r\n]+/g, '')

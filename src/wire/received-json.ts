@@ -3,8 +3,8 @@ import { parseJson, tooDeep, tryParseJson } from './json/parse.ts'
 import { createResponseError, readProblem, unexpectedBodyFailure } from './problem/problem.ts'
 
 /**
- * Throws a `CliError` if the body is not one JSON value. An empty body, a web page or incomplete JSON often
- * comes from a proxy in between, so the failure advises to retry later.
+ * Parses a response's body. Throws a `CliError` if the body is not one JSON value. An empty body, a web page
+ * or incomplete JSON often comes from a proxy, so the failure advises to retry later.
  */
 export function parseReceivedBody(body: string, contentType: string): unknown {
   if (body.trim() === '') throw createResponseError('the answer is empty').with({ retry: 'later' })
@@ -18,18 +18,22 @@ export function parseReceivedBody(body: string, contentType: string): unknown {
 
 const maxSavedLength = 64 * 1024
 
-/** Does not quote incomplete JSON in the message, because it may contain a secret. */
+/**
+ * Creates the failure of a body that is not JSON. Does not quote incomplete JSON in the message, because it
+ * may contain a secret.
+ */
 function createTextFailure(text: string, message: string): CliError {
   const body = text.slice(0, maxSavedLength)
   const failure = /^\s*[[{"]/.test(body)
     ? createResponseError(message).with({ body })
     : unexpectedBodyFailure(body, message)
-  // An error in the body has its own retry advice.
+  // An error in the body has its own retry advice, which stays unchanged.
   return failure.kind === 'response' && !failure.details.errorIn ? failure.with({ retry: 'later' }) : failure
 }
 
 /**
- * `what` is for messages. `read` may replace `parseJson` and must throw the same errors. Throws a `CliError`.
+ * Parses received JSON. `what` names the JSON in messages. `read` may replace `parseJson` and must throw the
+ * same errors. Throws a `CliError`.
  */
 export const parseReceived = (text: string, what: string, read = () => parseJson(text)): unknown =>
   parse(read, what, (message) =>

@@ -6,12 +6,12 @@ export interface SseEvent {
   data: string
 }
 
-/** In UTF-16 units. */
+/** Maximum length of an event, in UTF-16 units. */
 const maxEventLength = 64 * 1024 * 1024
 
 /**
- * By the standard, an event ends with a blank line. A JSON object without `data:` is an event, too
- * (src/wire/README.md: recorded, 3).
+ * Splits a stream into events. In the standard, an event ends with a blank line. A line with a JSON object and
+ * without `data:` is an event, too (src/wire/README.md: recorded, 3).
  */
 export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'decode'> = new TextDecoder()) {
   const bare = createSequenceSplitter()
@@ -41,17 +41,20 @@ export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'd
   }
 
   /**
-   * The end marker `[DONE]` also ends the event, because a service may omit the blank line after the marker
-   * and keep the connection open.
+   * Adds a `data:` line. The end marker `[DONE]` ends the event at once, because a service may omit the blank
+   * line after the marker and keep the connection open.
    */
   function addData(value: string): void {
     const isFirst = data === undefined
     data = isFirst ? value : `${data}\n${value}`
-    // Only the first line is checked, because checking the text again for each line would be quadratic.
+    // An end marker is always the first line. Checking the text again after each line would be quadratic.
     if (isFirst && isStreamEnd(value)) dispatch()
   }
 
-  /** A JSON value without `data:` ends the event before it, and needs no blank line after it. */
+  /**
+   * Reads a line of a JSON value without `data:`. The value ends the event before it, and needs no blank line
+   * after it.
+   */
   function readBareValue(line: string): void {
     dispatch()
     for (const value of bare.push(`${line}\n`)) events.push({ event: '', data: value })
@@ -108,11 +111,11 @@ export function encodeSseEvent({ event, data }: SseEvent): string {
   return `${head}${lines.join('')}\n`
 }
 
-/** For example `[DONE]` (src/wire/README.md: recorded, 3). */
+/** Returns whether the data is an end marker, for example `[DONE]` (src/wire/README.md: recorded, 3). */
 export const isStreamEnd = (data: string): boolean =>
   data[0] !== '{' && data.length < maxKeepAliveLength && /^"?\[DONE\]"?$/i.test(data.trim())
 
-/** The event only keeps the connection open (src/wire/README.md: recorded, 3). */
+/** Returns whether an event only keeps the connection open (src/wire/README.md: recorded, 3). */
 export function isKeepAlive(data: string, event: string): boolean {
   if (data[0] === '{') return false
   const word = data.trim()

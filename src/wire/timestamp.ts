@@ -1,6 +1,6 @@
 /**
- * The timestamp is UTC unless it names a zone. Returns milliseconds since the epoch, or NaN for any other
- * text.
+ * Returns the milliseconds since the epoch, or NaN for a text that is not a timestamp. A timestamp without a
+ * zone is in UTC.
  */
 export function parseTimestamp(timestamp: string | null | undefined): number {
   const [, moment, zone = 'Z'] =

@@ -1,6 +1,6 @@
 import { isObject } from './json/parse.ts'
 
-/** `null` if the service sent a value that is not a number. */
+/** A number of tokens, or `null` if the service sent a value that is not a number. */
 export type TokenCount = number | null
 
 export interface TokenCounts {
@@ -23,7 +23,10 @@ export function sumTokens(...counts: (TokenCount | undefined)[]): TokenCount | u
   return present.length > 0 ? present.reduce(addTokens) : undefined
 }
 
-/** Services report the tokens written to a cache as one number, or as one number per lifetime. */
+/**
+ * Reads the token counts of a usage object. Services report the tokens written to a cache as one number, or as
+ * one number per lifetime.
+ */
 export function readTokenCounts(usage: unknown): TokenCounts {
   if (!isObject(usage)) return {}
   const { cache_creation: parts, cache_creation_input_tokens: whole } = usage
@@ -33,7 +36,7 @@ export function readTokenCounts(usage: unknown): TokenCounts {
     inputTokens: readTokenCount(usage.input_tokens),
     outputTokens: readTokenCount(usage.output_tokens),
     cacheReadInputTokens: readTokenCount(usage.cache_read_input_tokens),
-    // Some services send 0 as the total next to larger parts, so the sum of the parts counts.
+    // Some services send a total of 0 next to larger parts, so the sum of the parts is used.
     cacheCreationInputTokens: split ?? (written === undefined ? split : written),
   }
 }

@@ -8,8 +8,8 @@ const kinds: Record<string, string> = {
   object: 'an object',
 }
 
-// zod/mini has no default messages, so this file defines them. Compiling a schema (`jitless: false`) takes
-// longer than checking the few values of a run.
+// zod/mini has no default messages, so they are defined here. `jitless` is on, because compiling a schema
+// takes longer than checking the few values of a run.
 z.config({
   jitless: true,
   customError(issue) {
@@ -28,8 +28,8 @@ export * from 'zod/mini'
 const shortListLength = 1000
 
 /**
- * Stops after more than `maxCountedProblems` invalid elements. zod would collect millions of problems and
- * pass them as call arguments, which overflows the stack.
+ * A list schema that stops after more than `maxCountedProblems` invalid elements. zod would collect millions
+ * of problems and pass them as call arguments, which overflows the stack.
  */
 export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   const schema = z.array(element)
@@ -44,7 +44,7 @@ export function array<T extends z.ZodMiniType>(element: T): z.ZodMiniArray<T> {
   return schema
 }
 
-/** zod's own record neither checks nor keeps `__proto__`. The values stay unchanged. */
+/** A record schema. zod's own record neither checks nor keeps `__proto__`. The values stay unchanged. */
 export const record = <T extends z.ZodMiniType>(schema: T) =>
   z.custom<Record<string, z.infer<T>>>(isObject, 'must be an object').check(
     z.check(({ value, issues }) => {
@@ -58,8 +58,8 @@ export const record = <T extends z.ZodMiniType>(schema: T) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /**
- * Returns the value itself if `isUnchanged` is true for it. zod would copy each object, which took 40 % of
- * the memory that reading a long list allocates.
+ * Makes a schema return the value itself if `isUnchanged` is true for it. zod would copy each object, which
+ * took 40 % of the memory that reading a long list allocates.
  */
 export function withoutCopy<T extends z.ZodMiniType>(schema: T, isUnchanged: (value: unknown) => boolean): T {
   const { run } = schema._zod
@@ -68,7 +68,8 @@ export function withoutCopy<T extends z.ZodMiniType>(schema: T, isUnchanged: (va
 }
 
 /**
- * Builds a schema on the first call. A run uses few schemas, and building a schema takes longer than parsing.
+ * Returns a function that builds a schema on its first call. A run uses few schemas, and building a schema
+ * takes longer than parsing.
  */
 export function lazily<T>(build: () => T): () => T {
   let schema: T | undefined

@@ -22,7 +22,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   function open(): BodyDecoder {
     const bytes = unread?.bytes() ?? new Uint8Array()
     const whole = isStreamed ? undefined : unread
-    // `--raw` has already printed the received bytes, so they are not stored.
+    // In a stream, `--raw` prints the bytes at once, so no copy is stored.
     if (isStreamed && sink.raw) unread = undefined
     const text = new BodyTextDecoder()
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
@@ -40,9 +40,12 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   return {
     summary: reader.summary,
     otherContent: reader.otherContent,
-    /** Empty after text was decoded. The body may be the only copy of a paid answer. */
+    /**
+     * Returns the body if no text was decoded from it, because it may be the only copy of a paid answer.
+     * Otherwise returns an empty body.
+     */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
-    /** While a value is incomplete, returns `finished` instead of `settled`. */
+    /** Returns the reader's progress, but `finished` instead of `settled` while a value is incomplete. */
     progress(): Progress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
@@ -52,7 +55,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     isDamaged: () => decoder?.isDamaged() ?? false,
     /** True if `--raw` prints the body unchanged, including bytes that follow the end of the answer. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
-    /** Throws a `CliError` if the bytes cannot be decoded. */
+    /** Decodes a chunk. Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
       const size = unread?.add(bytes) ?? 0
@@ -63,7 +66,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start) || size > maxBlankBytes) open()
       } else take(decoder, bytes)
     },
-    /** Throws a `CliError` if the answer is incomplete. */
+    /** Ends the body. Throws a `CliError` if the answer is incomplete. */
     end(): void {
       const chosen = decoder ?? open()
       chosen.end()
@@ -73,17 +76,17 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 
 export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
 
-/** Decodes UTF-8, whatever charset is declared: a declared charset is usually wrong. */
+/** Decodes UTF-8, even if another charset is declared, because a declared charset is usually wrong. */
 class BodyTextDecoder {
   readonly #decoder = new TextDecoder()
   #lastBytes: Uint8Array = new Uint8Array()
-  /** Some bytes were not UTF-8 and became U+FFFD. */
+  /** True if some bytes were not UTF-8 and became U+FFFD. */
   isDamaged = false
 
   decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
     const text = this.#decoder.decode(bytes, options)
     if (text.includes('\ufffd')) {
-      // Two bytes of a U+FFFD in the text itself may be in the chunk before.
+      // The text itself may contain a U+FFFD, and two of its three bytes may be in the chunk before.
       const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
       this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
     }
@@ -96,7 +99,7 @@ const isJsonDocument = /^application\/json\b/i
 
 const maxBlankBytes = 64 * 1024
 
-/** `event` and `retry` are the longest names that may start an event stream. */
+/** Length of `event` and `retry`, the longest names that may start an event stream. */
 const maxFieldNameLength = 5
 
 function chooseDecoder(start: string, reading: BodyReading): BodyDecoder {
@@ -124,12 +127,12 @@ interface BodyReading {
   contentType: string
   text: BodyTextDecoder
   sink: AnswerSink
-  /** `undefined` if a stream was requested. */
+  /** Bytes of the whole body. `undefined` if a stream was requested. */
   whole: CollectedBody | undefined
 }
 
 interface BodyDecoder {
-  /** `AnswerSink.raw` receives the body's bytes unchanged. */
+  /** True if `AnswerSink.raw` receives the body's bytes unchanged. */
   isVerbatim: boolean
   /** True if the last value is complete, and no end marker is missing. */
   mayEndHere(): boolean
@@ -143,7 +146,10 @@ const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 const incompleteStreamError = () =>
   createResponseError('the stream ended early: the answer is not complete').with({ isCutOff: true })
 
-/** The data of each event is an event of the Messages format or a chunk in the native format. */
+/**
+ * Decodes an event stream. The data of each event is an event of the Messages format or a chunk in the native
+ * format.
+ */
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
   const decoder = createSseDecoder(reading.text)
@@ -170,7 +176,7 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
 }
 
 function throwForIncompleteEvent(reading: BodyReading, { event, data }: SseEvent): never {
-  // The event may contain an image, even if the event is incomplete.
+  // An event that cannot be read completely may still contain an image.
   if (reading.sink.images) addValue(reading, () => parseReceived(data, 'an event of the stream'), event)
   unwrapEvent(readErrorEvent(data), event)
   throw incompleteStreamError()
@@ -199,7 +205,10 @@ function readPieces(
   }
 }
 
-/** `event` is absent for a whole body. Returns the text, or `undefined` if the value is unreadable. */
+/**
+ * Adds a value of the answer to the reader and the image finder. `event` is absent for a whole body. Returns
+ * the text, or `undefined` if the value is unreadable.
+ */
 function addValue(
   { reader, sink: { images } }: BodyReading,
   parse: () => unknown,
@@ -218,9 +227,9 @@ function addValue(
 }
 
 /**
- * The body is an array of chunks, one value, or several consecutive values (src/wire/README.md: recorded, 3).
- * If no stream was requested, the body is decoded at its end, because a text next to the bytes would double
- * the memory.
+ * Decodes a body that is an array of chunks, one value, or several consecutive values (src/wire/README.md:
+ * recorded, 3). If no stream was requested, decodes at the end of the body, because a text next to the bytes
+ * would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
   const { reader, contentType, text, sink, whole } = reading
@@ -265,7 +274,7 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
 
 const maxUnknownBytes = 1024 * 1024
 
-/** The body is not an answer but may contain an error message. */
+/** Reads a body that is not an answer but may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   const body = collectBody(maxUnknownBytes)
   const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))

@@ -10,9 +10,9 @@ import {
 import * as z from '../zod.ts'
 
 export interface AnswerTokenCounts extends TokenCounts {
-  /** `outputTokens` includes these tokens. */
+  /** Tokens of thoughts, which `outputTokens` includes. */
   reasoningTokens?: TokenCount
-  /** If absent: the sum of input, output and both cache counts. */
+  /** If absent, the total is the sum of input, output and both cache counts. */
   totalTokens?: TokenCount
 }
 
@@ -21,7 +21,7 @@ export interface AnswerSummary extends AnswerTokenCounts {
   model?: string
   stopReason?: string
   stopMessage?: string
-  /** Sent with the request of the next part, if the stop reason is `CONTINUATION`. */
+  /** Token for the request of the next part, if the stop reason is `CONTINUATION`. */
   continuationToken?: string
 }
 
@@ -33,7 +33,7 @@ export interface AnswerPiece {
   otherContent: OtherContent[]
 }
 
-/** Each pattern matches a part's field name, MIME type or block type. */
+/** Names of content other than text. Each pattern matches a part's field name, MIME type or block type. */
 const otherContentNames = [
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
@@ -58,7 +58,10 @@ function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> 
   )
 }
 
-/** For a field that parley only displays. A value of another type counts as absent. */
+/**
+ * Schema of a field that parley only displays. A value of another type counts as absent, so it does not make
+ * the answer invalid.
+ */
 const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
 
 const lenientText = lenient(z.string())
@@ -93,7 +96,10 @@ export const isMessage = (value: unknown): boolean =>
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
-/** See src/wire/README.md: gateway, 2.3. Throws a `CliError` if the value has another shape. */
+/**
+ * Reads a whole answer in the Messages format (src/wire/README.md: gateway, 2.3). Throws a `CliError` if the
+ * value has another shape.
+ */
 export function readMessage(value: unknown): AnswerPiece {
   const message = readAs(messages().whole, value)
   return createPiece(message.content, message)
@@ -102,7 +108,10 @@ export function readMessage(value: unknown): AnswerPiece {
 export const isMessageEvent = (value: unknown): value is { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
-/** See src/wire/README.md: public clients, 7. Throws a `CliError` if the value has another shape. */
+/**
+ * Reads an event of a stream in the Messages format (src/wire/README.md: public clients, 7). Throws a
+ * `CliError` if the value has another shape.
+ */
 export function readMessageEvent(value: unknown): AnswerPiece {
   const { message, content_block: block, delta, usage } = readAs(messages().event, value)
   const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
@@ -130,14 +139,14 @@ function createPiece(blocks: Block[], { id, model, stop_reason, usage }: Message
 const isText = ({ type = '', text }: Block): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(type)
 
-/** Reads the most frequent event without a schema, because parsing by schema is slow. */
+/** Returns the text of the most frequent event. Uses no schema, because parsing by schema is slow. */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** A whole body (src/wire/README.md: gateway, 2.2) or one chunk of a stream. */
+/** Native format: a whole body (src/wire/README.md: gateway, 2.2) or one chunk of a stream. */
 const NativeAnswer = z.lazily(() => {
   /** Some services send a number instead of the name of a finish or block reason. */
   const name = lenient(z.union([z.string(), z.number()]))
@@ -163,8 +172,9 @@ const toContent = (value: unknown): unknown => (typeof value === 'string' ? { pa
 
 export interface NativePiece extends AnswerPiece {
   /**
-   * `first` is true if the first candidate, which parley prints, has no finish reason yet. `others` is true
-   * if another candidate has none. A field is absent if the chunk has no such candidate.
+   * Candidates without a finish reason. `first` is true for the first candidate, which parley prints. `others`
+   * is true for another candidate. A field is absent if the chunk has no such candidate, and false if all of
+   * them have finished.
    */
   isOpen: { first?: boolean; others?: boolean }
   /** Token counts of all chunks up to this chunk. They replace the counts of earlier chunks. */
@@ -176,13 +186,14 @@ export const isNative = (value: unknown): boolean =>
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-/** Throws a `CliError` if the value has another shape. */
+/** Reads a body or chunk in the native format. Throws a `CliError` if the value has another shape. */
 export function readNativePiece(value: unknown): NativePiece {
   const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
   const all = answer.candidates ?? []
   const first = all.find((candidate) => (candidate.index ?? 0) === 0)
   const isUnread = first !== undefined && !hasKnownShape(first)
-  // Block reasons have other numbers than finish reasons, so these numbers are not translated.
+  // Block reasons and finish reasons are numbered differently, so the number of a block reason is shown as it
+  // is.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
   const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
@@ -227,7 +238,7 @@ const getText = (candidate: NativeCandidate): string =>
 const hasKnownShape = ({ content }: NativeCandidate): boolean =>
   Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
 
-/** Finish reasons in the order of their numbers, from 1. Some services send the number. */
+/** Finish reasons in the order of their numbers, from 1, because some services send the number. */
 const finishReasons =
   'STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL'.split(
     ' ',
@@ -245,8 +256,7 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
 }
 
 function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
-  // The prompt's token count excludes the results of the service's own tools, although these results are
-  // input.
+  // The results of the service's own tools are input, but the prompt's token count excludes them.
   const inputTokens = sumTokens(
     readTokenCount(usage.promptTokenCount),
     readTokenCount(usage.toolUsePromptTokenCount),
@@ -255,7 +265,7 @@ function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
   const total = readTokenCount(usage.totalTokenCount)
   const generatedTokens = sumTokens(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
-  // The prompt's count includes the cached tokens, so they are not added.
+  // The prompt's count already includes the cached tokens.
   const sum = sumTokens(inputTokens, outputTokens)
   return {
     inputTokens,

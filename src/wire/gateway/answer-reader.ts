@@ -28,20 +28,24 @@ export class AnswerReader {
   readonly otherContent = new Set<OtherContent>()
   /** Number of values with text or an image. */
   contentCount = 0
-  /** Blanks do not count. */
+  /** True after a text that is not blank. */
   hasText = false
   readonly #isStreamed: boolean
   #hasEnded = false
-  /** At least one value had the form of an answer. */
+  /** True if at least one value had the form of an answer. */
   #isKnown = false
-  /** For native chunks: the last chunks of all candidates have a finish reason. */
+  /**
+   * True if the answer may be complete. In native chunks, the last chunks of all candidates then have a finish
+   * reason.
+   */
   #isFinished = false
   readonly #isOpen: NativePiece['isOpen'] = {}
   /** Number of native chunks with a stop reason. */
   #finishes = 0
 
   /**
-   * `isStreamed`: a stream was requested. Then a single native body may be the first chunk of a cut stream.
+   * `isStreamed` is true if a stream was requested. Then a single native body may be the first chunk of a cut
+   * stream, so it does not end the answer.
    */
   constructor(isStreamed = false) {
     this.#isStreamed = isStreamed
@@ -117,13 +121,13 @@ const withType = (value: unknown, event: string): unknown =>
     ? { ...value, type: event }
     : value
 
-/** Throws a `CliError` if the event is an error. */
+/** Returns the answer in an event, without an envelope. Throws a `CliError` if the event is an error. */
 export function unwrapEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }
 
-/** Removes the envelope that some gateways add. Throws if the value is an error. */
+/** Removes the envelope that some gateways add around an answer. Throws if the value is an error. */
 function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
   if (isErrorEnvelope(value)) throw failure(value)
   if (!isObject(value) || isAnswer(value)) return value
@@ -140,7 +144,7 @@ const isAnswer = (value: unknown): boolean =>
 
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)
-  // A transient error, such as an overload, has interrupted the answer. A retry may succeed.
+  // After a transient error, such as an overload, the answer counts as cut, because a retry may succeed.
   const isCutOff = ['service', 'rate-limited'].includes(readFailureInBody(value).kind)
   return createResponseError('the stream ended with an error', message).with({
     errorIn: 'stream',

@@ -5,13 +5,13 @@ import { LongStrings } from './long-strings.ts'
 
 export interface FoundImage {
   mimeType: string | undefined
-  /** ASCII bytes. */
+  /** Base64 text, as ASCII bytes. */
   base64: Uint8Array
 }
 
 export interface Findings {
   images: FoundImage[]
-  /** Control characters are percent-encoded. */
+  /** Links to images, with control characters percent-encoded. */
   links: string[]
   texts: string[]
   reasons: string[]
@@ -22,8 +22,7 @@ type ReadBytes = (text: string) => Uint8Array
 
 /**
  * Finds images in the JSON values of an answer. Because the user paid for the images, the finder accepts
- * fields with known names anywhere in a value. It also accepts an image in a thought, but not the text of a
- * thought.
+ * fields with known names anywhere in a value. In a thought, it finds images but ignores text.
  */
 export class ImageFinder {
   readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
@@ -31,17 +30,19 @@ export class ImageFinder {
   unreadable: CliError | undefined
   /** Failure of an answer that was cut off. */
   broken: CliError | undefined
-  /** Failure of a value that is an error, or has an undocumented shape. */
+  /** Failure of a value that was parsed, but is an error or has an undocumented shape. */
   failure: CliError | undefined
   /** Failure that an error event of a stream reported. */
   error: CliError | undefined
   readonly strings = new LongStrings()
-  /** Joined before the search, because a piece may end inside a data URI. */
+  /**
+   * Pieces of text. They are joined before the search for data URIs, because a piece may end inside a URI.
+   */
   #pieces: string[] = []
   #isThought = false
   /**
-   * True until the first text of a JSON value is added: that text may continue the last text of the previous
-   * value.
+   * True between the start of a JSON value and its first text. Only this text may continue the last text of
+   * the previous value; every other text is searched separately.
    */
   #isContinued = false
 
@@ -54,7 +55,7 @@ export class ImageFinder {
     this.#findIn('', value)
   }
 
-  /** `name` is the field that has the value, or the list with the value. */
+  /** Searches a value and its fields. `name` is the field that contains the value, directly or in a list. */
   #findIn(name: string, value: unknown): void {
     if (Array.isArray(value)) for (const each of value) this.#findIn(name, each)
     if (!isObject(value)) return
@@ -69,11 +70,14 @@ export class ImageFinder {
     for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
   }
 
-  /** `value` is `undefined` if parsing failed. Only a value of a stream has an `event`. */
+  /**
+   * Stores the failure of a value. `value` is `undefined` if parsing failed. `event` is the event's name if
+   * the value is part of a stream.
+   */
   recordFailure(error: unknown, value: unknown, event?: string): void {
     const failure = toFailure(error)
     // A parsed value of an unexpected shape does not matter if the answer has images. So `this.failure` is
-    // reported only if the answer has no images. A bug in parley (`unexpected`) is always reported.
+    // reported only without images. A bug in parley (`unexpected`) is always reported.
     if (value !== undefined && failure.kind !== 'unexpected') this.failure ??= failure
     else if (failure.details.isCutOff) this.broken ??= failure
     else this.unreadable ??= failure
@@ -104,7 +108,7 @@ export class ImageFinder {
   }
 }
 
-/** In other objects, `text` may be a citation. */
+/** Fields whose objects may have answer text in `text`. In other objects, `text` may be a citation. */
 const textFields = ['parts', 'content', 'delta', 'content_block']
 
 const findTexts = (name: string, { text, content }: JsonFields): string[] =>
@@ -112,7 +116,7 @@ const findTexts = (name: string, { text, content }: JsonFields): string[] =>
 
 const filterTexts = (...all: unknown[]): string[] => all.filter((each) => typeof each === 'string')
 
-/** Returns images, and links as strings (src/wire/README.md: recorded, 2). */
+/** Returns the images of an object, with links as strings (src/wire/README.md: recorded, 2). */
 function findImages(name: string, fields: JsonFields, readBytes: ReadBytes): (FoundImage | string)[] {
   const [mimeType] = filterTexts(fields.mimeType, fields.mime_type, fields.media_type)
   const data = [fields.bytesBase64Encoded, fields.b64_json, fields.imageBytes]
@@ -134,12 +138,15 @@ const fromLink = (uri: Uint8Array): FoundImage | string =>
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** All lengths are bounded, because a hostile text may contain the starts of many URIs. */
+/**
+ * All lengths are bounded. Otherwise a hostile text with the starts of countless URIs would make matching
+ * slow.
+ */
 const uriHeadPattern = (kind: string) => `data:(${kind}/[\\w.+-]{1,100})(?:;[^;,\\s]{0,100}){0,8};base64,`
 
 const wholeUri = new RegExp(`^${uriHeadPattern('[\\w.+-]{1,100}')}`, 'i')
 
-/** Data of less than 32 characters is usually an example in a text about data URIs. */
+/** Requires at least 32 characters of data. Shorter data is usually an example in a text about data URIs. */
 const uriDataPattern = (letters: string) => `(?=[${letters}]{32})([${letters}]*)`
 
 /** Only a URI in brackets or quotes may contain line breaks. Any other URI ends at the first line break. */

@@ -4,11 +4,14 @@ const minLongBytes = 64 * 1024
 
 /** Stores long strings as bytes, because parsing would copy a large image several times. */
 export class LongStrings {
-  /** Random, so a service cannot send a placeholder. */
+  /** Start of each placeholder. It is random, so a service cannot send a placeholder. */
   readonly #mark = crypto.randomUUID()
   readonly #strings: Buffer[] = []
 
-  /** Strings with escapes stay. */
+  /**
+   * Replaces long strings by placeholders. Strings with escapes stay in the body, because their bytes are not
+   * their text.
+   */
   replaceLongStrings(body: Uint8Array): Uint8Array {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
     const pieces: Buffer[] = []

@@ -6,7 +6,7 @@ type Path = (string | number)[]
 type Step = string | number | undefined
 
 export interface Assignment {
-  /** Ends with `undefined` for `a[]=…`, which appends an element. */
+  /** Keys and indexes. A path ends with `undefined` for `a[]=…`, which appends an element. */
   path: Step[]
   json: string
   source: string
@@ -39,7 +39,7 @@ export function readFieldPath(source: string): { path: Path; end: number } {
   return { path, end }
 }
 
-/** Parses the `PATH=VALUE` of `--set`. `a[]` appends. Throws a usage error. */
+/** Parses the `PATH=VALUE` of `--set`. `PATH[]=VALUE` appends to a list. Throws a usage error. */
 export function parseAssignment(source: string): Assignment {
   const { path, end } = readFieldPath(source)
   const [, brackets, value] = /^(\[\])?=(.*)$/s.exec(source.slice(end)) ?? []
@@ -59,8 +59,9 @@ export function parseAssignment(source: string): Assignment {
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
 
 /**
- * Keeps everything else byte for byte. If a key occurs twice, the last occurrence is changed, because
- * `JSON.parse` uses it. Throws a usage error if a path leads through a scalar value.
+ * Applies assignments to JSON text and keeps everything else byte for byte. If a key occurs twice, the last
+ * occurrence is changed, because `JSON.parse` uses it. Throws a usage error if a path leads through a scalar
+ * value.
  */
 export function editJson(text: string, assignments: readonly Assignment[]): string {
   if (assignments.length === 0) return text
@@ -70,12 +71,12 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
 }
 
 interface Child {
-  /** Text between the previous value and this one: a comma, a key, blanks. */
+  /** Text between the previous value and this one: a comma, a key and blanks. */
   lead: string
   value: string | Container
 }
 
-/** An object or list. Values that do not change keep their source text. */
+/** An object or a list that is edited. Values that do not change keep their source text. */
 class Container {
   readonly isList: boolean
   readonly #head: string

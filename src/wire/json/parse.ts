@@ -3,12 +3,12 @@ import type * as z from '../zod.ts'
 import { isDeeperThan } from './scanner.ts'
 import { findSyntaxError } from './syntax.ts'
 
-/** Deeper values would overflow the stack of recursive code. */
+/** Maximum nesting of JSON. Deeper values would overflow the stack of recursive code. */
 export const maxDepth = 1000
 
 /**
- * Parses untrusted JSON. Throws a `SyntaxError`, also if the text is nested too deep. The message may quote
- * the text.
+ * Parses untrusted JSON. Throws a `SyntaxError` if the text is invalid or nested too deep. The error's message
+ * may quote the text.
  */
 export function parseJson(text: string): unknown {
   if (isDeeperThan(text, maxDepth)) throw new SyntaxError(tooDeep)
@@ -24,8 +24,8 @@ export function tryParseJson(text: string): unknown {
 }
 
 /**
- * Parses JSON from the user. `name` is for messages. Throws a usage error with the line and column of the
- * problem.
+ * Parses JSON from the user. `name` is the source in messages. Throws a usage error with the line and column
+ * of the problem.
  */
 export function parseGivenJson(text: string, name: string, hint?: string): unknown {
   try {
@@ -37,7 +37,7 @@ export function parseGivenJson(text: string, name: string, hint?: string): unkno
 
 export const tooDeep = `nested more than ${maxDepth} deep`
 
-/** Quotes nothing, because the text may contain a secret. */
+/** Describes why a text is not JSON. Quotes nothing, because the text may contain a secret. */
 export function describeJsonError(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const fault = findSyntaxError(text, maxDepth)
@@ -55,7 +55,7 @@ export function describeJsonError(text: string): string {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns, for example, `events[2].content[0].text`. */
+/** Formats a path, for example as `events[2].content[0].text`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))

@@ -7,8 +7,8 @@ export function skipBlanks(text: string, start: number): number {
 }
 
 /**
- * Returns -1 if no quote closes the string. `start` is inside the string. `isEscaped` means that a backslash
- * precedes `start`.
+ * Returns the index of the quote that closes a string, or -1 if there is none. `start` is inside the string.
+ * `isEscaped` means that a backslash precedes `start`.
  */
 export function findClosingQuote(text: string | Buffer, start: number, isEscaped = false): number {
   for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
@@ -19,22 +19,22 @@ export function findClosingQuote(text: string | Buffer, start: number, isEscaped
 
 function isEscapedAt(text: string | Buffer, place: number, start: number, isEscaped: boolean): boolean {
   let first = place
-  // The loop stops at the start of the string, because a quote precedes it.
+  // The quote before the string is not a backslash, so the loop ends there at the latest.
   while (text[first - 1] === '\\' || text[first - 1] === 0x5c) first--
   const isOdd = (place - first) % 2 === 1
   return first === start && isEscaped ? !isOdd : isOdd
 }
 
 /**
- * Scans JSON text, which may arrive in pieces. Calls `visit` for each bracket, comma and line break outside
- * of strings, and for each quote that opens a string. Ends if `visit` returns true. The text may be invalid.
- * Each character is read once.
+ * Scans JSON text, which may arrive in pieces and may be invalid. Calls `visit` for each bracket, comma and
+ * line break outside of strings, and for each quote that opens a string. Ends if `visit` returns true. Reads
+ * each character once.
  */
 type Scan = (piece: string, visit: (mark: string, place: number) => unknown, start?: number) => void
 
 export function createScanner(): Scan {
   let isInString = false
-  /** The previous piece ended with a backslash that escapes the next character. */
+  /** True if the previous piece ended with a backslash that escapes the next character. */
   let isEscaped = false
 
   function skipString(piece: string, start: number): number {
@@ -55,7 +55,10 @@ export function createScanner(): Scan {
   }
 }
 
-/** A table lookup per character is four times faster than a regular expression. */
+/**
+ * Table of the characters that `visit` receives. A lookup per character is four times faster than a regular
+ * expression.
+ */
 const marks = Array.from({ length: 128 }, (_, code) =>
   '"[]{},\n'.includes(String.fromCharCode(code)) ? String.fromCharCode(code) : undefined,
 )
@@ -66,7 +69,7 @@ export interface ChildRange {
   end: number
 }
 
-/** `JSON.parse` must accept the text. */
+/** Returns the index after the value at `start`. `JSON.parse` must accept the text. */
 export function findEndOfValue(text: string, start: number): number {
   if (text[start] === '"') return findEndOfString(text, start)
   if (text[start] !== '{' && text[start] !== '[') return findEndOfScalar(text, start)
@@ -101,13 +104,13 @@ function findEndOfScalar(text: string, start: number): number {
 const getDepthChange = (mark: string): number =>
   mark === '{' || mark === '[' ? 1 : mark === '}' || mark === ']' ? -1 : 0
 
-/** Blanks may precede the key. `JSON.parse` must accept the text. */
+/** Reads the key at `start`. Blanks may precede it. `JSON.parse` must accept the text. */
 export function readKey(text: string, start: number): string {
   const place = skipBlanks(text, start)
   return JSON.parse(text.slice(place, findEndOfString(text, place)))
 }
 
-/** `JSON.parse` must accept the text. */
+/** Lists the fields of an object or the elements of a list. `JSON.parse` must accept the text. */
 export function* listChildren(text: string, start: number): Generator<ChildRange> {
   const isObject = text[start] === '{'
   let place = skipBlanks(text, start + 1)
@@ -125,12 +128,13 @@ export function* listChildren(text: string, start: number): Generator<ChildRange
   }
 }
 
-/** If a name occurs twice, the last one counts. */
+/** Returns the child with a name. If the name occurs twice, the last one counts, as in `JSON.parse`. */
 export const findChild = (text: string, start: number, key: string): ChildRange | undefined =>
   [...listChildren(text, start)].findLast(({ name }) => name === key)
 
 /**
- * `JSON.parse` must accept the text. Strings lose unneeded escapes, and other scalars keep their source text.
+ * Lists the names and scalars of a value. Strings lose unneeded escapes, and other scalars keep their source
+ * text. `JSON.parse` must accept the text.
  */
 export function* listNamesAndScalars(json: string): Generator<string> {
   for (let place = 0; place < json.length; place++) {
@@ -143,8 +147,9 @@ export function* listNamesAndScalars(json: string): Generator<string> {
 }
 
 /**
- * `JSON.parse` must accept the text. Numbers, `true`, `false` and `null` become their source text, because
- * `JSON.parse` rounds long numbers. Strings get a leading quote, which distinguishes them from these texts.
+ * Parses JSON, but replaces numbers, `true`, `false` and `null` by their source text, because `JSON.parse`
+ * rounds long numbers. Strings get a leading quote, which distinguishes them from these texts. `JSON.parse`
+ * must accept the text.
  */
 export function parseWithSourceTexts(json: string): unknown {
   const parts: string[] = []
@@ -159,7 +164,7 @@ export function parseWithSourceTexts(json: string): unknown {
   return JSON.parse(parts.join(''))
 }
 
-/** The text need not be valid. */
+/** Returns whether a value is nested deeper than `maxDepth`. The text need not be valid JSON. */
 export function isDeeperThan(text: string, maxDepth: number): boolean {
   if (text.length <= maxDepth) return false
   let depth = 0
@@ -170,7 +175,7 @@ export function isDeeperThan(text: string, maxDepth: number): boolean {
   return depth > maxDepth
 }
 
-/** The key occurs twice in one object. `JSON.parse` must accept the text. */
+/** Returns a key that occurs twice in one object. `JSON.parse` must accept the text. */
 export function findRepeatedKey(text: string): string | undefined {
   const around: (Set<string> | undefined)[] = []
   let repeated: string | undefined

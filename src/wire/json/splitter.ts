@@ -7,8 +7,8 @@ export const createArraySplitter = () => createSplitter(1)
 export const createSequenceSplitter = () => createSplitter(0)
 
 /**
- * `level` is the nesting depth of the values. Text that is not JSON becomes a value, too, and the caller's
- * parser rejects it.
+ * Splits JSON text into values. `level` is the nesting depth of the values. Text that is not JSON becomes a
+ * value, too, and the caller's parser rejects it.
  */
 function createSplitter(level: 0 | 1) {
   const separator = level === 0 ? '\n' : ','
@@ -53,7 +53,7 @@ function createSplitter(level: 0 | 1) {
 
   return {
     push,
-    /** True also if the array's closing bracket is missing. */
+    /** True inside a value, or before the array's closing bracket. */
     isInside: () => (level === 1 ? !closed : pieces.length > 0),
     rest: () => pieces.join('').trim(),
   }

@@ -1,6 +1,6 @@
 import type { FailureKind } from '../../errors.ts'
 
-/** Uses the first known name, such as `rate_limit_error` or `429`. */
+/** Returns the kind for the first known name, such as `rate_limit_error` or `429`. */
 export function findFailureKind(names: string[]): FailureKind {
   const known = names.map(
     (name) => kinds.get(normalizeName(name)) ?? (/^5\d\d$/.test(name) ? 'service' : undefined),

@@ -3,15 +3,15 @@ import { isObject, tryParseJson } from '../json/parse.ts'
 import { readSseEvents } from '../sse.ts'
 import { findFailureKind } from './failure-kind.ts'
 
-/** `serviceMessage` is the service's text, unescaped. */
+/** Creates a failure of kind `response`. `serviceMessage` is the service's own message, unescaped. */
 export const createResponseError = (message: string, serviceMessage?: string) =>
   new CliError('response', message, { serviceMessage })
 
-/** An error body in any known form (src/wire/README.md: public clients, 8; recorded, 4). */
+/** Content of an error body in any known form (src/wire/README.md: public clients, 8; recorded, 4). */
 export interface Problem {
   type?: string
   message?: string
-  /** Seconds. */
+  /** Time to wait before a retry, in seconds. */
   retryAfter?: number
   requestId?: string
 }
@@ -26,8 +26,8 @@ export function readProblem(body: unknown): Problem {
 }
 
 /**
- * Adds the error's code, which names the cause more exactly than the type (src/wire/README.md: public
- * clients, 8).
+ * Returns the error's message with its code, which names the cause more exactly than the type
+ * (src/wire/README.md: public clients, 8).
  */
 export const describeError = (error: unknown): string | undefined => addCode(readMessage(error), error)
 
@@ -48,14 +48,14 @@ const findRequestId = (value: unknown): string | undefined => {
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** Returns seconds, for example 30 for `30s`. */
+/** Returns the delay that the error requests, in seconds: 30 for `30s`. */
 function readDelay(error: unknown): number | undefined {
   const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
   return delay === undefined ? undefined : Number.parseFloat(delay as string)
 }
 
-/** `body` is the body of a successful response. */
+/** Returns whether the body of a successful response is an error. */
 export function isErrorEnvelope(body: unknown): boolean {
   const value = Array.isArray(body) ? body[0] : body
   if (!isObject(value)) return false
@@ -97,8 +97,8 @@ const isFilled = (value: unknown): boolean =>
     : value !== undefined && value !== ''
 
 /**
- * For an error envelope with status 2xx. The type of the error decides the kind of the failure
- * (src/wire/README.md: public clients, 8).
+ * Creates the failure for an error envelope with status 2xx. The type of the error decides the kind of the
+ * failure (src/wire/README.md: public clients, 8).
  */
 export function readFailureInBody(value: unknown): CliError {
   const { message, requestId } = readProblem(value)
@@ -112,9 +112,9 @@ export function readFailureInBody(value: unknown): CliError {
 }
 
 /**
- * `body` is parsed JSON or text of a 2xx response. If it is an error, the failure describes this error.
- * Otherwise its kind is `response` and its message is `otherwise`. The failure contains the body and the
- * body's message.
+ * Creates the failure for an unexpected body of a 2xx response. `body` is parsed JSON or text. If it is an
+ * error, the failure describes this error. Otherwise its kind is `response` and its message is `otherwise`.
+ * The failure contains the body and the body's message.
  */
 export function unexpectedBodyFailure(body: unknown, otherwise: string): CliError {
   const envelope = [body, ...(typeof body === 'string' ? parseEvents(body) : [])].find(isErrorEnvelope)
@@ -128,13 +128,13 @@ const [maxErrorDepth, maxListedErrors] = [5, 20]
 
 const maxReadLength = 64 * 1024
 
-/** Reads own properties only. Returns the first field with a value. */
+/** Returns the first of the named fields that has a value. Reads own properties only. */
 const readField = (value: unknown, ...names: string[]): unknown =>
   isObject(value)
     ? names.map((name) => (Object.hasOwn(value, name) ? value[name] : null)).find((found) => found !== null)
     : undefined
 
-/** Reads any known form. A message may itself be the JSON of an error. */
+/** Reads the message of an error in any known form. A message may itself be the JSON of an error. */
 function readMessage(value: unknown, depth = 0): string | undefined {
   if (depth > maxErrorDepth) return undefined
   if (typeof value === 'string') {
@@ -165,7 +165,7 @@ function addLocation(place: unknown, message: string | undefined): string | unde
   return `${steps.slice(0, maxListedErrors).join('.')}: ${message}`
 }
 
-/** Returns types, statuses and codes, the most exact first. */
+/** Returns the types, statuses and codes of an error, the most exact first. */
 function listNames(value: unknown): string[] {
   const error = readField(value, 'error')
   const places = [error, readField(value, 'fault'), value]
@@ -188,7 +188,10 @@ function readMarkup(text: string): Problem {
   return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
 }
 
-/** The pattern limits every repetition, so matching a hostile page cannot take long. */
+/**
+ * Returns the text of an element. The pattern limits every repetition, so matching a hostile page cannot take
+ * long.
+ */
 function readElementText(markup: string, name: string): string | undefined {
   const element = new RegExp(
     `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** See src/wire/README.md: session events, 9.3. */
+/** Documented betas (src/wire/README.md: session events, 9.3). */
 export const betas = [
   'message-batches-2024-09-24',
   'prompt-caching-2024-07-31',
@@ -50,13 +50,13 @@ export const betas = [
   'compact-2026-09-04',
 ]
 
-/** A comma would split a beta in the header. */
+/** Characters of a beta: no comma, which would split the beta in the header, and no blank. */
 export const betaPattern = /^[!-+\--~]+$/
 
 export function describeUndocumentedBeta(ids: readonly string[]): string | undefined {
   const id = ids.find((each) => !betas.includes(each))
   if (id === undefined) return undefined
-  // Users often remember a beta's name without its date.
+  // Users often remember a beta's name without its date, so the message suggests the latest beta of this name.
   const latest = betas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
   const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, betas)
   return `undocumented beta '${id}'${meant}; --no-validate accepts it`

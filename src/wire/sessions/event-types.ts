@@ -1,6 +1,6 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
-/** See src/wire/README.md: session events, 2.2. */
+/** Event types that a client may send (src/wire/README.md: session events, 2.2). */
 export const sentTypes = [
   'user.message',
   'user.interrupt',
@@ -13,7 +13,10 @@ export const sentTypes = [
 
 export type SentType = (typeof sentTypes)[number]
 
-/** See src/wire/README.md: public clients, 4 and 10. A service may send other types. */
+/**
+ * Event types that a service sends (src/wire/README.md: public clients, 4 and 10). A service may send other
+ * types.
+ */
 const serviceEventTypes = [
   'agent.message',
   'agent.thinking',
@@ -52,7 +55,10 @@ const serviceEventTypes = [
 
 export const eventTypes: readonly string[] = [...sentTypes, ...serviceEventTypes]
 
-/** Has the form of `didYouMean`. Prefers a known type that contains all words of the unknown type. */
+/**
+ * Suggests a known type for an unknown one, as a text like that from `didYouMean`. Prefers a known type that
+ * contains all words of the unknown type.
+ */
 export function suggestEventType(type: string): string {
   const words = type.toLowerCase().split(/[._]/)
   const fuller = eventTypes.find((known) => words.every((word) => known.split(/[._]/).includes(word)))

@@ -6,13 +6,16 @@ import { parseReceived, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
 import { SessionEvent } from './session-event.ts'
 
-/** `text` is the exact JSON, on one line. */
+/** An event, and its exact JSON on one line. */
 export interface EventItem {
   event: SessionEvent
   text: string
 }
 
-/** Reads up to the first element that is not an event. Accepts a list without pages. Throws a `CliError`. */
+/**
+ * Reads a page of events, or a list without pages, up to the first element that is not an event. Throws a
+ * `CliError`.
+ */
 export function readEventsPage(text: string) {
   const { data, texts, hasNextField, next } = readPage(text, 'the list of events')
   const items: EventItem[] = []
@@ -22,7 +25,8 @@ export function readEventsPage(text: string) {
       const refuse = (): Cursor | undefined => {
         throw createEventError(error, `the list of events: [${index}]`)
       }
-      // This page has the valid events. When the caller requests the next page, `next` throws the failure.
+      // The caller gets the valid events of this page first. When it requests the next page, `next` throws the
+      // failure.
       return { items, hasNextField: true, next: refuse }
     }
     items.push({ event, text: texts[index] ?? '' })
@@ -31,8 +35,9 @@ export function readEventsPage(text: string) {
 }
 
 /**
- * `name` is the `event:` line: for some errors, only this line says `error`. Throws a `CliError`. A permanent
- * error has the kind of its type, any other error has the kind `response`.
+ * Reads an event of the stream. `name` is the stream's `event:` line, which for some errors is the only sign
+ * of an error. Throws a `CliError`. A permanent error has the kind of its type, any other error has the kind
+ * `response`.
  */
 export function readEventItem(data: string, name = ''): EventItem {
   const value = name === 'error' ? readErrorEvent(data) : parseReceived(data, 'an event of the stream')
@@ -48,7 +53,8 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /**
- * The error was in a stream, or in the body of a 2xx instead of a stream. The failure then keeps its kind.
+ * Returns whether a failure is a permanent error that was in a stream, or in the body of a 2xx instead of a
+ * stream. Such a failure keeps its kind.
  */
 export const isPermanentServiceError = ({
   kind,

@@ -6,15 +6,17 @@ import { type SentType, sentTypes } from './event-types.ts'
 // zod counts characters, as the specification does: an emoji counts as one.
 const notEmpty = z.lazily(() => z.minLength(1, 'must not be empty'))
 
-/** See src/wire/README.md: session events, 8. */
+/** The id of a tool use (src/wire/README.md: session events, 8). */
 export const ToolUseId = z.lazily(() => z.string().check(notEmpty(), z.maxLength(128)))
 
 export const maxDenyMessageLength = 10_000
 
-/** See src/wire/README.md: session events, 8. */
+/** The reason of a denial (src/wire/README.md: session events, 8). */
 export const DenyMessage = z.lazily(() => z.string().check(z.maxLength(maxDenyMessageLength)))
 
-/** Accepts blocks of types other than text, because the specification does not show them. */
+/**
+ * A content block. Blocks of types other than text are accepted, because the specification does not show them.
+ */
 const ContentBlock = z.lazily(() =>
   z.looseObject({ type: z.string(), text: z.optional(z.unknown()) }).check(
     z.check(({ value, issues }) => {
@@ -52,7 +54,7 @@ const ToolConfirmation = z.lazily(() =>
   ),
 )
 
-/** See src/wire/README.md: session events, 2.2 and 8. */
+/** Schemas of the events that a client may send (src/wire/README.md: session events, 2.2 and 8). */
 const EventParameters = z.lazily(() =>
   z.discriminatedUnion(
     'type',
@@ -79,7 +81,10 @@ const EventParameters = z.lazily(() =>
 )
 type EventParameters = z.infer<ReturnType<typeof EventParameters>>
 
-/** A plain text message is the most frequent event. A schema would copy it. */
+/**
+ * Returns whether the event is a plain text message. These most frequent events skip the schema, which would
+ * copy them.
+ */
 function isPlainMessage(event: unknown): boolean {
   const { type, content } = (event ?? {}) as { type?: unknown; content?: unknown }
   if (type !== 'user.message' || !Array.isArray(content) || content.length !== 1) return false
@@ -87,8 +92,8 @@ function isPlainMessage(event: unknown): boolean {
 }
 
 /**
- * Public clients document these ranges, and the specification does not show them (src/wire/README.md: public
- * clients, 5).
+ * Schemas of ranges that public clients document and the specification does not show (src/wire/README.md:
+ * public clients, 5). A value out of range is only a warning.
  */
 const documentedRanges = z.lazily(
   () =>
@@ -108,16 +113,16 @@ const documentedRanges = z.lazily(
 const typesBeforeSystemMessage = ['user.message', 'user.tool_result', 'user.custom_tool_result']
 
 export interface EventProblem {
-  /** Begins with the event's index. Empty for the whole list. */
+  /** Path of the invalid field. It begins with the event's index, and is empty for the whole list. */
   path: PropertyKey[]
   message: string
-  /** parley does not have this event type, but the service may support it. */
+  /** True if parley does not have this event type. The service may still support it. */
   isUnknownType?: boolean
 }
 
 /**
- * Checks the events of one request (src/wire/README.md: session events, 2.2, 4.1 and 8). Takes one event at a
- * time, so events need not stay in memory.
+ * Returns a check of the events of one request (src/wire/README.md: session events, 2.2, 4.1 and 8). `add`
+ * takes one event at a time, so the events need not stay in memory.
  */
 export function createEventsCheck() {
   const problems: EventProblem[] = []
@@ -174,6 +179,6 @@ export const EventList = z
     }),
   )
 
-/** See src/wire/README.md: session events, 2.1. */
+/** Body of a request that sends events (src/wire/README.md: session events, 2.1). */
 export const SendEventsBody = z.looseObject({ events: EventList })
 export type SendEventsBody = z.infer<typeof SendEventsBody>

@@ -2,7 +2,7 @@ import { isObject } from '../json/parse.ts'
 import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
-/** The schema has only fields that parley reads, and accepts any event type. */
+/** An event of any type, with a schema for only those fields that parley reads. */
 export const SessionEvent = z.withoutCopy(
   z.looseObject({
     id: z.catch(z.optional(z.string()), undefined),
@@ -17,7 +17,7 @@ export const SessionEvent = z.withoutCopy(
 )
 export type SessionEvent = z.infer<typeof SessionEvent>
 
-/** See src/wire/README.md: session events, 2.3; public clients, 1. */
+/** Response to sent events (src/wire/README.md: session events, 2.3; public clients, 1). */
 export const EventsReceipt = z.looseObject({ data: z.nullish(z.array(SessionEvent)) })
 
 const toNonEmptyText = (value: unknown): string | undefined =>
@@ -31,8 +31,9 @@ interface StopReason {
 }
 
 /**
- * Some services send a text, or nothing. The specification shows `event_ids` without a type, so a list with
- * entries means `requires_action`. A list with entries but without ids counts as missing.
+ * Reads why a session stopped. Some services send a text, or nothing. The specification shows `event_ids`
+ * without a type, so a list with entries means `requires_action`. A list with entries but without ids counts
+ * as missing.
  */
 export function readStopReason({ stop_reason: reason }: SessionEvent): StopReason {
   if (typeof reason === 'string') return { type: reason }
@@ -46,8 +47,8 @@ export function readStopReason({ stop_reason: reason }: SessionEvent): StopReaso
 }
 
 /**
- * The details, such as `refusal`, are in the event or in its stop reason (src/wire/README.md: public clients,
- * 4).
+ * Returns the details of a stop, such as `refusal`, from the event or its stop reason (src/wire/README.md:
+ * public clients, 4).
  */
 export function readStopDetails({ stop_details: details, stop_reason: reason }: SessionEvent): {
   category?: string
@@ -58,14 +59,14 @@ export function readStopDetails({ stop_details: details, stop_reason: reason }: 
 }
 
 /**
- * The error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
+ * Reads the error of a `session.error`, of a `workflow_run.error`, or of the result of a workflow run
  * (src/wire/README.md: public clients, 4 and 10).
  */
 export function readError(error: unknown): {
   type?: string
   message?: string
   server?: string
-  /** True if the service no longer retries by itself. */
+  /** True if the service does not retry by itself. */
   isFinal: boolean
 } {
   const { type, mcp_server_name: server, retry_status: retry } = toFields(error)
@@ -106,13 +107,13 @@ export const readText = (event: SessionEvent): string =>
     .map(({ text }) => toNonEmptyText(text) ?? '')
     .join('')
 
-/** Returns `[redacted]` for each redacted block. */
+/** Returns the event's text, with `[redacted]` for each redacted block. */
 export const readMarkedText = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
 
-/** For a table row: other blocks are shown by name, such as `[image]`. */
+/** Returns the event's content for a table row, with blocks other than text by name, such as `[image]`. */
 export const describeContent = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))

@@ -2,8 +2,8 @@ import * as z from '../zod.ts'
 import { EventList } from './send-events.ts'
 
 /**
- * In minor units of a currency, as text: `"187"` and `"USD"` mean $1.87 (src/wire/README.md: public clients,
- * 9).
+ * An amount in minor units of a currency, as text: `"187"` and `"USD"` mean $1.87 (src/wire/README.md: public
+ * clients, 9).
  */
 const Money = z.looseObject({
   amount: z.string().check(z.refine((text) => /^\d{1,18}$/.test(text), 'must be digits, in minor units')),
@@ -12,12 +12,12 @@ const Money = z.looseObject({
 
 const SessionBudget = z.looseObject({ type: z.literal('limit'), max_list_cost: Money })
 
-/** See src/wire/README.md: public clients, 9. */
+/** Body of a request that changes a budget (src/wire/README.md: public clients, 9). */
 export const UpdateSessionBody = z.looseObject({ budget: z.nullish(SessionBudget) })
 
 const maxInitialEvents = 50
 
-/** See src/wire/README.md: public clients, 9. */
+/** Body of a request that creates a session (src/wire/README.md: public clients, 9). */
 export const CreateSessionBody = z.looseObject({
   budget: z.nullish(SessionBudget),
   initial_events: z.optional(

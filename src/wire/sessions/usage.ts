@@ -1,7 +1,7 @@
 import { isObject } from '../json/parse.ts'
 import { readTokenCounts, type TokenCounts } from '../token-count.ts'
 
-/** In minor units of a currency: 187 and `USD` mean $1.87. */
+/** An amount in minor units of a currency: 187 and `USD` mean $1.87. */
 export interface Money {
   amount: bigint
   currency: string
