@@ -25,7 +25,6 @@ import {
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
-import { parseTypedValue } from '../settings/schemas.ts'
 import {
   findSetting,
   formatValue,
@@ -34,6 +33,7 @@ import {
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
+import { parseTypedValue } from '../settings/typed-value.ts'
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
@@ -108,12 +108,14 @@ export const configCommands = {
       const text = isRead
         ? await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, read)
         : given
-      const { value, problem } = parseTypedValue(name, text)
+      const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined) {
         // The value may be a secret of the profile. `readProfile` makes parley redact these secrets. If it
         // fails, the message does not quote the value.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
-        throw usageError(`${isQuoted ? formatNameAndValue(name, text) : name} ${problem}`)
+        throw usageError(
+          `${isQuoted ? formatNameAndValue(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
+        )
       }
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
@@ -122,6 +124,7 @@ export const configCommands = {
         replaced = findReplacedSettings(name).filter((other) => Object.hasOwn(values, other))
         return addProfileValue(values, name, value)
       })
+      if (hadQuotes) context.messages.note(`the quotes around the value of ${name} were removed`)
       for (const other of replaced) context.messages.note(`${other} was removed: ${name} replaces it`)
     },
   },

@@ -106,20 +106,6 @@ export function getSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K
   return schema as unknown as z.ZodMiniType<Value<K>>
 }
 
-const requestPaths: { [K in SettingName]?: RegExp } = {
-  baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
-  agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
-}
-
-/** `problem` is the end of a sentence. It never quotes the text. */
-export function parseTypedValue(name: SettingName, typed: string): { value?: unknown; problem?: string } {
-  const { data, error } = getSchema(name).safeParse(typed)
-  if (error) return { problem: error.issues[0]?.message ?? 'is invalid' }
-  return requestPaths[name]?.test(new URL(String(data)).pathname)
-    ? { problem: 'must not contain the path of a request, which parley adds' }
-    : { value: data }
-}
-
 type WithDefault = {
   [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never
 }[SettingName]

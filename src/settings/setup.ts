@@ -12,8 +12,8 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { parseTypedValue } from './schemas.ts'
 import { getSetting, isSecret, maskValue, type SettingName } from './table.ts'
+import { parseTypedValue } from './typed-value.ts'
 
 /** Throws a usage error if the profile cannot be changed. Returns whether the profile has an address. */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
@@ -109,19 +109,24 @@ async function promptForSetting(
   { current, questioner, print }: { current: unknown; questioner: Prompter; print(line: string): void },
 ): Promise<unknown> {
   const isHidden = isSecret(name)
-  const shown = current === undefined ? '' : ` [${maskValue(name, current)}]`
+  let offered = current
+  const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
   // If the profile has no secret, the next question asks for a command that prints the secret.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
   print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await questioner.prompt(
-      `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown}`)}: `,
+      `${margin}${oneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
       { isHidden },
     )
-    if (typed === '') return undefined
-    const { value, problem } = parseTypedValue(name, typed)
-    if (problem === undefined) return value
-    print(`${name} ${problem}`)
+    if (typed === '') return offered === current ? undefined : offered
+    const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, typed)
+    if (problem !== undefined) print(`${name} ${problem}`)
+    else {
+      if (hadQuotes) print(`The quotes around the value of ${name} were removed.`)
+      return value
+    }
+    offered = suggestion ?? offered
   }
 }

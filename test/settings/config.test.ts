@@ -23,27 +23,36 @@ const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
 describe('config set rejects or corrects values that cannot work', () => {
-  test("config init prompts again for an address with a call's path", async () => {
-    const { env, file } = world()
-    const typed = 'https://a.test/x/alpha_cli/v1beta\nhttps://a.test/x\nt-1\r\n\n\n\nn\n'
-    const asked = await run(['config', 'init'], { env, typed })
-    expect(asked.err).toContain(
-      '  baseUrl must not contain the path of a request, which parley adds\n  baseUrl: ',
-    )
-    expect(file().profiles.default.baseUrl).toBe('https://a.test/x')
-  })
+  test.each([
+    ['\n', 'https://a.test/x'],
+    ['https://b.test\n', 'https://b.test'],
+  ])(
+    "config init prompts again for an address with a call's path, and offers its base: %j",
+    async (next, saved) => {
+      const { env, file } = world()
+      const typed = `https://a.test/x/alpha_cli/v1beta\n${next}t-1\r\n\n\n\nn\n`
+      const asked = await run(['config', 'init'], { env, typed })
+      expect(asked.err).toContain(
+        '  baseUrl must not contain the path of a request, which parley adds\n  baseUrl [https://a.test/x]: ',
+      )
+      expect(file().profiles.default.baseUrl).toBe(saved)
+    },
+  )
 
   test.each([
-    ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent'],
-    ['agentsUrl', 'https://a.test/v1/sessions/'],
-  ])('config set refuses the %s %s, which ends with the path of a call', async (name, typed) => {
-    const { env } = world()
-    const ended = await run(['config', 'set', name, typed], { env })
-    expect(ended).toMatchObject({ code: 2, out: '' })
-    expect(ended.err).toBe(
-      `parley: ${name} ${typed}: must not contain the path of a request, which parley adds\n`,
-    )
-  })
+    ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
+    ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
+  ])(
+    'config set refuses the %s %s, which ends with the path of a call, and suggests the corrected address',
+    async (name, typed, base) => {
+      const { env } = world()
+      const ended = await run(['config', 'set', name, typed], { env })
+      expect(ended).toMatchObject({ code: 2, out: '' })
+      expect(ended.err).toBe(
+        `parley: ${name} ${typed}: must not contain the path of a request, which parley adds: ${base}\n`,
+      )
+    },
+  )
 
   test('requests send the undocumented beta of a profile, because config set --no-validate has confirmed it', async () => {
     const { env, file, also } = world()

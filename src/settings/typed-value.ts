@@ -1,0 +1,34 @@
+import { getSchema } from './schemas.ts'
+import { getSetting, type SettingName } from './table.ts'
+
+interface TypedValue {
+  value?: unknown
+  /** The end of a sentence. Never quotes the text. */
+  problem?: string | undefined
+  suggestion?: string
+  hadQuotes?: boolean
+}
+
+/** Removes quotes around the value: they usually come from a file of variables, and no value needs them. */
+export function parseTypedValue(name: SettingName, typed: string): TypedValue {
+  // The quotes of a shell command have a meaning, so they stay.
+  const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
+  const parsed = getSchema(name).safeParse(inner ?? typed)
+  if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
+  const suggestion = removeAddedPath(name, parsed.data)
+  if (suggestion === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }
+  return { problem: 'must not contain the path of a request, which parley adds', suggestion }
+}
+
+const addedPaths: { [K in SettingName]?: RegExp } = {
+  baseUrl: /\/(?:[^/]+_cli|api\/image|v1beta)(?:\/|$)/,
+  agentsUrl: /\/v1(?:\/sessions(?:\/.*)?)?\/?$/,
+}
+
+function removeAddedPath(name: SettingName, address: unknown): string | undefined {
+  const ownPath = addedPaths[name]
+  if (!ownPath) return undefined
+  const { origin, pathname } = new URL(String(address))
+  const at = pathname.search(ownPath)
+  return at < 0 ? undefined : `${origin}${pathname.slice(0, at)}`
+}
