@@ -179,6 +179,19 @@ describe('Y240: list that is read at an idle event', () => {
 })
 
 describe('events follow after failures', () => {
+  test.each([['follow'], ['send', 'go', '--follow']])(
+    'Y241: events %s exits with 4 if the followed session is gone',
+    async (...words) => {
+      const streams: [Event[], 'end' | 'stay'][] = [
+        [[], 'end'],
+        [[], 'stay'],
+      ]
+      const { code, err } = await createScripted([[], 404], streams).events(...words, '--errors', 'json')
+      expect(code).toBe(4)
+      expect(JSON.parse(err.trim().split('\n').at(-1) ?? '').error).toMatchObject({ exit: 4, status: 404 })
+    },
+  )
+
   test.each([
     ['15 while the list is requested', 'lists', ['follow'], { exit: 15, kind: 'stopped', sent: 'unknown' }],
     ['15 while the stream is requested', 'streams', ['follow'], { exit: 15, kind: 'stopped' }],
