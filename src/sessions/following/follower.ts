@@ -304,10 +304,13 @@ export class Follower {
     const { messages } = this.#access.context
     const { deadline } = this.#access.parts
     this.listFailure = undefined
-    if (attempt === 0) this.#finalDeadline = deadline.narrow(maxFinalListsMs, 'no complete list within 30 s')
+    if (attempt === 0)
+      this.#finalDeadline = deadline.narrow(maxFinalListsMs, 'no complete list of events within 30 s')
     await deadline.wait(laggingListWaitsMs[attempt] ?? 0)
     try {
-      await this.#addNewList(this.#finalDeadline.narrow(maxOneListMs, 'no complete list within 10 s'))
+      await this.#addNewList(
+        this.#finalDeadline.narrow(maxOneListMs, 'no complete list of events within 10 s'),
+      )
     } catch (error) {
       const isEnded = this.state.stop?.kind === 'ended'
       if (!(error instanceof CliError) || (error.details.status === 404 && !isEnded)) throw error
@@ -316,7 +319,7 @@ export class Follower {
       if (attempt < laggingListWaitsMs.length - 1 && waitMs < this.#finalDeadline.leftMs)
         return this.#finalDeadline.wait(waitMs)
       messages.warn(
-        `the list could not be read after the session stopped: ${error.message}; the stream may have omitted events`,
+        `the list of events could not be read after the session stopped: ${error.message}; events may be missing`,
       )
       this.listFailure = error
       this.#seen.acceptUnlistedStop()

@@ -75,7 +75,7 @@ export async function followAndPrint(
       const command = formatSessionCommand(context, 'list', session)
       context.messages.note(`nothing new has happened; to see the earlier events: ${command}`)
     }
-    if (state.lacksIdleEvent) context.messages.warn(`${notContinuedText}: its answer may be missing`)
+    if (state.lacksIdleEvent) context.messages.warn(`${notContinuedText}: the answer may be missing`)
     if (ids) await printWaiting(context, state, printed)
     await context.output.flush()
   } catch (error) {

@@ -93,7 +93,7 @@ export async function pollEvents<T>(
   access: SessionAccess,
   { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: PollOptions<T>,
 ): Promise<T | undefined> {
-  const deadline = access.parts.deadline.narrow(maxMs, `no complete list within ${maxMs / 1000} s`)
+  const deadline = access.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)
   const parts = { ...access.parts, deadline }
   for (let count = 0; ; count++) {
     try {

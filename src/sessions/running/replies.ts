@@ -251,7 +251,7 @@ export class ReplySender {
   async confirmArrival(uses: readonly KnownToolUse[]): Promise<void> {
     for (const use of uses)
       if (!this.#unconfirmed.has(use.id))
-        this.#unconfirmed.set(use.id, { use, reason: 'an earlier run began to send it' })
+        this.#unconfirmed.set(use.id, { use, reason: 'an earlier run may have sent the answer' })
     const left = () =>
       [...this.#unconfirmed.values()].filter(({ use }) => this.#getReply(use.id).is === 'unconfirmed')
     if (left().length === 0) return

@@ -25,7 +25,7 @@ import { type Reply, ReplySender } from './replies.ts'
 import { interruptedResult } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
-const unsafeIdText = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
+const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 letters, digits, _ or -'
 
 /**
  * Replies to the pending tool uses of a session by policy rules, `--tool` commands and prompts. Works

@@ -222,9 +222,9 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
 function checkEnd({ audit, resumption, follower, limits, plan, parts }: FollowingRun): CliError | undefined {
   const { session } = parts.params
   const { listFailure } = follower
-  // The stream may have omitted the last message.
+  // Without the last list, the answer may lack a message that the stream omitted.
   const problem = listFailure
-    ? `the answer is not certain, because the list could not be read after the session stopped: ${listFailure.message}`
+    ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && `the agent gave no answer: ${notContinuedText}`
   if (problem && hasOwnDestination(plan.wanted)) {
     const known = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const

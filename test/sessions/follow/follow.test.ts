@@ -61,7 +61,7 @@ function createScripted(
 }
 
 describe('events follow prints events until the session stops', () => {
-  test('events follow exits with 12 if no entry of event_ids is an id', async () => {
+  test('events follow exits with 12 and names all open tool uses if the idle event has no valid id', async () => {
     const shown = [usesTool('toolu_1'), idle('b', { event_ids: [5, null] })]
     const service = createScripted([shown], [[[], 'stay']])
     const { code, err } = await service.events('follow')
@@ -172,7 +172,7 @@ describe('Y240: list that is read at an idle event', () => {
   ])('events send --follow %s', async (_, lists, end, code, isWarned) => {
     const service = createScripted(lists, [[[sent, end], 'stay']])
     const ended = await service.events('send', 'go', '--follow')
-    const warning = 'the list could not be read after the session stopped: '
+    const warning = 'the list of events could not be read after the session stopped: '
     expect({ code: ended.code, isWarned: ended.err.includes(warning) }, ended.err).toEqual({ code, isWarned })
     expect(ended.out).toContain(`${end.id}\t${end.type}`)
   })

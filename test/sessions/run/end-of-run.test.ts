@@ -22,7 +22,7 @@ test('events run --last exits with 8 if the last list fails, and the resume comm
   const { code, out, err } = await service.run(['events', 'run', 'go', '--last', ...audited])
   expect({ code, out }, err).toEqual({ code: 8, out: '' })
   expect(err).toContain(
-    'the answer is not certain, because the list could not be read after the session stopped: ',
+    'the answer may be incomplete: the list of events could not be read after the session stopped: ',
   )
   const [{ retry, resume }] = service.lines('report.json') as [{ retry: string; resume: string[] }]
   expect(retry).toBe('later')

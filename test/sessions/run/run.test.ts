@@ -345,7 +345,7 @@ describe('reply of unknown delivery', () => {
     },
   )
 
-  test('the list, not an error in a 200, decides whether a reply arrived, and no second one is sent', async () => {
+  test('events run lists the events to find out whether a reply arrived if a 200 contains an error, and sends no second reply', async () => {
     const error = 'rate_limit_error'
     const accepting = open({ status: 200, error, isAccepted: true })
     expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
@@ -480,7 +480,7 @@ describe('events run continues from its audit file', () => {
     const agent = openWith(line('decision') + line('sent'))
     const { code, err } = await agent.runTask([])
     expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 0 })
-    expect(err).toContain('t1 arrived: an earlier run began to send it')
+    expect(err).toContain('t1 arrived: an earlier run may have sent the answer')
   })
 
   test("Y96: events run sends an earlier run's reply again if the idle event is an hour newer than the reply", async () => {
@@ -541,14 +541,14 @@ test('Y62: events run leaves a tool use open if its id has a colon or a dot, and
   const agent = openAgent({ rounds: [[uses('call:1.x'), uses('t2')]], policy })
   const { code, err } = await agent.runTask()
   expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [['t2', 'allow']] })
-  const why = 'rules answer only ids of 1 to 128 letters, digits, _ and -'
+  const why = 'events run answers only tool uses whose id has 1 to 128 letters, digits, _ or -'
   expect(err).toContain(`call:1.x is not answered: ${why}\n`)
   expect(err).toContain('answer with: parley events confirm -s s1 call:1.x --allow\n')
   expect((await agent.run(['events', 'confirm', '-s', 's1', 'call:1.x', '--allow'])).code).toBe(0)
   expect([...agent.acceptedReplies.keys()]).toEqual(['t2', 'call:1.x'])
 })
 
-test('after a deadline or an open tool use, --errors json and --report have "retry": "later" and `sent`', async () => {
+test('after a deadline, or if a tool use stays open, --errors json has "retry": "later" and whether anything was sent', async () => {
   async function getFailure(agent: ReturnType<typeof openAgent>, words: string[]) {
     const { err } = await agent.runTask([...words, '--errors', 'json', '--report', 'r.json'])
     const { exit, sent, retry } = JSON.parse(err.trim().split('\n').at(-1) ?? '').error
