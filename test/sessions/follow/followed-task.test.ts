@@ -76,11 +76,11 @@ test.each<[about: string, script: string, answer: string | undefined, sent?: str
   ['an interrupt and a task were sent', 'i1* t1* a1 t2 r1', 'a1', 'i1 t1'],
   ['a list that lags omits the task', 't1* a1 a3 [a1 a2]', 'a3', 't1'],
   ['a list that lags ends before the task of another client', 't3 [a1]', undefined],
-])('the answer to a task is found if %s: %s', (_, script, answer, sent) => {
+])('the answer to a task is the right message if %s', (_, script, answer, sent) => {
   expect(read(script, sent).answer?.id).toBe(answer)
 })
 
-test('the answer to a task is found if a list shows a task of another client between two messages: t1* a1 a2 [t1 a1 t2 a2]', () => {
+test('the answer to a task is the last message before the task of another client, also if a later list adds that task', () => {
   expect(read('t1* a1 a2 [t1 a1 t2 a2]', 't1').answer?.id).toBe('a1')
 })
 

@@ -418,7 +418,7 @@ test('a sent event counts as unfinished until it is shown as processed', () => {
   expect(unnamed.isWorkPending).toBe(false)
 })
 
-test('without sent events, a follower searches for none and shows every event', () => {
+test('without sent events, a follower prints every event at once', () => {
   const ledger = new SeenEvents()
   ledger.endSearchPhase()
   const { isSearching, isWorkPending, isMissingSentEvents, seeksIds } = ledger
@@ -491,7 +491,7 @@ describe('follower of a running session', () => {
 
 describe('follower on special inputs', () => {
   const event = (word: string): EffectResult => ({ is: 'event', item: toItem(word) })
-  test('a follower that searches for its sent event reads the list in time although the stream never pauses', () => {
+  test('a follower that has not found its sent event reads the list after 100 ms, also if events keep arriving', () => {
     const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
     expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')
     expect(describeTurn(stepFollowState(state, event('say8'), 100))).toBe('current: list')
@@ -517,12 +517,12 @@ describe('follower on special inputs', () => {
     )
   })
 
-  test('a follower compares a repeated event without an id with the list', () => {
+  test('a follower soon reads the list if an event without an id is repeated', () => {
     const { state } = stepFollowState(states.current('run1'), event('done'), 0)
     expect(describeTurn(stepFollowState(state, event('done'), 0))).toBe('joining: listen for 200')
   })
 
-  test('a follower that compares the list with the stream ignores a repeated event without an id', () => {
+  test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
     expect(describeTurn(stepFollowState(states.comparing('run1 say'), event('say'), 0))).toBe(
       'comparing: listen for 30000',
     )
@@ -538,7 +538,7 @@ describe('follower on special inputs', () => {
     )
   })
 
-  test('a follower compares the list with the stream if the sent event does not appear within 10 s', () => {
+  test('a follower on a new stream prints the events of the list if the sent event does not appear within 10 s', () => {
     const cut = stepFollowState(
       stepFollowState(states.searching('run1'), event('ask1'), 0).state,
       news.opened,

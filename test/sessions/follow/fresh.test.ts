@@ -71,7 +71,7 @@ async function openWaiting() {
 const listed = (event: Event) => shown(event, { streamed: 'never' })
 
 describe("refresh of a followed session's state", () => {
-  test('a refresh counts a streamed interrupt before the interrupt is returned as an event', async () => {
+  test('a refresh applies an interrupt that the stream has delivered, before the follower emits it', async () => {
     const { session, follower } = await openWaiting()
     session.add(interrupt, endTurn)
     await follower.refresh()
@@ -82,7 +82,7 @@ describe("refresh of a followed session's state", () => {
     ['no list if the last list is at most a second old', 0, 0, 0],
     ['the list again if the last list is older', 1001, 0, 1],
     ['the list again although the wall clock is set back', 1001, 3_600_000, 1],
-  ])('a refresh reads %s', async (_, waitMs, setBackMs, expected) => {
+  ])('a refresh of the session state reads %s', async (_, waitMs, setBackMs, expected) => {
     const { session, follower } = await openWaiting()
     await session.timers.wait(waitMs)
     const now = session.timers.now()
@@ -92,7 +92,7 @@ describe("refresh of a followed session's state", () => {
     expect(session.countLists() - before).toBe(expected)
   })
 
-  test('a refresh counts a newer list: tool uses, replies, other inputs and ends', async () => {
+  test('a refresh applies a newer list: new tool uses, replies, changed inputs, and the end of the session', async () => {
     const { session, follower, news } = await openWaiting()
     await session.timers.wait(1001)
     const result = { id: 'r', type: 'user.tool_result', tool_use_id: 't2', content: 'x' }

@@ -356,7 +356,7 @@ describe('interrupt of an earlier run', () => {
     ['lists omit the events of clients', [...before, running, soFar, endTurn]],
     ['the list shows the interrupt', [...listed, running, soFar, interrupt, endTurn]],
   ])(
-    'events run has exit 15, "retry": "never" and no answer if an earlier run interrupted the turn: %s',
+    'events run exits with 15 and advises against a retry if an earlier run interrupted the turn: %s',
     async (_, history) => {
       const { code, out, err, posts } = await resume(history, 0, ['--last'])
       expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })

@@ -13,7 +13,7 @@ const parseEvents = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(getBo
 const text = (text: string) => [{ type: 'text', text }]
 
 describe('request of events send', () => {
-  test('events send sends the words as one message, with the headers of the service', async () => {
+  test('events send joins its words to one message, and sends the key, version and beta headers', async () => {
     const ended = await send(['Hello', 'agent'])
     expect(ended.code).toBe(0)
     expect(ended.requests[0]).toMatchObject({
