@@ -241,7 +241,6 @@ export function recordOutageFailure(gate: Gate, pauseNumber: number, failed: Fai
   const tests = outage?.tests ?? 0
   return {
     ...gate,
-    consecutiveFailures: [],
     outage: { tests, isTesting: false },
     ...newPause(gate, now, Math.max(waitMs, computeBackoffMs(testBackoff, tests)), failedPauses.pauses),
   }

@@ -55,6 +55,8 @@ interface Played extends BatchOutcome {
   file: string
   notes: string[]
   pauses: Pause[]
+  /** Numbers of the lines with a reported retry. */
+  retried: number[]
 }
 
 export function answerOf({ call, spent }: TestLine, tokens?: number): LineAnswer {
@@ -113,6 +115,7 @@ export async function play(
   if (file && earlier.tail === 'torn') file.text = Buffer.from(file.text).subarray(0, earlier.end).toString()
   const notes: string[] = []
   const pauses: Pause[] = []
+  const retried: number[] = []
   const saved: string[] = []
   const { tally } = lines
   Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
@@ -137,7 +140,7 @@ export async function play(
       describe: describe ?? (({ kind, details: { attempts } }) => ({ kind, attempts })),
       note: (message) => void notes.push(message),
       onResult() {},
-      onRetry() {},
+      onRetry: (index) => void retried.push(index),
       onPause: (error, until, places) => void pauses.push({ error, until, places }),
     },
     timers: { ...timers, random: () => 0.5 },
@@ -146,7 +149,7 @@ export async function play(
   if (interrupted?.aborted) run.finish()
   interrupted?.addEventListener('abort', () => run.finish())
   const outcome = await run.runToEnd()
-  return { ...outcome, tally, out: parse(out), saved, file: file?.text ?? '', notes, pauses }
+  return { ...outcome, tally, out: parse(out), saved, file: file?.text ?? '', notes, pauses, retried }
 }
 
 const appendTo = (file: TestFile) => ({

@@ -397,10 +397,12 @@ test.each([
   ['line', 'rate-limited', { sent: 'yes', status: 200 }],
   ['line', 'refused', { sent: 'yes', status: 400 }],
   ['outage', 'service', { sent: 'yes', status: 500 }],
+  ['outage', 'service', { sent: 'yes', status: 300 }],
   ['outage', 'service', { sent: 'yes', status: 408 }],
   ['line', 'service', { sent: 'yes', status: 200 }],
   ['line', 'response', { sent: 'yes', status: 200 }],
   ['outage', 'unknown', { sent: 'unknown' }],
+  ['all', 'unexpected', { sent: 'yes', status: 200 }],
   ['all', 'credentials', { sent: 'yes', status: 401 }],
   ['all', 'payment', { sent: 'yes', status: 402 }],
   ['all', 'file', { sent: 'yes', status: 200 }],
@@ -451,7 +453,7 @@ describe('outage of the service during a batch', () => {
     ['a rate limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
   ])('a batch detects no outage if %s interrupts the failures', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
-    expect(isPaused(failing(gate, 4))).toBe(false)
+    expect(isPaused([4, 5, 6].reduce((later, index) => failing(later, index), gate))).toBe(false)
   })
 
   test('an outage pauses a batch for 1 s, doubling to 30 s, and after each pause one line tests the service', () => {
@@ -480,15 +482,13 @@ describe('outage of the service during a batch', () => {
   })
 
   test.each([
-    ['an answer', (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: true, now: 1000 })],
-    [
-      'an answer that is an error',
-      (gate: Gate) => recordAnswer(gate, gate.pause.number, { isOk: false, now: 1000 }),
-    ],
-    ['an answer to an earlier request', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 10 })],
-  ])('an outage ends with %s, and the batch resumes all lines', (_, end) => {
-    const gate = recordEnd(end(recordStart(afterRow(4, 1, 2, 3, 4))))
-    expect([isPaused(gate), gate.slots, canStart(gate, 1000)]).toEqual([false, 4, true])
+    ['an answer', true, 1, 1000],
+    ['an answer that is an error', false, 1, 1000],
+    ['an answer to an earlier request', true, 0, 10],
+  ])('an outage ends with %s, and the batch resumes all lines', (_, isOk, ticket, now) => {
+    const outage = recordStart(afterRow(4, 1, 2, 3, 4))
+    const gate = recordEnd(recordAnswer(outage, ticket, { isOk, now }))
+    expect([isPaused(gate), gate.slots, canStart(gate, now)]).toEqual([false, 4, true])
     expect(isPaused(failing(gate, 9))).toBe(false)
   })
 

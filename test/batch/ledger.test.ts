@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { Ledger } from '../../src/batch/ledger.ts'
 
+const digest = '0123456789abcdef'.repeat(2)
+
 describe('hashes and ids of batch lines', () => {
   test('a batch numbers lines with the same hash', () => {
     const ledger = new Ledger()
@@ -10,25 +12,57 @@ describe('hashes and ids of batch lines', () => {
 
   test('the last result of a hash decides whether its batch line is finished', () => {
     const ledger = new Ledger()
-    ledger.addResult({ hash: 'a', isOk: true })
-    ledger.addResult({ hash: 'a#2', isOk: false })
-    ledger.addResult({ hash: 'b', isOk: false })
-    ledger.addResult({ hash: 'b', isOk: true })
-    ledger.addResult({ hash: 'c', isOk: true })
-    ledger.addResult({ hash: 'c', isOk: false })
-    ledger.addResult({ hash: 'x', isOk: true })
-    const done = ['a', 'a', 'b', 'c', 'd'].map((hash) => ledger.addLine({ hash }).isDone)
-    expect(done).toEqual([true, false, true, false, false])
+    const results: [hash: string, isOk: boolean][] = [
+      ['a', true],
+      ['a#2', false],
+      [`${digest}#2`, true],
+      ['b', false],
+      ['b', true],
+      ['c', true],
+      ['c', false],
+      ['x', true],
+    ]
+    for (const [hash, isOk] of results) ledger.addResult({ hash, isOk })
+    const lines = ['a', 'a', digest, digest, 'b', 'c', 'd'].map((hash) => ledger.addLine({ hash }))
+    expect(lines.map(({ hash, isDone }) => [hash, isDone])).toEqual([
+      ['a', true],
+      ['a#2', false],
+      [digest, false],
+      [`${digest}#2`, true],
+      ['b', true],
+      ['c', false],
+      ['d', false],
+    ])
+    expect(ledger.countOtherRequests()).toBe(1)
   })
+
+  test('a batch finds the results of many lines', () => {
+    const ledger = new Ledger()
+    const hashes = Array.from({ length: 1200 }, (_, number) => `hash ${number}`)
+    for (const hash of hashes.slice(600)) ledger.addResult({ hash, isOk: true })
+    const lines = hashes.map((hash) => ledger.addLine({ hash }))
+    expect(lines).toEqual(hashes.map((hash, number) => ({ hash, isDone: number >= 600 })))
+  })
+
+  test.each(['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`])(
+    'a batch accepts any hash in the results: %j',
+    (hash) => {
+      const ledger = new Ledger()
+      ledger.addResult({ id: 1, hash, isOk: true })
+      expect(ledger.addLine({ id: 1, hash })).toEqual({ hash, isDone: true })
+    },
+  )
 
   test('a batch rejects an id that is used twice, or that the results have with another request', () => {
     const ledger = new Ledger()
     ledger.addResult({ id: 'one', hash: 'a', isOk: true })
     ledger.addResult({ id: 'two', hash: 'b', isOk: false })
+    ledger.addResult({ id: 'twelve', hash: 'f#12', isOk: true })
     expect(ledger.addLine({ id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
     expect(() => ledger.addLine({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
     expect(ledger.addLine({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
     expect(() => ledger.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
+    expect(ledger.addLine({ id: 'twelve', hash: 'f' })).toEqual({ hash: 'f', isDone: false })
     expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
   })
 

@@ -401,6 +401,74 @@ describe('deadline of a batch', () => {
     const { out, stop } = await play(linesOf(9), ask, { timers, deadline: start + 1200 })
     expect([out, (stop as CliError).kind, timers.now()]).toEqual([[], 'stopped', start + 1200])
   })
+
+  test.each([
+    ['an answer', (job: TestLine) => answerOf(job)],
+    ['a failure', (job: TestLine) => Promise.reject(failureOf(job, 'service'))],
+  ])('a line that the deadline failed keeps its only result if %s arrives later', async (_, end) => {
+    const timers = createClock()
+    const results: string[] = []
+    const ask: Ask = (job) => timers.wait(2000).then(() => end(job))
+    // The line is still being written when its request ends.
+    const write = (text: string) => {
+      results.push(text)
+      return timers.wait(5000)
+    }
+    const describe = ({ kind, mayDuplicate }: CliError) => ({ kind, mayDuplicate })
+    const world = { timers, stdout: { write }, describe, deadline: timers.now() + 1000 }
+    const { tally } = await play('"a"\n', ask, world)
+    const error = { kind: 'unknown', mayDuplicate: true }
+    expect(results.map((text) => JSON.parse(text))).toMatchObject([{ error }])
+    expect([tally.ok, tally.failures]).toEqual([0, { unknown: 1 }])
+  })
+
+  test('the deadline ends the wait of a line for its retry, also if the clock jumps', async () => {
+    const clock = createClock()
+    let jump = 0
+    const timers = { ...clock, now: () => clock.now() + jump }
+    const ask: Ask = async (job) => {
+      if (job.index === 1) throw failureOf(job, 'service')
+      await timers.wait(100)
+      jump = 60_000
+      return answerOf(job)
+    }
+    const { out, stop } = await play(linesOf(2), ask, { timers, retries: 1, deadline: timers.now() + 10_000 })
+    expect([sorted(out), (stop as CliError).kind]).toEqual([[1, 2], 'stopped'])
+  })
+
+  test('a batch requests no further part of an answer after the deadline', async () => {
+    const timers = createClock()
+    let requireNext = () => {}
+    const ask: Ask = (_, next) => {
+      requireNext = next
+      return new Promise(() => {})
+    }
+    await play('"a"\n', ask, { timers, deadline: timers.now() + 1000 })
+    expect(requireNext).toThrow('the deadline passed')
+  })
+})
+
+test.each<[name: string, first: (job: TestLine) => CliError]>([
+  [
+    'an earlier request may have been',
+    (job) => failureOf(job, 'unknown', { sent: 'unknown', retry: 'later' }),
+  ],
+  [
+    'the service answered a part of it',
+    (job) => {
+      answerOf(job)
+      return failureOf(job, 'service', { sent: 'yes', retry: 'later', mayDuplicate: false })
+    },
+  ],
+])('a failed line of a batch may have been carried out if %s', async (_, first) => {
+  let requests = 0
+  const ask: Ask = async (job) => {
+    if (++requests === 1) throw first(job)
+    throw failureOf(job, 'refused', { sent: 'yes', mayDuplicate: false })
+  }
+  const describe = ({ kind, mayDuplicate }: CliError) => ({ kind, mayDuplicate })
+  const { out } = await play('"a"\n', ask, { describe, retries: 1, retryUnknown: true })
+  expect(out).toMatchObject([{ error: { kind: 'refused', mayDuplicate: true } }])
 })
 
 test('a batch starts no request while stdout is blocked', async () => {
@@ -421,15 +489,20 @@ test('a batch starts no request while stdout is blocked', async () => {
   expect((await running).tally.ok).toBe(100)
 })
 
-test('a batch that a refused credential has stopped does not wait for the retry of a line', async () => {
+test.each([
+  ['does not wait for the retry of a line', 0, 500, [1]],
+  ['starts no retry of a line', 500, 0, []],
+])('a batch that a refused credential has stopped %s', async (_, serviceMs, credentialsMs, retries) => {
   const timers = createClock()
   const start = timers.now()
+  const requested: number[] = []
   const ask: Ask = async (job) => {
-    if (job.index === 1) throw failureOf(job, 'service', { retryAfter: 59 })
-    await timers.wait(500)
-    throw failureOf(job, 'credentials')
+    requested.push(job.index)
+    await timers.wait(job.index === 1 ? serviceMs : credentialsMs)
+    throw job.index === 1 ? failureOf(job, 'service', { retryAfter: 59 }) : failureOf(job, 'credentials')
   }
-  const { out } = await play(linesOf(2), ask, { timers, retries: 2 })
+  const { out, retried } = await play(linesOf(2), ask, { timers, retries: 2 })
   expect(out.map(({ index, error }) => [index, error?.kind])).toEqual([[1, 'service']])
+  expect([requested, retried]).toEqual([[1, 2], retries])
   expect(timers.now() - start).toBeLessThan(5_000)
 })
