@@ -34,7 +34,7 @@ export interface EmulatorOptions {
   faults?: Faults
   /** Delay before each response, and before each reaction of an agent. */
   latencyMs?: number
-  /** If omitted, the emulator composes the answer from the prompt. */
+  /** Answer to every prompt. If omitted, the emulator composes the answer from the prompt. */
   answer?: string | undefined
   sessions?: SessionsOptions
   /** Also refuse valid requests that a service may refuse, such as a message without content. */

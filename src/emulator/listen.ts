@@ -62,13 +62,13 @@ function refuseWebPage({ headers }: IncomingMessage, isLocal: boolean): HttpResp
   return undefined
 }
 
-/** `maxTotalBytes` limits all incomplete bodies together. */
+/** Maximum size of one body, and of all incomplete bodies together. */
 const maxBodyBytes = 64 * 1024 * 1024
 const maxTotalBytes = 256 * 1024 * 1024
 
 let incomingBytes = 0
 
-/** Returns `undefined` if a size limit is exceeded. */
+/** Reads the body of a request. Returns `undefined` if a size limit is exceeded. */
 async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
   const collected = collectBody()

@@ -45,7 +45,10 @@ export class ReconnectPolicy implements RetryRules {
    */
   #hasDroppedSecrets = false
   #requestedWaitMs = 0
-  /** A cause is printed once, although many attempts may fail because of it. */
+  /**
+   * Cause of the last printed failure. parley prints a cause only once, although many attempts may fail
+   * because of it.
+   */
   #printedCause: string | undefined
 
   constructor(access: Access) {

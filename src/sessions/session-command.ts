@@ -5,7 +5,7 @@ import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** The printed commands for listing and sending do not need these flags. */
+/** Flags that the printed commands for listing and sending do not need. */
 const timeFlags = ['--timeout', '--deadline', '--connect-timeout']
 
 /** parley copies these flags into every command that it prints. */

@@ -85,7 +85,7 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
   toCell(updated) || toCell(created),
 ]
 
-/** The title is the last column, which a table cuts to fit. */
+/** The title is the last column, because a table cuts the last column to fit. */
 function toTableRow(session: SessionRecord): string[] {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [id, status, formatZonedTime(changed), title]
@@ -197,7 +197,7 @@ async function readCreateBody(
   return Buffer.from(text)
 }
 
-/** An agent may be an object with an `id`. */
+/** Returns whether a required id is missing. An agent may be an id, or an object with an `id`. */
 const isIdMissing = (value: unknown): boolean =>
   value === undefined || (isObject(value) ? isBlank(value.id) : isBlank(value))
 

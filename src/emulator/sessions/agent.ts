@@ -6,7 +6,7 @@ import { createSampleForTexts } from '../sample.ts'
 import { type ClientEvent, Session } from './session.ts'
 import { readTask, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
-/** The storage contains the state as JSON. */
+/** State of an emulated agent, which the storage contains as JSON. */
 interface AgentState {
   /** Events of clients and of the service to which the agent has not reacted yet. */
   inbox: SessionEvent[]
@@ -379,7 +379,10 @@ export class AgentSession extends Session {
   }
 }
 
-/** `refusal`: why the service did not execute the tool use. */
+/**
+ * Returns the type and the fields of the result of a tool use. `refusal`: reason why the service did not
+ * execute the tool use.
+ */
 function createResult(use: SessionEvent, refusal?: string): [string, object] {
   const { id, type, session_thread_id } = use
   const content = [{ type: 'text', text: refusal ?? 'emulated output' }]

@@ -15,7 +15,7 @@ export const isFromClient = ({ type }: { type: string }): boolean => /^(user|sys
 export abstract class Session {
   readonly id: string
   readonly events: ListedEvent[] = []
-  /** Emits each new event as `event`. */
+  /** Emits `event` for each new event of the session. */
   readonly newEvents = new EventEmitter().setMaxListeners(0)
 
   constructor(id: string) {

@@ -164,7 +164,10 @@ const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-/** The token `next_page` is the index of the next page's first item. */
+/**
+ * Creates a response with one page of items. The token `next_page` is the index of the next page's first
+ * item.
+ */
 function createPage<T>(
   items: readonly T[],
   query: URLSearchParams,

@@ -4,7 +4,7 @@ import { shorten } from '../gateway.ts'
 export interface TaskStep {
   type: string
   fields: Record<string, unknown>
-  /** Creates the event in a new child thread. */
+  /** The step creates its event in a new child thread. */
   isInThread?: boolean
   plan?: WorkflowRunPlan
 }

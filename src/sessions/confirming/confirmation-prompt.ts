@@ -170,7 +170,7 @@ function formatLegend({ fingerprint }: PromptedToolUse): string {
   return `  y allow, n deny, n REASON deny with a reason,${always} s leave it open, q stop asking`
 }
 
-/** Returns `undefined` if the text is not an answer. */
+/** Parses the text that a person typed. Returns `undefined` if the text is not an answer. */
 function parseAnswer(typed: string): Answer | 'too long' | undefined {
   const [, word = '', reason = ''] = /^(\S+)\s*(.*)$/s.exec(typed) ?? []
   if (/^no?$/i.test(word)) {

@@ -28,7 +28,7 @@ export class EventStream {
   /** Number of events at the start of `#items` that a consumer has read. */
   #consumedCount = 0
   #unreadLength = 0
-  /** Set after the connection has ended, with the error if it failed. */
+  /** Set when the connection has ended. Contains the error if the connection failed. */
   #ending: { error?: unknown } | undefined
   #wake = () => {}
   #resumeReading = () => {}

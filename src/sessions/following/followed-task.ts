@@ -207,6 +207,6 @@ function endsWork(event: SessionEvent): boolean {
 
 const isOfClient = ({ type }: SessionEvent): boolean => type.startsWith('user.')
 
-/** A reply to a tool use is not a task. */
+/** Returns whether an event gives the agent new work. A reply to a tool use does not. */
 export const isTask = ({ type }: SessionEvent): boolean =>
   type === 'user.message' || type === 'user.define_outcome'

@@ -204,7 +204,9 @@ export class Follower {
       this.#seen.addAccepted({ type: 'session.status_running' })
   }
 
-  /** Returns `undefined` if the session waits for no reply. */
+  /**
+   * Lists the waiting tool uses and the commands that answer them. Returns `undefined` if no tool use waits.
+   */
   describeWaiting() {
     const { context, parts } = this.#access
     const { session } = parts.params

@@ -78,7 +78,7 @@ export type EffectResult =
   | { is: 'shown' }
 
 export type FollowEffect =
-  /** The batch may be empty. */
+  /** Emit a batch of events, which may be empty. */
   | { do: 'show'; items: EventItem[] }
   /**
    * Wait for `delayMs`, then read the list. `isQuiet`: the stream was silent for `maxSilenceMs`.

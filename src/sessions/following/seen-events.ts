@@ -393,7 +393,7 @@ class SentEvents {
     return this.#missingCount > 0 || this.#queued.size > 0
   }
 
-  /** Each sent event matches only once. */
+  /** Returns whether an event is one of the sent events. Each sent event matches only once. */
   matchOnce({ event, identity }: LogItem): boolean {
     const name = this.#findWanted(event)
     if (name === undefined) {

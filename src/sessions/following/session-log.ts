@@ -59,7 +59,7 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  /** `isListed`: the event is from a list, not from the stream. */
+  /** Adds the newest event. `isListed`: the event is from a list, not from the stream. */
   append(item: LogItem, { isOurs = false, isListed = false } = {}): void {
     if (isListed) this.#listCount ||= 1
     this.#append(item, createEntry(item, isOurs, isListed ? this.#listCount : 0))
@@ -236,7 +236,7 @@ const createEntry = (
   isUnseen = false,
 ): Entry => ({ identity, event: pickFields(event), isOurs, isUnseen, hasEffect: true, listedBy, index: -1 })
 
-/** Shared by the events whose fields the log does not read, to save memory. */
+/** One object for all events whose fields the log does not read, to save memory. */
 const sharedWork: SessionEvent = { type: 'agent.thinking' }
 const sharedOther: SessionEvent = { type: '' }
 

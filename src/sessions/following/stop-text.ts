@@ -61,7 +61,10 @@ export function describeWaiting(context: Context, session: string, state: Sessio
   return { pending: ids, consequence: hints.join('\n') }
 }
 
-/** Lists the commands that raise or remove the budget. */
+/**
+ * Creates the failure for a session that has used up its budget. Lists the commands that raise or remove the
+ * budget.
+ */
 export function createBudgetError(
   context: Context,
   session: string,

@@ -224,7 +224,7 @@ function isInOrder(items: readonly EventItem[], order: string | undefined): bool
 }
 
 function findLongestRise(numbers: readonly number[]): number {
-  /** Minimum last number of an increasing subsequence of each length. */
+  /** For each length: the smallest last number of an increasing subsequence of this length. */
   const ends: number[] = []
   for (const number of numbers) {
     const index = ends.findIndex((end) => end >= number)

@@ -14,7 +14,7 @@ const maxTypeColumns = 'agent.thread_context_compacted'.length
 /** Minimum width of the text column. If there is less space, each text gets its own line. */
 const minTextColumns = 35
 
-/** Only absurdly long ids are cut. */
+/** People copy ids, so only extremely long ids are cut. */
 const maxIdColumns = 1024
 
 /**

@@ -35,7 +35,7 @@ export interface ToolCall {
 export interface PolicyDecision {
   decision: Decision
   reason?: string
-  /** Index of the deciding rule. Absent if none matched. */
+  /** Index of the deciding rule. Absent if no rule matched. */
   rule?: number
 }
 

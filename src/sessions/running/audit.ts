@@ -68,7 +68,7 @@ export class Audit {
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined
-  /** The last task in the file, unless the task is done. */
+  /** The last task in the file. `undefined` if the task is done, or if the service refused it. */
   task: AuditedTask | undefined
   /**
    * Wall-clock time when a run began to post an interrupt, in milliseconds since the epoch; NaN if unknown.
@@ -243,7 +243,7 @@ const normalizeAddress = (address: string) =>
 
 const digest = (text: string) => computeShortSha256(Buffer.from(text)).slice(0, 16)
 
-/** The input of the tool use is its unchanged source text. */
+/** Formats an audit line, with the unchanged source text of the tool use's input. */
 function toLine(entry: AuditEntry, session: string, time: string): string {
   const { toolUse, task, type, server, name, input, event, lastIdleEvent: rest, ...more } = entry
   const head = JSON.stringify({ time, session, toolUse, task, type, server, name }).slice(0, -1)

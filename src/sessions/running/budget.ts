@@ -47,7 +47,7 @@ export class Budget {
     return this.#flags.maxTotalTokens !== undefined || this.#flags.maxCost !== undefined
   }
 
-  /** Earlier usage of the session does not count as usage of the run. */
+  /** Begins to count the usage of the run. Earlier usage of the session does not count. */
   begin(hasTask: boolean): void {
     const isKnown = hasTask || !this.#isOutdated
     this.#base = isKnown ? (this.#newestTotal ?? (this.#hasWorked ? undefined : unused)) : undefined
@@ -68,7 +68,7 @@ export class Budget {
     if (type === 'span.model_request_end') this.#addRequest(readUsage(event.model_usage))
   }
 
-  /** Ignores a total that is lower than an earlier total. */
+  /** Records the total usage of the session. Ignores a total that is lower than an earlier total. */
   addTotal(usage: SessionUsage | undefined): void {
     if (!usage || (this.#newestTotal && isOlder(usage, this.#newestTotal))) return
     this.#newestTotal = usage

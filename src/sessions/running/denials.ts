@@ -36,7 +36,7 @@ export class Denials {
     this.#deniedByEarlierRuns = earlier
   }
 
-  /** Throws a `CliError` if the deadline passes meanwhile. */
+  /** Adds events of the session. Throws a `CliError` if the deadline passes while the policy is checked. */
   async add(items: readonly EventItem[], state: SessionState): Promise<void> {
     for (const { event, text } of items) {
       const { id = '', type } = event
@@ -140,7 +140,7 @@ export class Denials {
   }
 }
 
-/** A tool use without an id counts with an empty id. */
+/** Returns the ids of the task's tool uses. A tool use without an id counts with an empty id. */
 function readToolUseIds(task: FollowedTask): ReadonlySet<string> {
   const ids = new Set<string>()
   for (const event of task.readEvents()) if (isToolUse(event)) ids.add(event.id ?? '')

@@ -24,7 +24,7 @@ export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions
 
 export type RunPlan = Awaited<ReturnType<typeof readRunPlan>>
 
-/** Throws a `CliError` if a flag, a word or a file is wrong. */
+/** Reads the flags, words and files of a run. Throws a `CliError` if one of them is invalid. */
 export async function readRunPlan(context: Context, options: RunOptions, words: string[]) {
   const [tools, toolTimeout] = [readToolFlags(options.tool), readToolTimeout(options.toolTimeout)]
   const { settings, parts, caller } = await accessSession(context, options)

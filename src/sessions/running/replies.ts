@@ -100,7 +100,7 @@ export class ReplySender {
     this.#replies.set(id, { is: 'left-open' })
   }
 
-  /** Throws a `CliError` of kind `file`. */
+  /** Adds a line to the audit file and updates the reply. Throws a `CliError` of kind `file`. */
   record({ id, type, server, name }: KnownToolUse, line: ReplyLine, more: Partial<AuditEntry> = {}): void {
     this.#run.audit.add({ toolUse: id, type, server, name, event: line.event, ...more })
     this.#replies.set(id, applyReplyLine(this.#getReply(id), line))
@@ -155,7 +155,6 @@ export class ReplySender {
         )
   }
 
-  /** Closes a reply without sending it. */
   #closeUnsent(use: KnownToolUse, reason: string): void {
     const { messages } = this.#run.context
     const { id } = use
@@ -204,7 +203,10 @@ export class ReplySender {
     }
   }
 
-  /** Throws a `CliError` if the service certainly did not accept the replies. */
+  /**
+   * Posts the replies in one request. Throws a `CliError` if the service certainly did not accept the
+   * replies.
+   */
   async #postOnce(replies: readonly Reply[]): Promise<void> {
     const idleEvents = new Set(this.#follower.state.stopIds)
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }

@@ -86,7 +86,7 @@ export async function checkAnswer(
   return checked && 'failure' in checked ? checked : { text: checked?.json ?? text }
 }
 
-/** Throws a `CliError` of kind `file`. */
+/** Writes the answer to its file or to stdout. Throws a `CliError` of kind `file`. */
 export async function deliverAnswer(
   context: Context,
   { file, name, isStdoutReserved, schema, markdown }: WantedAnswer,

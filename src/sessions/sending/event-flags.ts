@@ -31,7 +31,7 @@ export const eventFlagNames: readonly string[] = flags.map(([name]) => name)
 export const readsStdin = ({ name, value }: EventFlag): boolean =>
   value === '@-' || (/^(custom-)?tool-/.test(name) && /^[^=]+=@-$/.test(value))
 
-/** With `isListed: false`, the help of a command omits the event flags. */
+/** Creates the event flags of a command. With `isListed: false`, the help of the command omits them. */
 export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const usage = `--${name}${value ? ` ${value}` : ''}`

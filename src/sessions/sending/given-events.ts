@@ -16,7 +16,7 @@ export type GivenEvents = {
   locate(index: number, field: string): string
 } & ({ lines: string[] } | EventsOfBody)
 
-/** A body `{"events": […]}`. `isList`: its `events` is a list, as required. */
+/** A body `{"events": […]}`. `isList`: the field `events` is a list, as the service requires. */
 interface EventsOfBody {
   body: string
   isList: boolean
@@ -126,7 +126,7 @@ function isLineDelimited(text: string): boolean {
 
 const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
 
-/** `value` is the parsed `text`. */
+/** Returns a request body with the events of a text. `value` is the parsed `text`. */
 function wrapInBody(text: string, value: unknown): { body: string; events: unknown } {
   if (Array.isArray(value)) return { body: `{"events":${text.trim()}}`, events: value }
   if (isObject(value) && Object.hasOwn(value, 'events')) return { body: text, events: value.events }

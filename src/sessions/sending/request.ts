@@ -79,7 +79,9 @@ export async function readRequiredEvents(
   return body
 }
 
-/** `piped` is the text of stdin that belongs to the message of the words. */
+/**
+ * Reads the events of `-i` or stdin. `piped` is the text of stdin that belongs to the message of the words.
+ */
 async function readInputEvents(
   context: Context,
   { input: path }: EventsOptions,
