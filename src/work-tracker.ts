@@ -11,8 +11,8 @@ import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } fr
 import { ShortLivedSet } from './short-lived-set.ts'
 
 /**
- * parley calls the hooks if the work fails, or if a signal ends parley during the work. They are synchronous,
- * because signal handlers call them.
+ * parley calls the hooks if the work fails, or if a signal ends parley during the work. The hooks are
+ * synchronous, because signal handlers call them.
  */
 export interface WorkHooks {
   /**

@@ -26,7 +26,7 @@ export function parseFaults(specs: readonly string[], endpoints: readonly string
   return { faults, rate: Math.min(...rates) }
 }
 
-/** Without a count, the fault applies to every request. Throws a usage error. */
+/** Parses a fault. Without a count, the fault applies to every request. Throws a usage error. */
 function parseFault(spec: string, endpoints: readonly string[]): Fault {
   const found = faultPattern.exec(spec.toLowerCase())
   const [, endpoint, kind, times] = found ?? []
@@ -64,7 +64,7 @@ export const webPageResponse: EmulatedResponse = {
 
 /**
  * Creates a token bucket with `rate` tokens, which refills within a second. Each call of the returned
- * function takes one token. It returns false if the bucket is empty. `now` is a monotonic clock in
+ * function takes one token. The function returns false if the bucket is empty. `now` is a monotonic clock in
  * milliseconds.
  */
 export function createLimiter(rate: number, now: () => number): () => boolean {

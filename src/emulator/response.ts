@@ -51,7 +51,7 @@ export function errorResponse(
   }
 }
 
-/** Sends the pieces one by one. With `isCut`, the body fails inside of a piece. */
+/** Sends the pieces one by one. With `isCut`, the body ends with an error in the middle of a piece. */
 export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
   // A stream is cut after 60 % of its pieces, so that the client receives a part of the answer.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0

@@ -6,7 +6,8 @@ const [maxValues, maxDepth, maxTextLength] = [10_000, 100, 1000]
 const schemaHeading = 'JSON Schema:\n'
 
 /**
- * Returns JSON that matches the schema in the last text that has one. Returns `undefined` if no text has one.
+ * Returns JSON that matches the schema in the last text with a schema. Returns `undefined` if no text has a
+ * schema.
  */
 export function createSampleForTexts(texts: readonly string[]): string | undefined {
   const withSchema = texts.findLast((text) => text.includes(schemaHeading))

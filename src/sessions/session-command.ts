@@ -29,8 +29,8 @@ const followFlags = new Set([
 ])
 
 /**
- * Flags that parley does not copy into a resume command. Most of them describe the events to send, and these
- * are already sent. `createResumeCommand` adds the others again if needed.
+ * Flags that parley does not copy into a resume command. Most of them describe events that parley has already
+ * sent. `createResumeCommand` itself adds `--session`, `--no-stdin` and `--after` if needed.
  */
 const uncopiedFlags = new Set([
   '--input',

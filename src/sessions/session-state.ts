@@ -101,7 +101,7 @@ class OrderedState {
   protected status: 'working' | 'idle' | 'idle by resource' | 'stalled' = 'working'
   /** Work in progress of the main thread: `modelRequest`, and ids of the tool uses that the service runs. */
   protected readonly working = new Set<string>()
-  /** The service has sent an idle event after the agent's work, so parley expects one each time. */
+  /** The service has sent an idle event after the agent's work, so parley expects an idle event each time. */
   sendsIdleEvents = false
   /** Stop reason of the last `session.status_idle`. */
   protected idle: ReturnType<typeof readStopReason> | undefined
@@ -263,7 +263,7 @@ export class SessionState extends OrderedState {
     const { type, eventIds } = idle ?? {}
     const ids = [...new Set([...this.unlisted, ...this.pending])]
     // Listed tool uses count as waiting even without a type, because the specification shows `event_ids`
-    // without one (src/wire/README.md: session events, 6).
+    // without a type (src/wire/README.md: session events, 6).
     if (!isStuck(type) && ids.length > 0)
       return this.#isReplying || this.#hasOtherWork(type) ? undefined : { kind: 'waiting', ids }
     if (type === 'requires_action' && eventIds?.some((id) => interrupted.has(id)))
@@ -313,7 +313,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * Pending tool uses that only idle events of child threads list. They wait even if the main thread works.
+   * Pending tool uses that only idle events of child threads list. These tool uses wait even if the main
+   * thread works.
    */
   get pendingInThreads(): string[] {
     const { listed, background } = this
@@ -346,8 +347,8 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * The unanswered tool uses of a session that stopped without listing the waiting ones. Each of them may be
-   * waiting.
+   * The unanswered tool uses of a session that stopped without listing the waiting tool uses. Each of them
+   * may be waiting.
    */
   get unlisted(): string[] {
     return [...this.open].filter((id) => this.#isUnlisted(id))
@@ -436,10 +437,12 @@ export class SessionState extends OrderedState {
   }
 
   /**
-   * If all tool uses of an idle event are answered, the session waits for the results of the allowed ones.
+   * If all tool uses of an idle event are answered, the session waits for the results of the allowed tool
+   * uses.
    */
   #waitForResults(listed: readonly string[] = []): void {
-    // Some services list answered tool uses together with waiting ones. The answered ones need no result.
+    // Some services list answered tool uses together with waiting tool uses. The answered tool uses then need
+    // no result.
     if (!listed.every((id) => this.answers.has(id))) return
     for (const id of listed) this.#waitForResult(id)
   }

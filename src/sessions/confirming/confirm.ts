@@ -255,8 +255,8 @@ class SessionRecord {
   }
 
   /**
-   * Returns why a tool use no longer needs a reply. Returns `undefined` if it still needs one, or if
-   * `earlier` has the same reason.
+   * Returns why a tool use no longer needs a reply. Returns `undefined` if the tool use still needs a reply,
+   * or if `earlier` has the same reason.
    */
   findNewClosedReason(id: string, earlier: SessionRecord): string | undefined {
     if (this.getToolUse(id).type === undefined) return 'the session no longer shows it'
@@ -265,8 +265,8 @@ class SessionRecord {
   }
 
   /**
-   * Returns why a tool use needs no reply, or `undefined` if it may need one. If the last idle event waits
-   * for replies but lists no tool use, every tool use without an answer may need a reply.
+   * Returns why a tool use needs no reply, or `undefined` if the tool use may need a reply. If the last idle
+   * event waits for replies but lists no tool use, every tool use without an answer may need a reply.
    */
   findClosedReason(id: string): string | undefined {
     return this.state.unlisted.includes(id) ? undefined : this.state.findClosedReason(id)

@@ -191,7 +191,8 @@ function parseAnswer(typed: string): Answer | 'too long' | undefined {
 function formatToolAndId(use: PromptedToolUse, columns: number): string {
   const { id, name } = use
   const room = columns - `  allow  ()? ${formatKeys(use)} yes`.length
-  // The name and the id each need at least one character and the ellipsis.
+  // If there is no room for a character and an ellipsis of both the name and the id, the question has
+  // neither.
   if (room < 8) return 'it'
   const shownId = formatBriefName(id, room >> 1)
   return `${formatBriefName(name, room - estimateColumns(shownId))} (${shownId})`

@@ -78,7 +78,10 @@ function findMainText(input: string): MainText | undefined {
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
 }
 
-/** Returns whether a tool use has at least one field `name`, and each of its fields `name` is a text. */
+/**
+ * Returns whether a tool use has a field `name` that is a text. If the JSON repeats the field, every value
+ * must be a text.
+ */
 export function hasToolName(event: string): boolean {
   const fields = readFields(event)
   const names = fields.filter(({ name }) => name === 'name')

@@ -38,7 +38,10 @@ const maxOneListMs = 10_000
 /** Maximum time for all readings of the list after an idle event. */
 const maxFinalListsMs = 30_000
 
-/** Maximum number of events that are read backwards. After more, the follower reads the whole list. */
+/**
+ * Maximum number of events that are read backwards. If the follower would have to read more, it reads the
+ * whole list instead.
+ */
 const maxBackwardEvents = 10_000
 
 /**

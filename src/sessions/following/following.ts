@@ -74,7 +74,7 @@ export type EffectResult =
   | { is: 'opened' }
   /** `isConnecting`: the request for another stream failed. */
   | { is: 'failed'; isConnecting?: boolean }
-  /** The caller has processed the emitted events. It may also have sent events. */
+  /** The caller has processed the emitted events. The caller may also have sent events. */
   | { is: 'shown' }
 
 export type FollowEffect =
@@ -102,8 +102,8 @@ const maxSilenceMs = 30_000
 /**
  * Time limits of the search for sent events. The follower first searches for the ids that the service
  * returned when it accepted the events: for `idSearchMs`, or for `ambiguousIdSearchMs` if an older event has
- * the same content. It then searches for the content. After `maxSearchMs`, every new event counts as later
- * than the sent events.
+ * the same content. The follower then searches for events with the same content. After `maxSearchMs`, every
+ * new event counts as later than the sent events.
  */
 const [idSearchMs, ambiguousIdSearchMs, maxSearchMs] = [1_000, 3_000, 10_000]
 
@@ -191,8 +191,8 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
     // A repeated event may have another input than the first event with its id. The empty batch lets the
     // caller report this at once to a person who decides about the tool use.
     if (seen.addRepeated(item)) return { state, effect: show([]) }
-    // An event without an id that equals an earlier event may be that event or a new one. The list contains
-    // the right number of equal events, so the follower reads the list.
+    // An event without an id that equals an earlier event may be the earlier event or a new event. The list
+    // contains the right number of equal events, so the follower reads the list.
     const mayBeNew = item.event.id === undefined && !isEventPiece(item.event) && state.is === 'current'
     return listen(mayBeNew ? { ...state, is: 'joining', listenMs: reconnectPausesMs } : state, now)
   }

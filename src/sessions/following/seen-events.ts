@@ -208,9 +208,9 @@ export class SeenEvents {
   }
 
   /**
-   * Continues a search by ids as a search by content, or ends a search by content. The events that were
-   * received meanwhile count as new when the next list contains them. A task that waits for another client's
-   * task may still appear later.
+   * Continues a search by ids as a search by content, or ends a search by content. The new events that were
+   * held back during the search count as new again when the next list contains them. If the session first
+   * works on another client's task, the sent task may still appear after the search.
    */
   endSearchPhase(): void {
     const sent = this.#sent
@@ -269,7 +269,7 @@ export class SeenEvents {
     this.#log.acceptUnlistedStop()
   }
 
-  /** The session may be idle without an idle event, because some services do not send one. */
+  /** The session may be idle without an idle event, because some services send no idle events. */
   get mayBeIdle(): boolean {
     const { sendsIdleEvents, isWaitingForRuns, openRuns, hasFinalError } = this.state
     const mayEnd = sendsIdleEvents ? isWaitingForRuns && openRuns.length === 0 : this.task.mayBeDone
@@ -295,7 +295,7 @@ export class SeenEvents {
   #addListedBefore(items: readonly LogItem[]): void {
     for (const item of items) {
       if (this.#log.has(item.identity)) this.addRepeated(item)
-      // Keeps the first event with this identity, so that a later one with a different input is detected.
+      // Keeps the first event with this identity, so that a later event with a different input is detected.
       else if (!this.#listedBefore.has(item.identity)) this.#listedBefore.set(item.identity, item)
     }
   }

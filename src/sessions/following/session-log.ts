@@ -15,7 +15,9 @@ import {
 } from './followed-task.ts'
 
 export interface LogItem extends EventItem {
-  /** The event's id. Without an id, a digest of the event and, for equal events, their count. */
+  /**
+   * The event's id. An event without an id has a digest instead, with a number if several events are equal.
+   */
   identity: string
 }
 
@@ -87,7 +89,7 @@ export class SessionLog {
     for (const item of list) {
       let entry = this.#byIdentity.get(item.identity)
       if (entry) this.state.addRepeated(item.event, item.text)
-      // This list contains the event twice.
+      // This list contains the event twice, so the second copy is ignored.
       if (entry?.listedBy === this.#listCount) continue
       if (entry) {
         isInOrder &&= entry.index > last && newItems.length === 0

@@ -149,8 +149,9 @@ async function printWaiting(context: Context, { stop }: SessionState, printed: S
 
 /**
  * Returns a function that prints events on stdout: the agent's messages as text, and other events as one line
- * each. With `--raw`, every event is a line of JSON. If stdout is reserved, stderr gets one dim line per
- * event if it is a terminal. On a terminal, the function holds back events while a question is open.
+ * each. With `--raw`, every event is a line of JSON. If stdout is reserved, the function prints one dim line
+ * per event on stderr, but only on a terminal. On a terminal, the function holds back events while a question
+ * is open.
  */
 export function createEventPrinter(
   context: Context,

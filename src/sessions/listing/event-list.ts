@@ -20,8 +20,8 @@ export interface ListQuery {
 const minPageSize = 100
 
 /**
- * Common page sizes. If a list has exactly this number of events and does not state that it is complete, the
- * service may have more events.
+ * Common page sizes. If a list has exactly this number of events and does not state that the list is
+ * complete, it may be only the first page.
  */
 const commonPageSizes = [100, 200, 250, 500, 1000]
 

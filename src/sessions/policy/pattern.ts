@@ -17,7 +17,7 @@ type StarEnd = (offset: number) => number
 
 /**
  * Returns a function that matches a whole text against a pattern, in time linear in the length of the text.
- * With `narrow`, `*` does not match the texts of `stops`; `**` matches any text.
+ * With `narrow`, `*` matches only texts without a match of `stops`. `**` matches any text.
  */
 export function createMatcher(pattern: string, reach: StarReach): (text: string) => boolean {
   const [first = '', firstStar, ...rest] = pattern.split(/(\*+)/)
@@ -41,8 +41,8 @@ export function createMatcher(pattern: string, reach: StarReach): (text: string)
 }
 
 /**
- * Returns the ranges in which the star after a literal can end, in order. The literal begins in one of
- * `starts`.
+ * Returns, in order, the ranges of offsets at which the star after a literal can end. The literal begins in
+ * one of the ranges in `starts`.
  */
 function findEnds(text: string, literal: string, starts: readonly Range[], getStarEnd: StarEnd): Range[] {
   const ends: Range[] = []

@@ -182,8 +182,8 @@ export function explainMismatch({ rules }: Policy, call: ToolCall): string | und
 const maxExaminedRules = 20
 
 /**
- * Returns whether the pattern of a deny or ask rule matches a field. It also matches a field that is not
- * text, and a missing field whose parent has an unexpected type.
+ * Returns whether the pattern of a deny or ask rule matches a field. The pattern also matches a field that is
+ * not text, and a missing field whose parent has an unexpected type.
  */
 function appliesToField({ path, matches }: InputField, input: unknown): boolean {
   let inner = input

@@ -42,7 +42,8 @@ export class Denials {
       const { id = '', type } = event
       if (this.#deniedByEarlierRuns.has(id)) continue
       if (stopsSession(event)) {
-        // An older idle event may appear in a list late. It proves nothing about newer tool uses.
+        // An older idle event may appear in a list late. Such an event does not show whether newer tool uses
+        // ran.
         if (event.id !== undefined && id !== state.lastStopId) continue
         this.#lastStop = event
         this.#addRunBefore(event)

@@ -114,8 +114,8 @@ export class ReplySender {
 
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
-    // parley runs a command only for a tool use with one input. If there is a result, a second input came
-    // later.
+    // parley runs a command only for a tool use with one input. If there is a result, the tool use had one
+    // input when the command started.
     const hadSingleInput = !isContradicted || this.#getReply(id).is === 'has-result'
     const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
     return (
@@ -296,8 +296,8 @@ export class ReplySender {
   }
 
   /**
-   * Returns the time for which the run reads lists, in milliseconds: until no request can arrive any more,
-   * but at least as long as a list may lag.
+   * Returns the time in milliseconds during which the run reads lists. After this time, a request can no
+   * longer arrive, and no list lags.
    */
   #getMaxPollMs(uses: readonly KnownToolUse[]): number {
     const now = this.#run.context.host.timers.wallTime()

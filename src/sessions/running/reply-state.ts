@@ -131,8 +131,8 @@ export interface ListEvidence {
 }
 
 /**
- * Time after which a request has arrived or never will. It is also the maximum difference between the clocks
- * of this machine and the service.
+ * Maximum time in which a sent request arrives. After this time, a request that has not arrived never will.
+ * It is also the maximum difference between the clocks of this machine and the service.
  */
 export const maxDeliveryMs = 30_000
 
@@ -162,7 +162,8 @@ export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, 
 }
 
 /**
- * Returns whether the list contains all idle events that were known when the reply was sent, and a later one.
+ * Returns whether the list contains all idle events that were known when the reply was sent, and a later idle
+ * event.
  */
 function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): boolean {
   const known = [...sent.idleEvents]

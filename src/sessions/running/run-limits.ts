@@ -204,7 +204,7 @@ export class RunLimits {
     } catch (error) {
       const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
       this.interrupt = 'wanted'
-      // The session became idle meanwhile.
+      // The session became idle during the attempt, so no interrupt is needed.
       if (refusal && this.#attemptDeadline !== deadline) return this.#run.parts.deadline.moveTo(Infinity)
       this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
       this.#run.parts.deadline.pass()

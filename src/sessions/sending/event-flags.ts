@@ -70,8 +70,8 @@ export async function readFileBlocks(input: Input, paths: readonly string[] = []
 }
 
 /**
- * Returns the events of the flags in their order, each as JSON. Then a message with the blocks in `content`,
- * then the event of `--system`. Throws a usage error.
+ * Returns the events of the flags in their order, each as JSON. After them come a message with the blocks in
+ * `content`, and the event of `--system`. Throws a usage error.
  */
 export async function readEventFlags(
   input: Input,
