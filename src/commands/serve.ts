@@ -4,9 +4,9 @@ import { appendValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
-import { getServerUrl, listen } from '../emulator/listen.ts'
+import { getServerUrl, startServer } from '../emulator/listen.ts'
 import { parseRecordedEvents } from '../emulator/sessions/replay.ts'
-import { taskForms } from '../emulator/sessions/task.ts'
+import { taskStepHelp } from '../emulator/sessions/task.ts'
 import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { durationForms, parseDuration } from '../settings/duration.ts'
@@ -45,7 +45,7 @@ export default {
 
   notes: [
     'Prints one JSON line with its addresses and credentials. A fault without xN happens every time. The prefix chat:, image:, events:, list:, follow: or session: limits a fault to that endpoint. rate:10 refuses more than ten requests per second with 429.',
-    `In a message, "a tool", "two tools" and these lines make the agent use tools:\n${taskForms}`,
+    `In a message, "a tool", "two tools" and these lines make the agent use tools:\n${taskStepHelp}`,
     'A prompt with "in 3 parts" gets 3 responses (finish reason CONTINUATION). Each step of a workflow run takes the time of --latency. The emulator refuses a message to a session that waits or is over its budget, and a result for a thread that ended, with 400.',
     'With --session, every session replays the recorded one. After an event of yours, the emulator plays the events that followed the same event in the record. A reply must have the recorded tool use and decision; a message may have any text. For any other event the emulator answers 409 and names the expected event. Sessions end with the process.',
   ],
@@ -93,7 +93,7 @@ export default {
       },
       timers.now,
     )
-    const server = await listen({
+    const server = await startServer({
       port: options.port,
       host: options.host,
       exchange,

@@ -10,7 +10,7 @@ import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
 import { takeStart } from '../wire/text-start.ts'
 import {
-  createLimiter,
+  createRateLimiter,
   type Faults,
   faultResponse,
   parseFaults,
@@ -26,7 +26,7 @@ import {
   nativeStreamResponse,
 } from './gateway.ts'
 import { type EmulatedResponse, errorResponse, jsonResponse, toHttpResponse } from './response.ts'
-import { Sessions, type SessionsOptions } from './sessions/sessions.ts'
+import { EmulatedSessions, type EmulatedSessionsOptions } from './sessions/sessions.ts'
 
 export interface EmulatorOptions {
   /** Accepted credentials. If omitted, the emulator accepts any credential. */
@@ -36,7 +36,7 @@ export interface EmulatorOptions {
   latencyMs?: number
   /** Answer to every prompt. If omitted, the emulator composes the answer from the prompt. */
   answer?: string | undefined
-  sessions?: SessionsOptions
+  sessions?: EmulatedSessionsOptions
   /** Also refuse valid requests that a service may refuse, such as a message without content. */
   isStrict?: boolean
 }
@@ -58,7 +58,7 @@ interface Call extends Route {
 type Handlers = Record<EndpointName, (call: Call) => EmulatedResponse | Promise<EmulatedResponse>>
 
 function createHandlers({ sessions: given = {}, latencyMs = 0, answer }: EmulatorOptions): Handlers {
-  const sessions = new Sessions(given, latencyMs)
+  const sessions = new EmulatedSessions(given, latencyMs)
   const compose = ({ body, model }: Call) => composeAnswer(body, model, answer)
   const wrongToken = () => errorResponse(400, 'continuationToken does not belong to this prompt')
   return {
@@ -108,7 +108,7 @@ export const faultEndpoints = [...new Set(Object.values(faultNames))]
 export function createEmulator(options: EmulatorOptions, now = () => performance.now()): Exchange {
   const { faults: { faults, rate } = parseFaults([], []), latencyMs = 0 } = options
   const handlers = createHandlers(options)
-  const takeToken = rate === Infinity ? () => true : createLimiter(rate, now)
+  const takeToken = rate === Infinity ? () => true : createRateLimiter(rate, now)
 
   return async ({ method, url, headers: given, body: bytes }) => {
     if (latencyMs > 0) await new Promise((resolve) => setTimeout(resolve, latencyMs))

@@ -67,7 +67,7 @@ export const webPageResponse: EmulatedResponse = {
  * function takes one token. The function returns false if the bucket is empty. `now` is a monotonic clock in
  * milliseconds.
  */
-export function createLimiter(rate: number, now: () => number): () => boolean {
+export function createRateLimiter(rate: number, now: () => number): () => boolean {
   let left = rate
   let last = now()
 

@@ -1,7 +1,7 @@
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { isObject } from '../wire/json/parse.ts'
 import { takeStart } from '../wire/text-start.ts'
-import { type EmulatedResponse, eventsResponse, jsonResponse, newId } from './response.ts'
+import { createRandomId, type EmulatedResponse, eventsResponse, jsonResponse } from './response.ts'
 import { createSample, createSampleForTexts } from './sample.ts'
 
 type EmulatedAnswer = ReturnType<typeof composeAnswer>
@@ -12,7 +12,7 @@ const notice = 'No model read your prompt, and this text only shows the form of 
 
 export const countTokens = (text: string): number => Math.ceil(text.length / 4)
 
-export const shorten = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
+export const truncateQuote = (text: string): string => (text.length > 80 ? `${takeStart(text, 80)}…` : text)
 
 const readTexts = ({ contents = [] }: GenerateRequest): string[] =>
   contents.map(({ parts = [] }) => parts.map(({ text = '' }) => text).join(' '))
@@ -25,7 +25,7 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   const texts = readTexts(request)
   const promptText = texts.at(-1)?.trim() ?? ''
   const prompt = promptText.replace(/\s+/g, ' ')
-  const quote = shorten(prompt)
+  const quote = truncateQuote(prompt)
   const inputTokens = Math.max(1, countTokens(texts.join(' ')))
   const echo = quote === '' ? 'The body has no text in contents[].parts[].text.' : `You said: “${quote}”.`
   const prose = `${greeting} ${echo} ${notice}`
@@ -35,7 +35,7 @@ export function composeAnswer(request: GenerateRequest, model: string, fixed?: s
   const limited = takeStart(whole, limit)
   const part = choosePart(limited, promptText, request)
   return {
-    id: newId('msg'),
+    id: createRandomId('msg'),
     model,
     isCut: limited.length < whole.length,
     ...part,

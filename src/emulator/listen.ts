@@ -5,7 +5,7 @@ import { isLoopback } from '../wire/address.ts'
 import { collectBody, type Exchange, type HttpResponse } from '../wire/exchange.ts'
 import { toHttpResponse } from './response.ts'
 
-export interface ListenOptions {
+export interface ServerOptions {
   port: number
   host: string
   exchange: Exchange
@@ -24,7 +24,7 @@ const timeoutsMs = {
 }
 
 /** Starts the emulator's HTTP server. If the exchange throws, the server closes or resets the connection. */
-export async function listen({ port, host, exchange, onRequest }: ListenOptions) {
+export async function startServer({ port, host, exchange, onRequest }: ServerOptions) {
   const server = createServer(timeoutsMs, async (request, response) => {
     let status: number | undefined
     try {

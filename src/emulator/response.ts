@@ -24,7 +24,7 @@ export const eventsResponse = (events: SseEvent[]): EmulatedResponse => ({
   pieces: events.map(encodeSseEvent),
 })
 
-export const newId = (prefix: string): string =>
+export const createRandomId = (prefix: string): string =>
   `${prefix}_${crypto.randomUUID().replaceAll('-', '').slice(0, 20)}`
 
 const errorTypes: Record<number, string> = {
@@ -42,7 +42,7 @@ export function errorResponse(
   headers?: Record<string, string>,
 ): EmulatedResponse {
   const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
-  const requestId = newId('req')
+  const requestId = createRandomId('req')
   const error = { type, message: `emulator: ${message}` }
   return {
     ...jsonResponse({ type: 'error', error, request_id: requestId }),
@@ -73,7 +73,7 @@ export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut 
     headers: {
       'content-type': response.contentType,
       'cache-control': 'no-store',
-      'request-id': newId('req'),
+      'request-id': createRandomId('req'),
       // Keeps proxies from buffering a stream.
       ...(isStream ? { 'x-accel-buffering': 'no' } : {}),
       ...(whole === undefined ? {} : { 'content-length': String(Buffer.byteLength(whole)) }),

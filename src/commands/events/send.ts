@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import { createFailOnEmptyFlag, FileFlag } from '../../argv/flags.ts'
 import { type DeliveryOptions, deliverEvents } from '../../sessions/sending/delivery.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
-import { type EventsOptions, readRequiredEvents } from '../../sessions/sending/request.ts'
+import { createRequiredEventsBody, type EventsOptions } from '../../sessions/sending/request.ts'
 import {
   accessSession,
   refuseSessionIdAsWord,
@@ -34,7 +34,7 @@ export default {
   async run(context, options: SendOptions, words) {
     refuseSessionIdAsWord(context, options, words, '; --message sends it as text')
     const access = await accessSession(context, options)
-    const body = await readRequiredEvents(context, options, words)
+    const body = await createRequiredEventsBody(context, options, words)
     const { markdown } = access.settings.values
     await deliverEvents(access, body, { ...options, markdown })
   },

@@ -1,10 +1,10 @@
 import { formatPath } from '../../wire/json/parse.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
-import { countTokens, shorten } from '../gateway.ts'
-import { type EmulatedResponse, errorResponse, newId } from '../response.ts'
+import { countTokens, truncateQuote } from '../gateway.ts'
+import { createRandomId, type EmulatedResponse, errorResponse } from '../response.ts'
 import { createSampleForTexts } from '../sample.ts'
-import { type ClientEvent, Session } from './session.ts'
-import { readTask, type TaskStep, type WorkflowRunPlan } from './task.ts'
+import { type ClientEvent, EmulatedSession } from './session.ts'
+import { parseTaskSteps, type TaskStep, type WorkflowRunPlan } from './task.ts'
 
 /** State of an emulated agent, which the storage contains as JSON. */
 interface AgentState {
@@ -61,7 +61,7 @@ const doneText = 'The emulated agent is done.'
  * A session with an emulated agent. It accepts the events of a request, then the agent reacts to them
  * together.
  */
-export class AgentSession extends Session {
+export class AgentSession extends EmulatedSession {
   #stored: Omit<StoredSession, 'id' | 'events'>
   readonly #toolUses = new Map<string, SessionEvent>()
   readonly #schedule: (act: () => void) => void
@@ -93,7 +93,7 @@ export class AgentSession extends Session {
     this.#stored.updated = new Date().toISOString()
     for (const parameter of parameters) {
       const isOutcome = parameter.type === 'user.define_outcome'
-      const outcome = isOutcome ? { outcome_id: newId('outc') } : {}
+      const outcome = isOutcome ? { outcome_id: createRandomId('outc') } : {}
       this.#acceptEvent(this.#emit(parameter.type, { ...parameter, ...outcome }))
     }
     if (wasOverBudget && !this.#isOverBudget) this.#stored.agent.inbox.push({ type: 'session.updated' })
@@ -130,7 +130,7 @@ export class AgentSession extends Session {
   }
 
   #emit(type: string, fields: object = {}): SessionEvent {
-    const id = newId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
+    const id = createRandomId(type.endsWith('tool_use') ? 'toolu' : 'sevt')
     const own = { id, type, processed_at: new Date().toISOString() }
     // The first spread puts these fields at the start of the JSON. The last spread keeps a client's fields
     // from replacing them.
@@ -242,7 +242,7 @@ export class AgentSession extends Session {
 
   #startTask(texts: string[]): void {
     const { agent } = this.#stored
-    const rounds = readTask(texts)
+    const rounds = parseTaskSteps(texts)
     const sample = createSampleForTexts(texts)
     agent.finalMessage = sample ?? agent.finalMessage
     if (rounds.flat().some(({ type }) => type.endsWith('tool_use')))
@@ -250,7 +250,7 @@ export class AgentSession extends Session {
     agent.rounds.push(...rounds)
     if (rounds.length > 0) this.#startRound()
     else if (sample === undefined)
-      this.#sendMessage(`The emulated agent read “${shorten(texts.join(' '))}”, and has nothing to do.`)
+      this.#sendMessage(`The emulated agent read “${truncateQuote(texts.join(' '))}”, and has nothing to do.`)
   }
 
   #startRound(): void {
@@ -279,7 +279,7 @@ export class AgentSession extends Session {
   }
 
   #startThread(step: TaskStep): void {
-    const thread = { id: newId('sthr'), waiting: [] }
+    const thread = { id: createRandomId('sthr'), waiting: [] }
     this.#stored.agent.threads.push(thread)
     this.#addThreadEvent('session.thread_created', thread, { workflow_run_id: null })
     this.#addThreadEvent('session.thread_status_running', thread)
@@ -294,8 +294,8 @@ export class AgentSession extends Session {
   }
 
   #startRun({ name, phases, result }: WorkflowRunPlan): void {
-    const id = newId('wrun')
-    const all = phases.map((phase) => ({ id: newId('wrph'), name: phase, description: null }))
+    const id = createRandomId('wrun')
+    const all = phases.map((phase) => ({ id: createRandomId('wrph'), name: phase, description: null }))
     this.#emit('workflow_run.created', { workflow_run_id: id, name, description: null, phases: all })
     this.#emit('workflow_run.status_running', { workflow_run_id: id })
     const events: SessionEvent[] = all.flatMap((phase) => [
@@ -399,11 +399,11 @@ const readTexts = ({ content }: SessionEvent): string[] =>
   Array.isArray(content) ? content.map((block) => readString(block?.text)) : []
 
 function describeDenial({ name }: SessionEvent, reason: string): string {
-  return `The emulated agent does without ${name}, which was denied${reason && `: “${shorten(reason)}”`}.`
+  return `The emulated agent does without ${name}, which was denied${reason && `: “${truncateQuote(reason)}”`}.`
 }
 
 function describeResult({ name }: SessionEvent, result: SessionEvent): string {
-  const quoted = `“${shorten(readText(result))}”`
+  const quoted = `“${truncateQuote(readText(result))}”`
   return result.is_error === true
     ? `The emulated agent does without ${name}, which failed: ${quoted}.`
     : `The emulated agent read the result of ${name}: ${quoted}.`

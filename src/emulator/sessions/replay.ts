@@ -3,7 +3,7 @@ import { formatPath, tryParseJson } from '../../wire/json/parse.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { type EmulatedResponse, errorResponse } from '../response.ts'
 import { replyForms } from './agent.ts'
-import { type ClientEvent, isFromClient, type ListedEvent, Session } from './session.ts'
+import { type ClientEvent, EmulatedSession, isFromClient, type ListedEvent } from './session.ts'
 
 /**
  * Parses the output of `events list --raw` or `events follow --raw`: one event per line. Throws a usage
@@ -33,7 +33,7 @@ export function parseRecordedEvents(text: string, name: string): ListedEvent[] {
  * Replays a recorded session. The session first has the recorded events before the first client event. When a
  * client sends that event, the session adds the recorded events up to the next client event.
  */
-export class ReplaySession extends Session {
+export class ReplaySession extends EmulatedSession {
   /** Recorded events. When a client sends a recorded event, its content becomes the sent content. */
   #record: readonly ListedEvent[]
 

@@ -12,7 +12,7 @@ export interface ListedEvent {
 
 export const isFromClient = ({ type }: { type: string }): boolean => /^(user|system)\./.test(type)
 
-export abstract class Session {
+export abstract class EmulatedSession {
   readonly id: string
   readonly events: ListedEvent[] = []
   /** Emits `event` for each new event of the session. */

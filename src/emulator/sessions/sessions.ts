@@ -2,10 +2,10 @@ import { on } from 'node:events'
 import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
-import { type EmulatedResponse, errorResponse, jsonResponse, newId } from '../response.ts'
+import { createRandomId, type EmulatedResponse, errorResponse, jsonResponse } from '../response.ts'
 import { AgentSession, replyForms, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
-import { isFromClient, type ListedEvent, type Session } from './session.ts'
+import { type EmulatedSession, isFromClient, type ListedEvent } from './session.ts'
 
 /** Storage through which several emulator processes share their sessions. */
 export interface SessionStore {
@@ -15,7 +15,7 @@ export interface SessionStore {
   change(change: () => StoredSession[]): Promise<void>
 }
 
-export interface SessionsOptions {
+export interface EmulatedSessionsOptions {
   /**
    * Respond with 404 to a session id that the emulator has not created. If omitted, the first request with an
    * id creates the session.
@@ -33,19 +33,19 @@ const maxPageSize = 100
 /** Interval between reads of the storage while a client follows a session. */
 const pollIntervalMs = 200
 
-export class Sessions {
-  readonly #sessions = new Map<string, Session>()
+export class EmulatedSessions {
+  readonly #sessions = new Map<string, EmulatedSession>()
   readonly #created = new Set<string>()
-  readonly #options: SessionsOptions
+  readonly #options: EmulatedSessionsOptions
   readonly #latencyMs: number
 
-  constructor(options: SessionsOptions, latencyMs: number) {
+  constructor(options: EmulatedSessionsOptions, latencyMs: number) {
     this.#options = options
     this.#latencyMs = latencyMs
   }
 
   create({ initial_events: events = [], ...fields }: CreateSessionBody): Promise<EmulatedResponse> {
-    const id = newId('sesn')
+    const id = createRandomId('sesn')
     this.#created.add(id)
     return this.#change(id, (session) => session.accept(events, fields) ?? jsonResponse(session.describe()))
   }
@@ -112,7 +112,7 @@ export class Sessions {
     })
   }
 
-  #withSession(id: string, use: (session: Session) => EmulatedResponse): EmulatedResponse {
+  #withSession(id: string, use: (session: EmulatedSession) => EmulatedResponse): EmulatedResponse {
     this.#refresh()
     if (this.#options.onlyCreated && !this.#created.has(id))
       return errorResponse(404, `unknown session ${id}`)
@@ -124,14 +124,14 @@ export class Sessions {
     return use(session)
   }
 
-  #getSession(id: string): Session {
+  #getSession(id: string): EmulatedSession {
     const { record, store } = this.#options
     // The agent must react while the storage is locked, so it reacts without a delay.
     const schedule = (act: () => void) => void (store ? act() : setTimeout(act, this.#latencyMs))
     return this.#sessions.get(id) ?? (record ? new ReplaySession(id, record) : new AgentSession(id, schedule))
   }
 
-  async #change(id: string, use: (session: Session) => EmulatedResponse): Promise<EmulatedResponse> {
+  async #change(id: string, use: (session: EmulatedSession) => EmulatedResponse): Promise<EmulatedResponse> {
     const { store } = this.#options
     if (!store) return this.#withSession(id, use)
     let response: EmulatedResponse | undefined

@@ -1,5 +1,5 @@
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { shorten } from '../gateway.ts'
+import { truncateQuote } from '../gateway.ts'
 
 export interface TaskStep {
   type: string
@@ -27,7 +27,7 @@ const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 
 const exampleSteps = ['use bash {"command":"ls -l"}', 'use web_search {"query":"parley"}']
 
-export const taskForms = [
+export const taskStepHelp = [
   `  use bash {"command":"git status"}           a built-in tool`,
   '  use mcp github create_issue {"title":"x"}   a tool of an MCP server',
   '  use custom deploy {"env":"test"}            a custom tool, run by the client',
@@ -45,7 +45,7 @@ export const taskForms = [
  * "two tools" has example steps. For a line that only begins like a step, the agent reports that it does not
  * understand the line.
  */
-export function readTask(texts: readonly string[]): TaskStep[][] {
+export function parseTaskSteps(texts: readonly string[]): TaskStep[][] {
   const text = texts.join('\n')
   const lines = text.split('\n')
   const isScript = lines.some((line) => stepPattern.test(line))
@@ -60,7 +60,7 @@ export function readTask(texts: readonly string[]): TaskStep[][] {
 }
 
 const describeUnknownStep = (line: string) =>
-  `The emulated agent does not understand “${shorten(line.trim())}”. ` +
+  `The emulated agent does not understand “${truncateQuote(line.trim())}”. ` +
   "A step starts with use, thread use, run, say, refuse, start or fail, and ends with JSON: see 'parley serve --help'."
 
 const say = (text: string): TaskStep => ({

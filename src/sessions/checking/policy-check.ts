@@ -16,7 +16,7 @@ import {
   describeJudgement,
   type Judgement,
   type JudgementRules,
-  judge,
+  judgeToolUse,
   type KnownToolUse,
   readToolFlags,
   readToolUse,
@@ -149,7 +149,7 @@ async function judgeAndPrint(
   let page: Judgement[] = []
   let text = ''
   for (const use of uses) {
-    const judgement = await judge(use, rules)
+    const judgement = await judgeToolUse(use, rules)
     const { decision } = judgement
     counts[decision]++
     if (decision !== 'allow' && problems.length <= maxCountedProblems)

@@ -12,7 +12,7 @@ import type { SessionAccess } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
-import { type EffectResult, type FollowEffect, startFollowing, stepFollowState } from './following.ts'
+import { type FollowEffect, type FollowEffectResult, startFollowing, stepFollowState } from './following.ts'
 import { SeenEvents } from './seen-events.ts'
 import { describeWaiting } from './stop-text.ts'
 
@@ -147,7 +147,7 @@ export class Follower {
         this.#hasCallerChange = false
         effect = { do: 'show', items: this.#notEmitted.splice(0) }
       }
-      let result: EffectResult
+      let result: FollowEffectResult
       if (effect.do === 'end') {
         if (this.#seen.isStopListed || polls === laggingListWaitsMs.length) return
         await this.#readFinalList(polls++)
@@ -331,7 +331,7 @@ export class Follower {
     }
   }
 
-  async #execute(effect: Exclude<FollowEffect, { do: 'show' | 'end' }>): Promise<EffectResult> {
+  async #execute(effect: Exclude<FollowEffect, { do: 'show' | 'end' }>): Promise<FollowEffectResult> {
     const { context, parts } = this.#access
     const { deadline } = parts
     if (effect.do === 'list') {

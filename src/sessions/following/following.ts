@@ -1,6 +1,6 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isEventPiece } from '../../wire/sessions/session-event.ts'
-import { getIdentity, type SeenEvents } from './seen-events.ts'
+import { getEventIdentity, type SeenEvents } from './seen-events.ts'
 
 /*
  * Decides the next step of the follower, which receives a session's events from two sources:
@@ -56,7 +56,7 @@ interface CommonFields {
 }
 
 /** Result of the last effect. `stepFollowState` takes it and returns the next effect. */
-export type EffectResult =
+export type FollowEffectResult =
   /**
    * `list` contains all events, or only those since the last reading. `isQuiet`: the stream was silent for
    * `maxSilenceMs` before the reading. `status`: status of the session resource, if the follower read it
@@ -133,7 +133,7 @@ export function startFollowing(seen: SeenEvents, followsForever: boolean): Follo
     : { state: { ...tracking, is: 'joining', listenMs: [] }, effect: readList }
 }
 
-export function stepFollowState(before: FollowState, result: EffectResult, now: number): FollowStep {
+export function stepFollowState(before: FollowState, result: FollowEffectResult, now: number): FollowStep {
   const state = updateTimes(before, now)
   const { seen, followsForever } = state
   switch (result.is) {
@@ -170,7 +170,7 @@ export function stepFollowState(before: FollowState, result: EffectResult, now: 
 
 function addList(
   before: FollowState,
-  { list, isQuiet, status }: Extract<EffectResult, { is: 'list' }>,
+  { list, isQuiet, status }: Extract<FollowEffectResult, { is: 'list' }>,
 ): FollowStep {
   const { seen } = before
   const fresh = seen.addList(list)
@@ -181,7 +181,8 @@ function addList(
     seen.state.addSilence()
   }
   const state = { ...before, polls: before.polls + 1, pollAt: undefined }
-  const found = state.is === 'comparing' && list.some((item) => getIdentity(item) === getIdentity(state.item))
+  const found =
+    state.is === 'comparing' && list.some((item) => getEventIdentity(item) === getEventIdentity(state.item))
   return { state: found ? { ...state, is: 'current' } : state, effect: show(fresh) }
 }
 

@@ -46,7 +46,7 @@ export class SeenEvents {
       if (this.#log.has(item.identity)) this.addRepeated(item)
       else this.#log.append(item, { isListed: true })
     }
-    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getIdentity)].slice(-2)
+    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
   }
 
   /**
@@ -81,7 +81,7 @@ export class SeenEvents {
 
   /** An event without an id that equals an old event counts as old. */
   isNew(item: EventItem): boolean {
-    const identity = getIdentity(item)
+    const identity = getEventIdentity(item)
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
   }
 
@@ -97,7 +97,7 @@ export class SeenEvents {
    * its input again.
    */
   overlapsLastList(newest: readonly EventItem[]): boolean {
-    const identities = newest.map(getIdentity)
+    const identities = newest.map(getEventIdentity)
     const [before, last = ''] = this.#listEnd
     const index = identities.indexOf(last)
     const isEnd = index >= 0 && identities[index + 1] === before
@@ -117,13 +117,13 @@ export class SeenEvents {
   addStreamed(item: EventItem): EventItem[] {
     const newItems = this.#addStreamed(item)
     if (this.#heldBack.size === 0) return newItems
-    for (const each of newItems) this.#heldBack.set(getIdentity(each), each)
+    for (const each of newItems) this.#heldBack.set(getEventIdentity(each), each)
     return []
   }
 
   /** Holds back an event of the stream until `addList` or `release` returns it. */
   hold(item: EventItem): void {
-    for (const each of this.#addStreamed(item)) this.#heldBack.set(getIdentity(each), each)
+    for (const each of this.#addStreamed(item)) this.#heldBack.set(getEventIdentity(each), each)
   }
 
   release(): EventItem[] {
@@ -168,7 +168,7 @@ export class SeenEvents {
     if (isComplete && !this.isWorkPending) this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
     // The stream delivered these events in the right order, so they are added as events of the stream.
-    for (const item of streamed) this.#listedBefore.delete(getIdentity(item))
+    for (const item of streamed) this.#listedBefore.delete(getEventIdentity(item))
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
 
@@ -307,7 +307,7 @@ export class SeenEvents {
   }
 }
 
-export const getIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
+export const getEventIdentity = ({ event }: EventItem): string => event.id ?? digestEvent(event)
 
 /**
  * Returns whether an identity is a digest, because the event has no id. A part of the list is then not
@@ -327,7 +327,7 @@ const digestEvent = ({ id: _, type, processed_at, ...others }: SessionEvent) =>
  * Avoids spread syntax, which would give each object its own hidden class in V8. Such a class takes more
  * memory than the object.
  */
-const withIdentity = ({ event, text }: EventItem, identity = getIdentity({ event, text })): LogItem => ({
+const withIdentity = ({ event, text }: EventItem, identity = getEventIdentity({ event, text })): LogItem => ({
   event,
   text,
   identity,

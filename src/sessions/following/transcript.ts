@@ -7,7 +7,7 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { toTsv } from '../../io/tsv.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readMarkedText } from '../../wire/sessions/session-event.ts'
-import { printIds, toRow } from '../listing/rows.ts'
+import { printIds, toEventRow } from '../listing/rows.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
@@ -179,7 +179,7 @@ export function createEventPrinter(
     }
     const message = event.type === 'agent.message' ? readMarkedText(event) : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
-    if (!output.isTerminal) return output.write(toTsv(toRow(event)))
+    if (!output.isTerminal) return output.write(toTsv(toEventRow(event)))
     return output.write(`${await toDimLine(`· ${describeEvent(item, state)}`, host.stdout)}\n`)
   }
   const held: EventItem[] = []
@@ -197,7 +197,7 @@ export function createEventPrinter(
 
 /** A result also names its tool, because the line of the tool use may be far above. */
 function describeEvent({ event }: EventItem, state: SessionState): string {
-  const [, type = '', , text = ''] = toRow(event)
+  const [, type = '', , text = ''] = toEventRow(event)
   const tool = state.findAnsweredToolUse(event)?.name
   if (!tool) return `${type} ${text}`
   return `${type} ${tool}${event.is_error === true ? ' failed' : ''}${text === '' ? '' : ': '}${text}`

@@ -16,7 +16,7 @@ import { takeStart } from '../../wire/text-start.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { EventRow } from './event-table.ts'
 
-export const toRow = (event: SessionEvent): EventRow => [
+export const toEventRow = (event: SessionEvent): EventRow => [
   event.id ?? '',
   event.type,
   event.processed_at ?? '',
@@ -99,13 +99,13 @@ export function createRowPrinter({
       names.set(event.id, takeStart(formatValue(event.name), maxNameLength))
       if (names.size > maxNames) names.delete(names.keys().next().value ?? '')
     }
-    const [id, type, time, text] = toRow(event)
+    const [id, type, time, text] = toEventRow(event)
     const own = type === 'user.tool_confirmation' ? formatValue(event.deny_message) : text
     return [id, type, time, join([describeAnswer(event), own], ': ')]
   }
 
   return async (events) => {
-    if (!output.isTerminal) return output.write(events.map((event) => toTsv(toRow(event))).join(''))
+    if (!output.isTerminal) return output.write(events.map((event) => toTsv(toEventRow(event))).join(''))
     const rows = events.map(toTableRow)
     layOut ??= (await import('./event-table.ts')).createEventTable(host.stdout.columns || 80, messages.style)
     const lines = layOut(rows)

@@ -11,7 +11,7 @@ import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { readText, SessionEvent } from '../../wire/sessions/session-event.ts'
 import { getToolUseFingerprint } from '../session-state.ts'
 import type { KnownToolUse, toAuditFields } from './judgement.ts'
-import { applyReplyLine, interruptedResult, type ReplyLine, type ReplyState } from './reply-state.ts'
+import { applyReplyLine, interruptedCommandResult, type ReplyLine, type ReplyState } from './reply-state.ts'
 import { type AuditedTask, applyTaskLine, computeShortSha256, ListSnapshot } from './task.ts'
 
 interface AuditTarget {
@@ -216,7 +216,10 @@ export class Audit {
     if (typeof toolUse !== 'string') return
     const hasFailed = isObject(result) && result.is_error === true
     if (event === 'start' || (event === 'end' && hasFailed))
-      this.failedCommands.set(toolUse, `${name} ${toolUse}: ${hasFailed ? 'failed' : interruptedResult.text}`)
+      this.failedCommands.set(
+        toolUse,
+        `${name} ${toolUse}: ${hasFailed ? 'failed' : interruptedCommandResult.text}`,
+      )
     else if (event === 'end') this.failedCommands.delete(toolUse)
   }
 

@@ -5,7 +5,7 @@ import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
 import { addTokens, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
 
-export interface LimitFlags {
+export interface RunLimitFlags {
   maxTotalTokens?: number
   /** The user's amount, in major currency units. */
   maxCost?: string
@@ -24,8 +24,8 @@ const unused = 'unused'
  *   unknown
  * - otherwise: the sum of the usages of the run's model requests
  */
-export class Budget {
-  readonly #flags: LimitFlags
+export class RunBudget {
+  readonly #flags: RunLimitFlags
   #newestTotal: SessionUsage | undefined
   /** The agent has worked since the last call of `begin` or, before the first call, at any time. */
   #hasWorked = false
@@ -39,7 +39,7 @@ export class Budget {
   /** Sum of the run's token counts that parley could read. */
   #readableTokens: number | undefined
 
-  constructor(flags: LimitFlags = {}) {
+  constructor(flags: RunLimitFlags = {}) {
     this.#flags = flags
   }
 

@@ -9,7 +9,13 @@ import {
 } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
 import type { SessionState } from '../session-state.ts'
-import { describeJudgement, type Judgement, type JudgementRules, judge, readToolUse } from './judgement.ts'
+import {
+  describeJudgement,
+  type Judgement,
+  type JudgementRules,
+  judgeToolUse,
+  readToolUse,
+} from './judgement.ts'
 
 /**
  * Collects the denials since the task: tool uses that this run, an earlier run or another client denied, and
@@ -49,7 +55,7 @@ export class Denials {
         this.#addRunBefore(event)
       } else if (/^agent\.(mcp_)?tool_use$/.test(type)) {
         const use = readToolUse({ text })
-        const judgement = use && use.permission !== 'deny' ? await judge(use, this.#rules) : undefined
+        const judgement = use && use.permission !== 'deny' ? await judgeToolUse(use, this.#rules) : undefined
         if (judgement?.decision === 'deny') this.#notRun.set(id, judgement)
         // The stream may omit a tool use and deliver only its result. The list then adds the tool use later.
         if (state.getAnswer(id)) this.#addRun(id)

@@ -83,7 +83,7 @@ export interface Judgement extends PolicyDecision {
  * Decides about a tool use. A `--tool` command counts as an allow rule, but a matching rule of the policy
  * wins.
  */
-export async function judge(
+export async function judgeToolUse(
   use: KnownToolUse,
   { policy, tools, pauser }: JudgementRules,
 ): Promise<Judgement> {

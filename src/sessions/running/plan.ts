@@ -6,14 +6,14 @@ import { createPauser, type Policy } from '../policy/policy.ts'
 import { readPolicy } from '../policy/policy-file.ts'
 import { requireTime } from '../reconnect-policy.ts'
 import { readEventsOfBody } from '../sending/receipt.ts'
-import { type EventsOptions, readEvents } from '../sending/request.ts'
+import { createEventsBody, type EventsOptions } from '../sending/request.ts'
 import { accessSession, type SessionOptions } from '../session.ts'
-import type { LimitFlags } from './budget.ts'
+import type { RunLimitFlags } from './budget.ts'
 import { readToolFlags } from './judgement.ts'
 import { computeShortSha256 } from './task.ts'
 import { type AnswerOptions, addSchemaInstructions, readAnswerFlags } from './wanted-answer.ts'
 
-export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, LimitFlags {
+export interface RunOptions extends SessionOptions, EventsOptions, AnswerOptions, RunLimitFlags {
   after?: string
   policy?: string
   audit?: string
@@ -34,7 +34,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   })
   const rules = { policy: await readPolicyFlag(context, options.policy), tools, toolTimeout, pauser }
   const wanted = await readAnswerFlags(context, settings, options)
-  const given = await readEvents(context, options, words)
+  const given = await createEventsBody(context, options, words)
   const body = given && wanted.schema ? addSchemaInstructions(context, given, wanted.schema) : given
   if (body && options.after !== undefined)
     throw usageError('--after continues an earlier task, so it excludes a new task')
@@ -56,7 +56,7 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
     after: options.after,
     rules,
     wanted,
-    limits: options as LimitFlags,
+    limits: options as RunLimitFlags,
     auditPath: options.audit,
     failsOnToolError: options.failOnToolError === true,
   }

@@ -33,7 +33,7 @@ interface PostOptions {
  * has read the whole receipt. Throws a `CliError` only if the audit file cannot be written. If the service
  * also refused the events, throws the failure of the request instead.
  */
-export async function postOnce(
+export async function postEventsOnce(
   { context, caller, parts }: SessionAccess,
   body: Uint8Array,
   { record, count, isSingle = true, accepted }: PostOptions,

@@ -12,7 +12,7 @@ import { SessionState } from '../session-state.ts'
 import type { AuditEntry } from './audit.ts'
 import type { Denials } from './denials.ts'
 import { type Judgement, type KnownToolUse, readToolUse, toAuditFields } from './judgement.ts'
-import { pollEvents, postOnce } from './posting.ts'
+import { pollEvents, postEventsOnce } from './posting.ts'
 import {
   applyListEvidence,
   applyReplyLine,
@@ -212,7 +212,7 @@ export class ReplySender {
     const sent = { at: this.#run.context.host.timers.wallTime(), idleEvents }
     const lastIdleEvent = [...idleEvents].at(-1)
     const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
-    const { is, failure } = await postOnce(this.#run, body, {
+    const { is, failure } = await postEventsOnce(this.#run, body, {
       count: replies.length,
       record: (event, reason) => {
         for (const { use } of replies)

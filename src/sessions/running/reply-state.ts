@@ -114,7 +114,7 @@ export function applyReplyLine(reply: ReplyState, line: ReplyLine): ReplyState {
  */
 export function resumeReply(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
   if (reply.is === 'left-open') return { is: 'deciding' }
-  if (reply.is === 'executing') return { is: 'has-result', result: interruptedResult }
+  if (reply.is === 'executing') return { is: 'has-result', result: interruptedCommandResult }
   if (reply.is === 'deciding' || reply.is === 'has-result') return reply
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
@@ -193,7 +193,7 @@ export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll'
   return is === 'unconfirmed' ? 'poll' : undefined
 }
 
-export const interruptedResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
+export const interruptedCommandResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
 /**
  * Returns the state in which parley may send the reply again. The command of the tool use does not run again.
@@ -204,7 +204,7 @@ function allowRepeat(reply: ReplyState): ReplyState {
 }
 
 function getResult(reply: ReplyState): ToolResult | undefined {
-  if (reply.is === 'executing') return interruptedResult
+  if (reply.is === 'executing') return interruptedCommandResult
   return 'result' in reply ? reply.result : undefined
 }
 

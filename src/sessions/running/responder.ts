@@ -17,12 +17,12 @@ import {
   findExecutor,
   type Judgement,
   type JudgementRules,
-  judge,
+  judgeToolUse,
   type KnownToolUse,
 } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { type Reply, ReplySender } from './replies.ts'
-import { interruptedResult } from './reply-state.ts'
+import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './resumption.ts'
 
 const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 letters, digits, _ or -'
@@ -176,7 +176,7 @@ export class Responder {
    */
   async #decide(uses: readonly KnownToolUse[]): Promise<Judgement[]> {
     const judged: Judgement[] = []
-    for (const use of uses) judged.push(await judge(use, this.#rules))
+    for (const use of uses) judged.push(await judgeToolUse(use, this.#rules))
     const decisions = await this.#ask(judged.filter((judgement) => needsPrompt(judgement, this.#rules)))
     const judgements = judged.map((judgement): Judgement => {
       const decided = decisions.get(judgement.use.id)
@@ -281,9 +281,9 @@ export class Responder {
 
   /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
   #warnOfInterrupted(use: KnownToolUse): void {
-    if (this.#replies.getUnpostedResult(use.id) !== interruptedResult) return
+    if (this.#replies.getUnpostedResult(use.id) !== interruptedCommandResult) return
     this.#commandCount++
-    const what = `an earlier run ended while its command ran: ${interruptedResult.text}`
+    const what = `an earlier run ended while its command ran: ${interruptedCommandResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
   }
 }

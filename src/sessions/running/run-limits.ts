@@ -10,8 +10,8 @@ import { readSession } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
-import type { Budget } from './budget.ts'
-import { pollEvents, postOnce } from './posting.ts'
+import type { RunBudget } from './budget.ts'
+import { pollEvents, postEventsOnce } from './posting.ts'
 import type { InterruptState, SessionRun } from './resumption.ts'
 
 /**
@@ -24,7 +24,7 @@ const maxNamedRuns = 10
 
 const interruptEvent = { type: 'user.interrupt' }
 
-export const notIdleText = 'the session did not become idle within 30 s of the interrupt'
+export const notIdleAfterInterruptText = 'the session did not become idle within 30 s of the interrupt'
 
 /** Time for the session to become idle after it exceeded a limit, and after an interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
@@ -37,7 +37,7 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
 export class RunLimits {
   readonly #run: SessionRun
   readonly #follower: Follower
-  readonly #budget: Budget
+  readonly #budget: RunBudget
   interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
   #excessText = ''
@@ -47,7 +47,7 @@ export class RunLimits {
   /** parley posted the interrupt, but the service may not have accepted it. */
   #isUnconfirmed = false
 
-  constructor(run: SessionRun, follower: Follower, budget: Budget) {
+  constructor(run: SessionRun, follower: Follower, budget: RunBudget) {
     this.#run = run
     this.#follower = follower
     this.#budget = budget
@@ -242,7 +242,7 @@ export class RunLimits {
     const access = { ...this.#run, parts: { ...this.#run.parts, deadline } }
     const body = Buffer.from(JSON.stringify({ events: [interruptEvent] }))
     await retry(deadline, new ReconnectPolicy(access), async () => {
-      const { is, failure } = await postOnce(access, body, {
+      const { is, failure } = await postEventsOnce(access, body, {
         record: (event, reason) => {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
           if (event !== 'sent') return

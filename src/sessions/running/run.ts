@@ -13,16 +13,16 @@ import { followAndPrint, notContinuedText } from '../following/transcript.ts'
 import { openFollowerBeforeSending } from '../sending/delivery.ts'
 import type { SessionState } from '../session-state.ts'
 import { Audit } from './audit.ts'
-import { Budget } from './budget.ts'
+import { RunBudget } from './budget.ts'
 import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { Responder } from './responder.ts'
 import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
-import { notIdleText, RunLimits } from './run-limits.ts'
+import { notIdleAfterInterruptText, RunLimits } from './run-limits.ts'
 import { findSentTask, sendTask } from './sent-task.ts'
-import { getFingerprints, TaskCounter } from './task.ts'
-import { checkAnswer, createAnswerSaver, deliverAnswer, hasOwnDestination } from './wanted-answer.ts'
+import { getTaskFingerprints, TaskCounter } from './task.ts'
+import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
 
 /**
  * Sends a task, or continues a session, and replies to tool uses until the agent has finished. Throws a
@@ -40,7 +40,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandE
     caller,
     parts: {
       ...parts,
-      deadline: parts.deadline.narrow(Infinity, notIdleText),
+      deadline: parts.deadline.narrow(Infinity, notIdleAfterInterruptText),
       requireLock: () => audit.requireLocks(),
     },
     audit,
@@ -61,11 +61,11 @@ async function execute(run: SessionRun, plan: RunPlan): Promise<CommandEnd> {
   if (!task) resumption.setTask('continued')
   // A run without a task follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
-  const budget = new Budget(plan.limits)
+  const budget = new RunBudget(plan.limits)
   const denials = new Denials(plan.rules, audit.denied)
   context.summary.figures.warnings.deniedButRan = () => denials.unapprovedCount
   const incidents = new Incidents(context)
-  const counter = new TaskCounter(task && getFingerprints(task.events))
+  const counter = new TaskCounter(task && getTaskFingerprints(task.events))
   const showEarlier = async (items: readonly EventItem[], state: SessionState) => {
     for (const { event } of items) budget.add(event)
     if (!task) await denials.add(items, state)
@@ -226,7 +226,7 @@ function checkEnd({ audit, resumption, follower, limits, plan, parts }: Followin
   const problem = listFailure
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && `the agent gave no answer: ${notContinuedText}`
-  if (problem && hasOwnDestination(plan.wanted)) {
+  if (problem && hasSeparateAnswerOutput(plan.wanted)) {
     const known = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }

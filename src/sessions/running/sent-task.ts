@@ -5,9 +5,9 @@ import { explainRefusedTask } from '../sending/delivery.ts'
 import { createSentEvents } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
-import { pollEvents, postOnce } from './posting.ts'
+import { pollEvents, postEventsOnce } from './posting.ts'
 import { auditResumeHint, type SessionRun, taskAcceptedText } from './resumption.ts'
-import { findTask, type ListSnapshot } from './task.ts'
+import { findTaskInList, type ListSnapshot } from './task.ts'
 
 /**
  * Returns the event ids of the task that an earlier run sent, according to `--after` or the audit file.
@@ -23,7 +23,10 @@ export async function findSentTask(
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
   const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await pollEvents(run, { read: (list) => findTask(list, earlier, task?.events), whenWaiting })
+  const ids = await pollEvents(run, {
+    read: (list) => findTaskInList(list, earlier, task?.events),
+    whenWaiting,
+  })
   if (!ids) {
     const isAccepted = earlier.is === 'accepted'
     const message = isAccepted
@@ -87,7 +90,7 @@ export async function sendTask(
 ): Promise<void> {
   const { audit, resumption } = run
   try {
-    const { named, failure } = await postOnce(run, body, {
+    const { named, failure } = await postEventsOnce(run, body, {
       isSingle: false,
       accepted: taskAcceptedText,
       record(event, reason) {

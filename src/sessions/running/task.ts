@@ -55,7 +55,7 @@ export const computeShortSha256 = (body: Uint8Array): string =>
   createHash('sha256').update(body).digest('hex').slice(0, 32)
 
 /** A fingerprint is the type and a digest of the content. */
-export const getFingerprints = (task: readonly SessionEvent[]): string[] => [
+export const getTaskFingerprints = (task: readonly SessionEvent[]): string[] => [
   ...new Set(task.map(getFingerprint)),
 ]
 
@@ -93,12 +93,12 @@ export class TaskCounter {
  * Returns the event ids of an earlier run's task in a list, or `undefined` if the list does not prove that
  * the task arrived. `events` are the events of the task if the user gave the task again.
  */
-export async function findTask(
+export async function findTaskInList(
   list: AsyncIterable<readonly EventItem[]>,
   { is, known }: AuditedTask,
   events: readonly SessionEvent[] | undefined,
 ): Promise<ReadonlySet<string> | undefined> {
-  const counter = new TaskCounter(events ? getFingerprints(events) : known.marks)
+  const counter = new TaskCounter(events ? getTaskFingerprints(events) : known.marks)
   let isLater = known.last === undefined
   let isPast = false
   const ids = new Set<string>()

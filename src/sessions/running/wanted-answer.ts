@@ -66,7 +66,7 @@ const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): 
   event?.type === 'user.message' && Array.isArray(event.content)
 
 /** Returns whether stdout or a file gets only the answer, so that a program may read the answer from it. */
-export const hasOwnDestination = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
+export const hasSeparateAnswerOutput = ({ schema, file, isStdoutReserved }: WantedAnswer): boolean =>
   schema !== undefined || file !== undefined || isStdoutReserved
 
 /**
@@ -78,7 +78,7 @@ export async function checkAnswer(
   { answer }: FollowedTask,
 ): Promise<{ text: string } | { failure: CliError }> {
   const text = getText(answer)
-  if (text.trim() === '' && hasOwnDestination(wanted)) {
+  if (text.trim() === '' && hasSeparateAnswerOutput(wanted)) {
     const problem = answer ? 'the answer has no text' : 'the agent gave no answer'
     return { failure: createResponseError(problem).with({ sent: 'yes' }) }
   }

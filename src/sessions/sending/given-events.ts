@@ -26,10 +26,10 @@ interface EventsOfBody {
  * Receives each parsed event while the input is read. Storing all parsed events would take several times the
  * memory of their text.
  */
-export type OnEvent = (event: unknown) => void
+export type OnParsedEvent = (event: unknown) => void
 
 interface ReadingOptions {
-  onEvent?: OnEvent | undefined
+  onEvent?: OnParsedEvent | undefined
   hint?: string
 }
 

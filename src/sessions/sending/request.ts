@@ -13,7 +13,7 @@ import {
 import {
   createEventsReview,
   type GivenEvents,
-  type OnEvent,
+  type OnParsedEvent,
   parseGivenEvents,
   readGivenEvents,
 } from './given-events.ts'
@@ -30,7 +30,7 @@ export interface EventsOptions {
  * events of flags and words. Returns `undefined` if there is no event. Throws a usage error that lists every
  * problem.
  */
-export async function readEvents(
+export async function createEventsBody(
   context: Context,
   options: EventsOptions,
   words: string[],
@@ -61,10 +61,10 @@ export async function readEvents(
 }
 
 /**
- * Like `readEvents`, but reads events from stdin if there is no other input. Throws a usage error if there
- * are no events.
+ * Like `createEventsBody`, but without other input, reads the events from stdin. Throws a usage error if
+ * there are no events.
  */
-export async function readRequiredEvents(
+export async function createRequiredEventsBody(
   context: Context,
   options: EventsOptions,
   words: string[],
@@ -74,7 +74,11 @@ export async function readRequiredEvents(
     path === undefined && getGivenEventFlags(context).length + words.length + file.length === 0
   const { stdinKind, readsStdin } = context.input
   const isPiped = readsStdin && stdinKind !== 'terminal'
-  const body = await readEvents(context, hasNoInput && isPiped ? { ...options, input: '-' } : options, words)
+  const body = await createEventsBody(
+    context,
+    hasNoInput && isPiped ? { ...options, input: '-' } : options,
+    words,
+  )
   if (!body) throw usageError('no events: give a message, event flags, or JSON through a pipe or -i FILE')
   return body
 }
@@ -86,7 +90,7 @@ async function readInputEvents(
   context: Context,
   { input: path }: EventsOptions,
   words: string[],
-  onEvent: OnEvent | undefined,
+  onEvent: OnParsedEvent | undefined,
 ): Promise<{ given?: GivenEvents; piped: string }> {
   const { input } = context
   const flags = getGivenEventFlags(context)

@@ -2,8 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import {
-  type EffectResult,
   type FollowEffect,
+  type FollowEffectResult,
   type FollowState,
   type FollowStep,
   startFollowing,
@@ -80,7 +80,7 @@ function follow({
   let queries = 0
   let now = 0
 
-  function execute(effect: FollowEffect): EffectResult {
+  function execute(effect: FollowEffect): FollowEffectResult {
     if (effect.do === 'show') {
       const shown = effect.items.map(({ text }) => text)
       trace.push(...shown)
@@ -275,7 +275,7 @@ describe('events that a follower prints', () => {
 
 /** In the state `searching`, the sent event was not shown yet. */
 type State = FollowState['is'] | 'searching'
-type Kind = EffectResult['is']
+type Kind = FollowEffectResult['is']
 
 /**
  * A follower in each state. Its session works and has the event `run1`. The follower received `say1` last and
@@ -296,7 +296,7 @@ function started(past: string, sent?: string): FollowState {
 }
 
 const toItem = (word: string) => toItems(word)[0] as EventItem
-const toList = (words: string): EffectResult => ({
+const toList = (words: string): FollowEffectResult => ({
   is: 'list',
   list: toItems(words),
 })
@@ -313,7 +313,7 @@ function describeTurn({ state, effect }: FollowStep): string {
   return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
 }
 
-const news: Record<Kind, EffectResult> = {
+const news: Record<Kind, FollowEffectResult> = {
   list: toList('run1 say1 say2'),
   event: { is: 'event', item: toItem('say3') },
   silence: { is: 'silence', durationMs: 250 },
@@ -490,7 +490,7 @@ describe('follower of a running session', () => {
 })
 
 describe('follower on special inputs', () => {
-  const event = (word: string): EffectResult => ({ is: 'event', item: toItem(word) })
+  const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
   test('a follower that has not found its sent event reads the list after 100 ms, also if events keep arriving', () => {
     const { state } = stepFollowState(states.searching('run1'), event('say7'), 0)
     expect(describeTurn(stepFollowState(state, event('say8'), 60))).toBe('current: listen for 40')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Budget, type LimitFlags } from '../../../src/sessions/running/budget.ts'
+import { RunBudget, type RunLimitFlags } from '../../../src/sessions/running/budget.ts'
 import { readUsage } from '../../../src/wire/sessions/usage.ts'
 
 type Value = Record<string, unknown>
@@ -156,7 +156,7 @@ const rows: Record<string, Row> = {
 
 describe('usage of a run', () => {
   test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
-    const budget = new Budget()
+    const budget = new RunBudget()
     for (const event of past) budget.add(event as never)
     budget.begin(true)
     for (const event of now) budget.add(event as never)
@@ -168,7 +168,7 @@ describe('usage of a run', () => {
   })
 
   test('the usage before the task is subtracted from the usage after it', () => {
-    const budget = new Budget()
+    const budget = new RunBudget()
     budget.add(says as never)
     budget.begin(true)
     expect(budget.lacksBase).toBe(true)
@@ -201,7 +201,7 @@ describe('usage of events run without a task', () => {
       undefined,
     ],
   ])('events run without a task counts %s', (_, past, asked, total) => {
-    const budget = new Budget()
+    const budget = new RunBudget()
     for (const event of past) budget.add(event as never)
     budget.begin(false)
     if (budget.lacksBase) budget.addBase(asked && readUsage(asked as never))
@@ -216,7 +216,7 @@ describe('minimum usage of events run', () => {
     ['the sum of its requests', [request(1, 2), request(5, 6)], 14],
   ])('the minimum usage of events run is %s', (_, now, tokens) => {
     const isOver = (maxTotalTokens: number) => {
-      const budget = new Budget({ maxTotalTokens })
+      const budget = new RunBudget({ maxTotalTokens })
       for (const event of now) budget.add(event as never)
       return budget.describeExceededLimit() !== undefined
     }
@@ -225,13 +225,13 @@ describe('minimum usage of events run', () => {
 })
 
 describe('limits of events run', () => {
-  const createBudget = (flags: LimitFlags, now: object[]) => {
-    const budget = new Budget(flags)
+  const createBudget = (flags: RunLimitFlags, now: object[]) => {
+    const budget = new RunBudget(flags)
     for (const event of now) budget.add(event as never)
     return budget
   }
 
-  test.each<[flags: LimitFlags, now: object[], why: string | undefined]>([
+  test.each<[flags: RunLimitFlags, now: object[], why: string | undefined]>([
     [{}, [createUsageEvent(9, 9, '900')], undefined],
     [{ maxTotalTokens: 18 }, [], undefined],
     [{ maxTotalTokens: 3 }, [request(1, 2)], 'the run used 3 tokens, and --max-total-tokens is 3'],
@@ -251,7 +251,7 @@ describe('limits of events run', () => {
     expect(createBudget(flags, now).describeExceededLimit()).toBe(why)
   })
 
-  test.each<[flags: LimitFlags, now: object[], lack: string | undefined]>([
+  test.each<[flags: RunLimitFlags, now: object[], lack: string | undefined]>([
     [{}, [says], undefined],
     [
       { maxTotalTokens: 1, maxCost: '1' },
@@ -273,11 +273,11 @@ describe('limits of events run', () => {
     expect(budget.limitWarning).toBe(undefined)
   })
 
-  test.each<[LimitFlags, boolean]>([
+  test.each<[RunLimitFlags, boolean]>([
     [{}, false],
     [{ maxCost: '1' }, true],
     [{ maxTotalTokens: 1 }, true],
   ])('events run with the flags %j has a limit: %s', (flags, isBounded) => {
-    expect(new Budget(flags).hasLimits).toBe(isBounded)
+    expect(new RunBudget(flags).hasLimits).toBe(isBounded)
   })
 })

@@ -5,7 +5,7 @@ import {
   describeJudgement,
   describeToolUse,
   findExecutor,
-  judge,
+  judgeToolUse,
   type KnownToolUse,
   readToolUse,
 } from '../../../src/sessions/running/judgement.ts'
@@ -96,7 +96,7 @@ test.each<[what: string, use: KnownToolUse, rules: Rule[], expected: object]>([
     { decision: 'ask', by: 'default', reason: 'who knows' },
   ],
 ])('events run decides about a tool use by %s', async (_, use, rules, expected) => {
-  expect(await judge(use, createRules(rules))).toEqual({ use, ...expected })
+  expect(await judgeToolUse(use, createRules(rules))).toEqual({ use, ...expected })
 })
 
 test.each<[type: string, name: string, permission: string | undefined, executor: string]>([

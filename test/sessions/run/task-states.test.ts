@@ -3,8 +3,8 @@ import {
   type AuditedTask,
   applyTaskLine,
   computeShortSha256,
-  findTask,
-  getFingerprints,
+  findTaskInList,
+  getTaskFingerprints,
   ListSnapshot,
   TaskCounter,
 } from '../../../src/sessions/running/task.ts'
@@ -54,9 +54,9 @@ describe('search for a task in a list', () => {
   ])(
     'a task is found only if the list proves it (state %s, after event %s, %i equal earlier tasks): %j',
     async (is, last, alike, events, isShown) => {
-      const known = { alike, last, marks: getFingerprints([task]) }
+      const known = { alike, last, marks: getTaskFingerprints([task]) }
       for (const given of [[task], undefined]) {
-        const found = await findTask(createList(events), { hash: 'a', is, known }, given)
+        const found = await findTaskInList(createList(events), { hash: 'a', is, known }, given)
         expect(found !== undefined).toBe(isShown)
       }
     },
@@ -66,7 +66,7 @@ describe('search for a task in a list', () => {
 test("the hash of a task depends on its bytes, and an event's fingerprint on its content", () => {
   expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)
   expect(computeShortSha256(Buffer.from('go'))).not.toBe(computeShortSha256(Buffer.from('go ')))
-  const [first, ...others] = getFingerprints([
+  const [first, ...others] = getTaskFingerprints([
     createMessage('a'),
     { ...createMessage('a'), id: 'e1' },
     createMessage('b'),
@@ -77,8 +77,8 @@ test("the hash of a task depends on its bytes, and an event's fingerprint on its
 
 test("the record of a list counts its events that equal the task's events, and has its last id", async () => {
   const task = [createMessage('a'), createMessage('b')]
-  const counter = new TaskCounter(getFingerprints(task))
-  const none = { alike: 0, last: undefined, marks: getFingerprints(task) }
+  const counter = new TaskCounter(getTaskFingerprints(task))
+  const none = { alike: 0, last: undefined, marks: getTaskFingerprints(task) }
   expect(counter.known).toEqual(none)
   const item = (event: SessionEvent) => ({ event, text: '' })
   for (const event of [
@@ -98,7 +98,7 @@ test('a task that an earlier version recorded has no fingerprints, so no event e
     ['accepted', true],
   ] as const) {
     const list = createList(['e1', 'e2'].map((id) => ({ ...createMessage('go'), id })))
-    const found = await findTask(list, { hash: 'a', is, known: { alike: 0, last: 'e1' } }, undefined)
+    const found = await findTaskInList(list, { hash: 'a', is, known: { alike: 0, last: 'e1' } }, undefined)
     expect(found !== undefined).toBe(isShown)
   }
 })
