@@ -61,9 +61,9 @@ function settingFlag(name: SettingName): Option {
 }
 
 /**
- * The flags may precede or follow the command's name. The last value wins. `commands` has the commands from
- * the root to the called command. Throws a usage error for a flag that the called command does not have, or
- * that is in `without`.
+ * Reads the shared flags, which may precede or follow the command's name. The last value wins. `commands` has
+ * the commands from the root to the called command. Throws a usage error for a flag that the called command
+ * does not have, or that is in `without`.
  */
 export function readSharedFlags(
   commands: (Command & { given: GivenFlag[] })[],
@@ -80,7 +80,8 @@ export function readSharedFlags(
   }
   const flags = given as Partial<SharedFlags>
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
-  // With a batch from a file, `--fail-on-empty` concerns the lines of that file, not stdin.
+  // With a batch from a file, `--fail-on-empty` concerns the lines of that file, so `--no-stdin` does not
+  // contradict it.
   const { batch = '-' } = called.opts()
   if (flags.failOnEmpty && flags.stdin === false && batch === '-')
     throw usageError('--no-stdin and --fail-on-empty exclude each other')

@@ -8,7 +8,7 @@ import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
 import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-/** Returns the JSON of `help --json`. Includes only names and summaries of subcommands. */
+/** Returns the value that `help --json` prints. Of subcommands, it has only names and summaries. */
 export async function describeCommand(words: readonly string[]): Promise<object> {
   const [root] = (await loadCommands()) as [ParleyCommand]
   const command = words.reduce((group, word) => {

@@ -3,12 +3,14 @@ import type { Context } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
-/** A narrower terminal wraps the lines itself. */
+/** Minimum width for wrapping. A narrower terminal wraps the lines itself. */
 export const helpOptions = { minWidthToWrap: 20 }
 
 const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
 
-/** Makes headings bold. Indented lines are not wrapped, because people copy them. */
+/**
+ * Wraps a help text and makes its headings bold. Indented lines are not wrapped, because people copy them.
+ */
 export function wrapHelp(text: string, width: number | undefined, { bold }: Pick<Style, 'bold'>): string {
   const layout = createLayout(width)
   return text
@@ -18,7 +20,7 @@ export function wrapHelp(text: string, width: number | undefined, { bold }: Pick
     .replace(heading, (words) => bold(words))
 }
 
-/** On a terminal, a long text goes through the user's pager unless `isPaged` is false. */
+/** Prints a help text. On a terminal, shows a long text in the user's pager unless `isPaged` is false. */
 export async function printHelp(
   context: Pick<Context, 'host' | 'cleanups'>,
   text: string,

@@ -17,10 +17,11 @@ export default {
     if (json) return output.write(`${JSON.stringify(await grammar.describe(words))}\n`)
     const target = resolveHelpWords(words)
     const [name = '', ...rest] = target
-    // `policy` is a topic and a command group: `help policy` prints the topic, and `help policy check` the
-    // help of the command.
+    // `policy` is both a topic and a command group. `help policy` prints the topic, and `help policy check`
+    // prints the help of the command.
     if (!isTopic(name) || rest.length > 0) {
-      // commander prints the help of a command even if unknown words follow its name.
+      // commander prints the help of a command even if unknown words follow its name. `describe` throws a
+      // usage error for these words.
       if (rest.length > 0) await grammar.describe(target)
       return grammar.showHelp(target)
     }

@@ -3,8 +3,8 @@ import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
 /**
- * For the manual page, completion scripts and `help --json`. Returns `parley` first, and each group before
- * its commands.
+ * Loads all commands, for the manual page, completion scripts and `help --json`. Returns `parley` first, and
+ * each group before its commands.
  */
 export function loadCommands(): Promise<ParleyCommand[]> {
   const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
@@ -13,7 +13,8 @@ export function loadCommands(): Promise<ParleyCommand[]> {
 }
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
-  // A group also accepts the request flags of its commands: `parley events --raw list`.
+  // The request flags of a command may precede its name, as in `parley events --raw list`. So the group gets
+  // these flags, too.
   if (command.entry.group) declareRequestFlags(command)
   else await command.load()
   command.addChildren()

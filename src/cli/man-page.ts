@@ -32,16 +32,19 @@ Flags of every command may come before its name.
 
 const width = 80
 
-/** `escapeRoff` turns these control characters into font changes. */
+/** Marks bold text with control characters, which `escapeRoff` turns into font changes. */
 const boldMarks = { bold: (text: string) => `\x01${text}\x02` }
 
-/** Lines are printed verbatim. The section has no margin, so the lines may use the whole width. */
+/**
+ * Renders a section whose lines are printed verbatim. The section has no margin, so the lines may use the
+ * whole width.
+ */
 const renderSection = (title: string, text: string): string =>
   `.SH "${escapeRoff(title)}"\n.nf\n.in 0\n${escapeRoff(text.trimEnd())}\n.in\n.fi`
 
 const codePoint = (char: string) => char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
 
-/** The text may be at the start of a line, or the argument of a macro. */
+/** Escapes a text for roff, both at the start of a line and as the argument of a macro. */
 const escapeRoff = (text: string): string =>
   text
     .replace(/[\\'"`^~]|[^\x00-\x7f]/gu, (char) => `\\[u${codePoint(char)}]`)

@@ -11,7 +11,10 @@ interface NamedFile {
   /** Name of the flag or argument, or a description such as `the file on stdin`. */
   about: string
   isWritten: boolean
-  /** Real path of a regular or missing file. `undefined` for devices, pipes and open descriptors. */
+  /**
+   * Real path of a regular or missing file, for the comparison. `undefined` for devices, pipes and open
+   * descriptors.
+   */
   identity: string | undefined
 }
 
@@ -48,7 +51,7 @@ const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host)
 const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
   given.map(({ option, flag, value }, index) => {
     const isWritten = option instanceof FileFlag && option.use !== 'reads'
-    // If a flag is repeated, only its last file is written.
+    // If a flag is repeated, only its last file is written, so earlier files cannot conflict.
     const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
     const identity = isReplaced ? undefined : identify(host, getFileName(option, value))
     return { about: option.short ?? flag, isWritten, identity }
@@ -76,7 +79,7 @@ function identify(host: Host, name = '-'): string | undefined {
   try {
     if (isOpenDescriptor(path) || !statSync(path).isFile()) return undefined
   } catch {
-    // If the file cannot be examined, its path is compared anyway.
+    // If the file cannot be examined, its path is compared without checking the kind of file.
   }
   const realPath = resolveRealPath(path)
   // File systems of Windows and macOS usually ignore case, so two paths that differ in case may be one file.

@@ -1,8 +1,8 @@
 import type { Context, Host } from '../context.ts'
 
 /**
- * Returns false if the text fits on the terminal, no pager exists, or the pager failed. The caller then
- * prints the text.
+ * Shows a text in the user's pager. Returns false if the text fits on the terminal, no pager exists, or the
+ * pager failed. The caller then prints the text.
  */
 export async function showInPager(
   { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
@@ -16,18 +16,20 @@ export async function showInPager(
     const { env } = host
     const pager = { text: command, env: { ...env, LESS: env.LESS ?? 'FRX' }, input: text }
     const code = await host.runPager(pager, cleanups)
-    // A shell returns more than 128 if a signal ended the pager. The user has then seen the text and closed
-    // the pager.
+    // A code of more than 128 means that a signal ended the pager. The user has then seen the text, so it is
+    // not printed again.
     return code === undefined || code === 0 || code > 128
   } finally {
     restoreInterrupt()
   }
 }
 
-/** The shell would print an error if less is missing. */
+/**
+ * Command that runs less if it exists. Without the check, the shell would print an error if less is missing.
+ */
 const lessIfFound = 'command -v less >/dev/null && exec less'
 
-/** As in git, an empty variable or `cat` means no pager. */
+/** Returns the command of the pager. As in git, an empty variable or `cat` means no pager. */
 function choosePager({ env, platform }: Host): string | undefined {
   if (env.TERM === 'dumb') return undefined
   const command = env.PARLEY_PAGER ?? env.PAGER ?? (platform === 'win32' ? '' : lessIfFound)
@@ -36,7 +38,7 @@ function choosePager({ env, platform }: Host): string | undefined {
 
 const colorCode = /\x1b\[[\d;]*m/g
 
-/** The shell's next prompt also needs a row. */
+/** Returns whether the text does not fit on the terminal. The shell's next prompt also needs a row. */
 function isLong(text: string, { columns, rows }: Host['stdout']): boolean {
   if (!columns || !rows) return false
   let count = 1

@@ -13,8 +13,8 @@ import {
 } from './flags.ts'
 
 /**
- * `words` starts with the unknown word or flag. `Program` converts this error to a usage error with a
- * suggestion.
+ * A command line has an unknown word or flag, which is the first of `words`. `Program` converts this error to
+ * a usage error with a suggestion.
  */
 export class UnknownWordError extends Error {
   readonly command: ParleyCommand
@@ -27,7 +27,10 @@ export class UnknownWordError extends Error {
   }
 }
 
-/** People type `config set --base-url …`. */
+/**
+ * Returns the setting that a flag sets, because people type `config set --base-url …` for `config set baseUrl
+ * …`. Returns any other word unchanged.
+ */
 const findFlagName = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
@@ -35,10 +38,10 @@ const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
-/** A value that begins like a flag must be attached to its flag. */
+/** A command of parley. A flag's value that begins with a hyphen must be attached to the flag. */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
-  /** `undefined` for a group, and for a command that is not loaded. */
+  /** Code of the command. `undefined` for a group, and before `load`. */
   module: CommandModule | undefined
   readonly given: GivenFlag[] = []
 
@@ -79,7 +82,7 @@ export class ParleyCommand extends Command {
     return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
   }
 
-  /** Without `parley`. */
+  /** Words of the command line that name the command, without `parley`. */
   get words(): string[] {
     return this.path.slice(1).map((command) => command.name())
   }
@@ -94,7 +97,8 @@ export class ParleyCommand extends Command {
 
   override addOption(option: Option): this {
     const flag = option.long ?? ''
-    // commander calls this listener before its own, which parses the value again.
+    // commander calls this listener before its own listener, which parses the value again. So parley's shorter
+    // message is thrown first.
     this.on(`option:${option.name()}`, (value?: string | null) => {
       requireValid(option, flag, value ?? undefined)
       this.given.push({ option, flag, value: value ?? undefined })
@@ -117,8 +121,8 @@ export class ParleyCommand extends Command {
     if (isGroup) return
     const all = this.registeredArguments
     const { length: most } = all
-    // If there are too few words, and a word is not a choice of its argument, the user has probably left out
-    // this argument.
+    // If there are too few words, and a word is not a valid choice for its argument, the user has probably
+    // left out that argument.
     const missing = all.find(
       ({ argChoices }, at) =>
         at >= operands.length || (operands.length < most && isInvalidChoice(operands[at], argChoices)),
@@ -159,8 +163,8 @@ export class ParleyCommand extends Command {
   }
 
   /**
-   * Hides the shared flags, because the command's own flags would be hard to find among them. The topic
-   * `settings` lists the shared flags.
+   * Returns the help without the shared flags, because the command's own flags would be hard to find among
+   * them. The topic `settings` lists the shared flags.
    */
   override helpInformation(context?: { error: boolean }): string {
     for (const option of this.sharedFlags) option.hideHelp()
@@ -195,7 +199,7 @@ function checkAttachedValue(word: string, command: ParleyCommand): void {
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownWordError(command, [word])
 }
 
-/** Throws a usage error, which is shorter than the error of commander. */
+/** Checks a value or a word. Throws a usage error, which is shorter than the error of commander. */
 function requireValid({ parseArg, argChoices }: Option | Argument, name: string, value?: string): void {
   if (value === undefined) return
   try {
@@ -206,7 +210,9 @@ function requireValid({ parseArg, argChoices }: Option | Argument, name: string,
   }
 }
 
-/** The test is `-s`, because `serve --session` names a file. */
+/**
+ * Returns whether the command has a flag for a session. `-s` decides, because `serve --session` names a file.
+ */
 const hasSessionFlag = ({ options }: Command) => options.some(({ short }) => short === '-s')
 
 const isInvalidChoice = (word = '', choices?: readonly string[]) => choices?.includes(word) === false

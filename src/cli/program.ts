@@ -20,7 +20,9 @@ import { describeUnknown } from './unknown-words.ts'
 interface ProgramOptions {
   run: RunContext
   version: string
-  /** `Program` disables the report if its file would replace a file that the run needs. */
+  /**
+   * The file of `--report`. `Program` disables the report if the file would replace a file that the run needs.
+   */
   report: { open(): Promise<void>; disable(): void }
 }
 
@@ -28,7 +30,7 @@ export interface ProgramEnd extends CommandEnd {
   exit: number
 }
 
-/** Throws a `CliError` of kind `usage` for wrong arguments. */
+/** Runs the command that the arguments name. Throws a `CliError` of kind `usage` for wrong arguments. */
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramEnd> =>
   new Program(argv, host, options).run()
 
@@ -105,8 +107,8 @@ class Program implements CommandTree {
       )
       .usage('<command> [flags]')
       .exitOverride()
-      // Both functions collect help, because commander prints the help of a group on stderr. `outputError`
-      // prints nothing, because `main` prints errors.
+      // commander prints the help of a group on stderr, so `writeErr` collects help as `writeOut` does.
+      // `outputError` prints nothing, because `main` prints errors.
       .configureOutput({
         writeOut: print,
         writeErr: print,
@@ -127,7 +129,8 @@ class Program implements CommandTree {
     group.enablePositionalOptions()
     // A group needs the request flags only if a flag precedes the command's name, which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
-    // commander emits an event for an unknown word. With --help it prints the group's help instead.
+    // For an unknown word, commander emits an event. With --help it prints the group's help instead, so the
+    // help's listener checks the word, too.
     const rejectWord = (words: readonly string[]) => {
       if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
       return ''
@@ -180,7 +183,8 @@ class Program implements CommandTree {
 }
 
 /**
- * Prints nothing after other output, such as events, because a reader would take the body for another event.
+ * Prints the body of an error response. Prints nothing after other output, such as events, because a reader
+ * would take the body for another event.
  */
 async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined
@@ -190,7 +194,7 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   await output.flush()
 }
 
-/** `parley --help chat` prints the help of chat. */
+/** Moves a leading `--help` behind the words, because `parley --help chat` prints the help of chat. */
 function replaceLeadingHelp(argv: string[]): string[] {
   const [first = '', ...words] = argv
   return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv

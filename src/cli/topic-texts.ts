@@ -9,7 +9,7 @@ import type { TopicName } from './topics.ts'
 
 type Row = [term: string, about: string]
 
-/** Each list replaces a line of a topic such as `{settings}`. */
+/** Generated lists. Each replaces a line of a topic, such as `{settings}`. */
 const generatedLists: Record<string, () => Row[]> = {
   settings: () => settingNames.map((name) => [name, describeSetting(name)]),
   'general flags': () => generalFlags().map(toFlagRow),
@@ -39,10 +39,10 @@ function describeSetting(name: SettingName): string {
   return details === '' ? about : `${about} (${details})`
 }
 
-/** The build copies the file next to the program. */
+/** Reads a topic. The build copies the topics next to the program. */
 const readTopic = (name: TopicName) => readFileSync(join(import.meta.dirname, `topics/${name}.txt`), 'utf8')
 
-/** Reads the topic `exit-codes`. The keys are the kinds of failures. */
+/** Returns the descriptions of the topic `exit-codes`. The keys are the kinds of failures. */
 export function readExitCodeDescriptions(): Map<string | undefined, string | undefined> {
   const rows = readTopic('exit-codes').replace(/\n {9,}/g, ' ')
   const found = rows.matchAll(/^ {2}\d+ +(\S+) +(.*?)(?: \[.*\])?$/gm)

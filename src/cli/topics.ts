@@ -21,7 +21,7 @@ export const topics = [
 
 export type TopicName = (typeof topics)[number]
 
-/** Words that people type after `help`, each with the topics or commands that it means. */
+/** Other words that people type after `help`, each with the topic or the command that it means. */
 const otherNames = new Map<string, string[]>([
   ['errors', ['exit-codes']],
   ['retries', ['settings']],

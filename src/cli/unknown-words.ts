@@ -112,7 +112,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
 
 const findHint = (name: string) => hints.find(([names]) => names.split(', ').includes(name))?.[1]
 
-/** `isHelp` means that the command is `help`, so the word may also be a topic. */
+/**
+ * Returns the message about an unknown word or flag. `isHelp` means that the command is `help`, so the word
+ * may also be a topic.
+ */
 export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
@@ -125,7 +128,7 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   if (group.length > 0 && !command.entry.group) return `${start}: 'parley ${group.join(' ')}' has no commands`
   const isTopicMissing = isHelp && group.length === 0
   const names = [...Object.keys(command.entry.group ?? {}), ...(isTopicMissing ? topics : [])]
-  // `policy` is a command and a topic.
+  // `policy` is both a command and a topic, so a list with duplicates would suggest it twice.
   const near = suggestNames(word, [...new Set(names)])
   const list = `${isTopicMissing ? `; topics: ${topics.join(', ')}` : ''}; 'parley ${[...group, '--help'].join(' ')}' lists ${group.length > 0 ? 'its' : 'the'} commands`
   // An unknown word with several words after it is probably a prompt, not a misspelt command.

@@ -51,7 +51,7 @@ export default {
     "parley chat --thread talk.json 'And then?'",
   ],
 
-  /** Help and usage errors do not need the code for requests, so it is imported only now. */
+  /** The code for requests is imported here, because help and usage errors do not need it. */
   async run(context, options: ChatOptions & BatchOptions, words) {
     if (options.batch === undefined) {
       const { runChat } = await import('../gateway/chat/chat.ts')

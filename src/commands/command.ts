@@ -7,14 +7,14 @@ export interface CommandModule {
   notes?: readonly string[]
   companions?: FlagCompanions
   /**
-   * With `--raw` the command prints JSON lines. parley never prints the body of a failed response between
-   * them.
+   * True if the command prints JSON lines with `--raw`. parley never prints the body of a failed response
+   * between such lines.
    */
   printsLines?: boolean
   examples: readonly string[]
   /**
-   * Returns nothing after a success. May return an exit code for a result that is not a failure, or a
-   * `CommandEnd`.
+   * Runs the command. Returns nothing after a success. May return an exit code for a result that is not a
+   * failure, or a `CommandEnd`.
    */
   run(
     context: Context,
@@ -32,7 +32,10 @@ export interface CommandTree {
 
 export interface CommandEntry {
   summary: string
-  /** Absent if the command sends no requests. A command with requests has the shared request flags. */
+  /**
+   * Effect of the command's requests. Absent if the command sends no requests. A command with
+   * requests has the shared request flags.
+   */
   requests?: 'changes' | 'reads'
   without?: readonly string[]
   load?: (() => Promise<{ default: CommandModule }>) | undefined

@@ -37,7 +37,10 @@ import { parseTypedValue } from '../settings/typed-value.ts'
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
-/** Prompts and the check of a profile are loaded only if needed. */
+/**
+ * The commands of `parley config`. The code that prompts for values or checks a profile is imported only when
+ * a command needs it.
+ */
 export const configCommands = {
   init: {
     notes: [
@@ -110,7 +113,7 @@ export const configCommands = {
         : given
       const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
       if (problem !== undefined) {
-        // The value may be a secret of the profile. `readProfile` makes parley redact these secrets. If it
+        // The value may be a secret of the profile, which parley redacts after reading the profile. If reading
         // fails, the message does not quote the value.
         const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
         throw usageError(
@@ -176,7 +179,7 @@ export const configCommands = {
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
-      // The last column, the source, matters most, so rows are not cut to the terminal's width.
+      // Rows are not cut to the terminal's width, because the last column (the source) matters most.
       const table = output.isTerminal
         ? (await import('../io/columns.ts')).createTable({ width: Infinity })
         : undefined
@@ -201,7 +204,7 @@ export const configCommands = {
           `${demoName} cannot be the current profile. Use --profile ${demoName} or PARLEY_PROFILE=${demoName} for each command`,
         )
       await changeProfileFile(context, (file) => {
-        // The default profile can be selected before it exists.
+        // The default profile exists even without values, so it can always be selected.
         if (findProfileValues(file, name) === undefined && name !== defaultName)
           throw unknownProfileError(file, name)
         return { ...file, current: name }
@@ -214,7 +217,7 @@ export const configCommands = {
 
   profiles: {
     examples: ['parley config profiles'],
-    /** Prints one name per line. A terminal marks the current profile. */
+    /** Prints one name per line. On a terminal, a star marks the current profile. */
     async run(context) {
       const { host, flags, messages, output } = context
       const file = await readProfiles(context.host, context.messages)
@@ -261,7 +264,10 @@ export const configCommands = {
   },
 } satisfies Record<string, CommandModule>
 
-/** Shows the problem of an invalid value, because the value may be a misplaced secret. */
+/**
+ * Returns a value for display. For an invalid value, returns its problem instead, because the value may be a
+ * misplaced secret.
+ */
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
   const problem = findValueProblem(candidate)
   return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
@@ -278,7 +284,10 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
   return withPrompter(context, (prompter) => prompter.prompt(`${name} (not shown): `, { isHidden: true }))
 }
 
-/** Throws a `CliError` if stdin is not a terminal or the profile does not exist. */
+/**
+ * Prompts before a profile is deleted. Throws a `CliError` if stdin is not a terminal or the profile does not
+ * exist.
+ */
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context
   const file = await readProfiles(context.host, context.messages)

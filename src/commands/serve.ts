@@ -127,10 +127,13 @@ function parseMilliseconds(value: string): number {
   return milliseconds
 }
 
-/** In bytes. The reader of stderr may be slow. */
+/** Bytes that may wait for a slow reader of stderr before log lines are dropped. */
 const maxUnwrittenBytes = 2 ** 20
 
-/** Prints a text from outside before `end`. Drops lines that do not fit. */
+/**
+ * Returns a function that logs a line: `text`, which a client or a file controls, and `end`. Drops lines while
+ * the reader of stderr is too slow.
+ */
 function createLog({ host, flags, secrets }: Context): (text: string, end?: string) => void {
   const stderr = host.stderr.open()
   return (text, end = '') => {

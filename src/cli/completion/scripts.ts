@@ -27,7 +27,10 @@ type Row = [key: string, word: string, about?: string]
 
 const shells = ['bash', 'zsh', 'fish']
 
-/** In the built program, this module only reads a script that the build has rendered. */
+/**
+ * Returns the script for a shell, or `undefined` for an unknown shell. In the built program, this function
+ * only reads a script that the build has rendered.
+ */
 export async function findScript(shell: string): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
@@ -45,7 +48,7 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
     ...commands.flatMap(listCommandRows),
     ...groups.map((path): Row => [`${path},0`, `<${path},>`]),
-    // After `help` comes a topic or a command.
+    // `parley help` takes a topic or a command.
     ...topics.map((topic): Row => ['help,', topic, 'a topic']),
     ['help,', '<,>'],
     ['help,0', '<help,>'],
@@ -65,7 +68,7 @@ function listCommandRows({ entry, words, commands, ownFlags, registeredArguments
   ]
 }
 
-/** A flag that takes a value ends with `=`. For shared flags, `path` is empty. */
+/** Returns the rows of a flag. A flag that takes a value ends with `=`. For shared flags, `path` is empty. */
 function listFlagRows(flag: Option, key: string, path: string): Row[] {
   const names = [flag.short, flag.long].flatMap((name) => name ?? [])
   return names.flatMap((name) => [
@@ -75,7 +78,8 @@ function listFlagRows(flag: Option, key: string, path: string): Row[] {
 }
 
 /**
- * Flags and arguments accept other values, too. The key is a flag, or a command with its flag or argument.
+ * Values that TAB offers for a flag or an argument, which also accepts other values. The key is a flag, or a
+ * command with its flag or argument.
  */
 export const suggestedValues = new Map<string, readonly string[]>([
   ['--profile', ['<profiles>']],

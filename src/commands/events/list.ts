@@ -55,7 +55,7 @@ export default {
     const missing = new Set(types?.filter((type) => !eventTypes.includes(type)))
     let count = 0
     for await (const items of await list()) {
-      // From the second page on, V8 gets less memory, because the list may be long.
+      // A second page means that the list may be long, so V8 gets less memory.
       if (count > 0 && items.length > 0) host.limitYoungGeneration?.(cleanups)
       const events = items.map(({ event }) => event)
       for (const { type } of events) missing.delete(type)
@@ -71,7 +71,8 @@ export default {
     if (count === 0 && !types) messages.note('no events')
     if (doubt !== undefined && count > 0)
       messages.note(`the times of the events do not prove their order: ${doubt}`)
-    // If the limit ended the list, the service may have more events, so no type is reported as missing.
+    // If the limit ended the list, the service may have more events. A type without an event may then still
+    // exist, so it is not reported.
     if (limit !== undefined && count >= limit) return
     for (const type of missing) messages.note(`no event has the type '${type}'${suggestEventType(type)}`)
   },
