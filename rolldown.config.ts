@@ -104,8 +104,8 @@ const withDrafts: Plugin = {
     handler() {
       const options = { ...validatorOptions, code: { source: true } }
       const codes = [
-        ['validateDraft2020', new Ajv2020(options), 'https://json-schema.org/draft/2020-12/schema'],
-        ['validateDraft07', new Ajv(options), 'http://json-schema.org/draft-07/schema'],
+        ['validateDraft2020Schema', new Ajv2020(options), 'https://json-schema.org/draft/2020-12/schema'],
+        ['validateDraft07Schema', new Ajv(options), 'http://json-schema.org/draft-07/schema'],
       ] as const
       const parts = codes.map(([name, validator, address]) => {
         const code = standaloneCode(validator, validator.getSchema(address))

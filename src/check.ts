@@ -1,6 +1,6 @@
 import type { Context } from './context.ts'
 import { CliError, toFailure } from './errors.ts'
-import { chooseModel } from './gateway/chat/chat.ts'
+import { chooseChatModel } from './gateway/chat/chat.ts'
 import { type Caller, createCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
@@ -16,7 +16,7 @@ import {
 import { endpoints } from './wire/endpoints.ts'
 import { readBody } from './wire/exchange.ts'
 import { isObject } from './wire/json/parse.ts'
-import { readPage } from './wire/page.ts'
+import { readListPage } from './wire/page.ts'
 import { createResponseError } from './wire/problem/problem.ts'
 
 /** Applies unless `--timeout` sets a limit. */
@@ -83,7 +83,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
  * not implement this path.
  */
 async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise<number> {
-  const params = { family: values.family, model: chooseModel(undefined, values) }
+  const params = { family: values.family, model: chooseChatModel(undefined, values) }
   try {
     return await caller.call(endpoints.readModel, { params }, async ({ status, body }) => {
       if (isWebPage(new TextDecoder().decode(await readBody(body, maxPageStartBytes))))
@@ -118,7 +118,7 @@ async function checkKey(
       createSessionRequestDefaults(context, settings, { session, validate: false })
     : { params: {}, headers: createAgentHeaders(values, values.betas) }
   await caller.call(endpoint, { ...parts, query: 'limit=1' }, async ({ body }) =>
-    readPage(new TextDecoder().decode(await readBody(body)), 'the list'),
+    readListPage(new TextDecoder().decode(await readBody(body)), 'the list'),
   )
 }
 

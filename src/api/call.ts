@@ -15,7 +15,7 @@ import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
-import { type Cursor, createPageHistory, type Page, readPage } from '../wire/page.ts'
+import { createPageHistory, type ListPage, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, isErrorEnvelope, readFailureInBody } from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
@@ -279,10 +279,10 @@ async function paginate(
   }
 }
 
-function readItems(bytes: Uint8Array): Page {
+function readItems(bytes: Uint8Array): ListPage {
   const text = tryDecodeUtf8(bytes)
   if (text === undefined) throw createResponseError('the list is not UTF-8 text')
-  return readPage(text, 'the list')
+  return readListPage(text, 'the list')
 }
 
 /**
@@ -291,7 +291,7 @@ function readItems(bytes: Uint8Array): Page {
  */
 function resolveNextPage(
   { path, query }: ReturnType<typeof readPath>,
-  { name, value }: Cursor,
+  { name, value }: PageCursor,
   address: string | undefined,
 ) {
   try {

@@ -10,13 +10,13 @@ import type { BatchOptions } from './flags.ts'
 import {
   type BatchInput,
   type BatchSource,
+  type BatchTally,
   type LineCall,
   openSource,
   type PrepareLine,
   readInput,
-  type Tally,
 } from './input.ts'
-import { Ledger } from './ledger.ts'
+import { LineLedger } from './ledger.ts'
 import { type BatchContext, BatchReport, withStatusLine } from './report.ts'
 import { EarlierResults, openResults, type ResultHandlers } from './results-file.ts'
 import { type BatchOutcome, BatchRun } from './run.ts'
@@ -61,7 +61,7 @@ interface Batch {
 }
 
 async function preview(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
-  const input = await readInput(source, handlers.prepare, new Ledger(), options.share)
+  const input = await readInput(source, handlers.prepare, new LineLedger(), options.share)
   for await (const { call } of input.lines) await handlers.preview(call)
   requireLine(context, input, source)
 }
@@ -69,7 +69,7 @@ async function preview(context: BatchContext, { options, handlers, source }: Bat
 async function requestLines(context: BatchContext, { options, handlers, source }: Batch): Promise<void> {
   const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
-  const ledger = new Ledger()
+  const ledger = new LineLedger()
   const saved = new FallbackFile(context, 'ndjson')
   // Opens the results first, because reading the input requires the finished lines in the ledger. If the
   // input is invalid, a new results file is removed.
@@ -169,13 +169,13 @@ interface SavedResults {
   part: SavedPart | undefined
   unsaved: string
   options: BatchOptions
-  tally: Tally
+  tally: BatchTally
 }
 
 function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,
-  { ok, failed, skipped, total, isAnswered }: Tally,
+  { ok, failed, skipped, total, isAnswered }: BatchTally,
   sent: Sent,
 ): void {
   // Without --resume, the same command would pay for the answers again, or fail because its results file

@@ -1,13 +1,13 @@
 import { InvalidArgumentError, Option } from 'commander'
 import { FileFlag, type FlagCompanions, parsePositiveCount } from '../argv/flags.ts'
-import type { Share } from './input.ts'
+import type { BatchShare } from './input.ts'
 
 export interface BatchOptions {
   batch?: string
   concurrency?: number
   results?: string
   resume?: boolean
-  share?: Share
+  share?: BatchShare
   maxFailed?: MaxFailed
   maxTotalTokens?: number
 }
@@ -47,7 +47,7 @@ export const batchCompanions: FlagCompanions = {
   '--usage': { bars: ['--batch'] },
 }
 
-function parseShare(value: string): Share {
+function parseShare(value: string): BatchShare {
   const [, start = 0, of = 0] = (/^0*([1-9]\d*)\/0*([1-9]\d*)$/.exec(value) ?? []).map(Number)
   if (start < 1 || start > of) throw new InvalidArgumentError('not a share such as 1/3, 2/3 or 3/3')
   return { start, of }

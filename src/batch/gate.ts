@@ -1,7 +1,7 @@
 import { formatTokenCount } from '../content/tokens.ts'
 import { CliError } from '../errors.ts'
 import { computeBackoffMs, getBatchConsequence, type RetryPolicy } from '../http/retry.ts'
-import type { BatchLine, Tally } from './input.ts'
+import type { BatchLine, BatchTally } from './input.ts'
 
 export interface BatchLimits {
   concurrency: number
@@ -14,7 +14,7 @@ export interface BatchLimits {
 }
 
 export interface BatchState {
-  gate: Gate
+  gate: RequestGate
   /** Lines that wait for a retry. Without an outage, parley requests them before new lines. */
   waiting: readonly BatchLine[]
   /** The next line of the input. `awaited`: parley is reading it. `none`: the input has ended. */
@@ -23,7 +23,7 @@ export interface BatchState {
    * `finishing`: no further request starts. `cancelled`: the deadline has passed, so running requests failed.
    */
   phase: 'running' | 'finishing' | 'cancelled'
-  tally: Pick<Tally, 'tokens' | 'failed'>
+  tally: Pick<BatchTally, 'tokens' | 'failed'>
   limits: BatchLimits
 }
 
@@ -95,7 +95,7 @@ export function classifyFailure(failure: CliError): 'refused' | 'outage' | 'line
  * State that determines when requests start, and how many run at the same time. Immutable: functions such as
  * `recordAnswer` return a changed copy.
  */
-export interface Gate {
+export interface RequestGate {
   readonly concurrency: number
   readonly slots: number
   readonly inFlight: number
@@ -134,7 +134,7 @@ const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }
 
-export const createGate = (concurrency: number): Gate => ({
+export const createGate = (concurrency: number): RequestGate => ({
   concurrency,
   slots: concurrency,
   inFlight: 0,
@@ -145,29 +145,29 @@ export const createGate = (concurrency: number): Gate => ({
   outage: undefined,
 })
 
-export const canStart = ({ inFlight, slots, pause, outage }: Gate, now: number): boolean =>
+export const canStart = ({ inFlight, slots, pause, outage }: RequestGate, now: number): boolean =>
   inFlight < slots && now >= pause.until && !outage?.isTesting
 
-export const recordStart = (gate: Gate): Gate => ({
+export const recordStart = (gate: RequestGate): RequestGate => ({
   ...gate,
   inFlight: gate.inFlight + 1,
   outage: gate.outage && { ...gate.outage, tests: gate.outage.tests + 1, isTesting: true },
 })
 
-export const recordEnd = (gate: Gate): Gate => ({ ...gate, inFlight: gate.inFlight - 1 })
+export const recordEnd = (gate: RequestGate): RequestGate => ({ ...gate, inFlight: gate.inFlight - 1 })
 
 /**
  * Records an answer, or a failure that is not part of an outage. Ends an outage. After as many answers as
  * there are slots, adds a slot. `pauseNumber`: number of the last pause before the request.
  */
 export function recordAnswer(
-  gate: Gate,
+  gate: RequestGate,
   pauseNumber: number,
   { isOk, now }: { isOk: boolean; now: number },
-): Gate {
+): RequestGate {
   const { slots, concurrency, failedPauses } = gate
   const pause = gate.outage ? { ...gate.pause, until: Math.min(gate.pause.until, now) } : gate.pause
-  const next: Gate = {
+  const next: RequestGate = {
     ...gate,
     pause,
     consecutiveFailures: [],
@@ -188,7 +188,7 @@ export function recordAnswer(
  * new pause and halves the slots. Refusals during the pause extend it. Throws a `CliError` if the pause would
  * be too long.
  */
-export function recordRefusal(gate: Gate, pauseNumber: number, refusal: FailedRequest): Gate {
+export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: FailedRequest): RequestGate {
   const { now, random } = refusal
   const { pause, slots, failedPauses } = gate
   const waitMs = getRetryAfterMs(refusal)
@@ -216,7 +216,7 @@ export function recordRefusal(gate: Gate, pauseNumber: number, refusal: FailedRe
 
 const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfter ?? 0) * 1000
 
-const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pauses: number) => ({
+const newPause = ({ pause, failedPauses }: RequestGate, now: number, length: number, pauses: number) => ({
   pause: { number: pause.number + 1, from: now, until: now + length },
   failedPauses: { pauses, time: failedPauses.time + length },
 })
@@ -226,7 +226,11 @@ const newPause = ({ pause, failedPauses }: Gate, now: number, length: number, pa
  * as there are slots, fail in a row. All requests then pause, and one line tests the service. After each
  * failed test the pause is longer. Throws a `CliError` if the pause would be too long.
  */
-export function recordOutageFailure(gate: Gate, pauseNumber: number, failed: FailedRequest): Gate {
+export function recordOutageFailure(
+  gate: RequestGate,
+  pauseNumber: number,
+  failed: FailedRequest,
+): RequestGate {
   const { now, index } = failed
   const { consecutiveFailures: earlier } = gate
   const consecutiveFailures = earlier.includes(index) ? earlier : [...earlier, index]

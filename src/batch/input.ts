@@ -16,8 +16,8 @@ import { openReadable, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
-import type { Ledger } from './ledger.ts'
-import { type Id, type LineForm, parseLine } from './line-form.ts'
+import type { LineLedger } from './ledger.ts'
+import { type LineForm, type LineId, parseLine } from './line-form.ts'
 
 export interface LineAnswer {
   /** `json` and `response` are JSON source text. */
@@ -49,7 +49,7 @@ export type PrepareLine = (form: LineForm) => LineCall | Promise<LineCall>
 
 export interface BatchLine {
   index: number
-  id?: Id
+  id?: LineId
   /** Hash of model and body. The hash of a duplicate ends with `#2`, `#3`. */
   hash: string
   call: LineCall
@@ -72,13 +72,13 @@ export interface BatchSource {
 }
 
 /** Value of `--share I/N`: every `of`th line (N), starting with line number `start` (I). */
-export interface Share {
+export interface BatchShare {
   start: number
   of: number
 }
 
 /** Progress of a batch. Counts only the lines that this run handles (`--share`). */
-export class Tally implements BatchUsage {
+export class BatchTally implements BatchUsage {
   /** Number of lines. `undefined` until the end of a pipe. */
   total?: number
   /** The input has at least one line, even if only in another share. */
@@ -98,7 +98,7 @@ export class Tally implements BatchUsage {
 }
 
 export interface BatchInput {
-  tally: Tally
+  tally: BatchTally
   /** Throws a `CliError` for an invalid line or a failed read. */
   lines: AsyncIterable<BatchLine>
 }
@@ -144,10 +144,10 @@ export function decodeLine({ bytes }: RawLine): { text: string } | { problem: st
 export async function readInput(
   source: BatchSource,
   prepare: PrepareLine,
-  ledger: Ledger,
-  { start, of }: Share = { start: 1, of: 1 },
+  ledger: LineLedger,
+  { start, of }: BatchShare = { start: 1, of: 1 },
 ): Promise<BatchInput> {
-  const tally = new Tally()
+  const tally = new BatchTally()
   const bad: BadLine[] = []
   const refuse = () => invalidLinesError(bad, source.name)
   async function* read(): AsyncGenerator<BatchLine, void, undefined> {
@@ -196,7 +196,7 @@ const getFingerprint = (hash: string) => Number.parseInt(hash.slice(0, 7), 16)
 async function* rereadLines(
   source: BatchSource,
   prepare: PrepareLine,
-  tally: Tally,
+  tally: BatchTally,
   { numbers, fingerprints, duplicates }: CheckedLines,
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
@@ -231,8 +231,8 @@ type CreatedLine = { line: BatchLine; isDone: boolean } | BadLine
 async function createLine(
   raw: RawLine,
   prepare: PrepareLine,
-  tally: Tally,
-  ledger?: Ledger,
+  tally: BatchTally,
+  ledger?: LineLedger,
 ): Promise<CreatedLine | undefined> {
   const { index } = raw
   const decoded = decodeLine(raw)

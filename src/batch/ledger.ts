@@ -1,6 +1,6 @@
 import { hash as digest } from 'node:crypto'
 import { usageError } from '../errors.ts'
-import type { Id } from './line-form.ts'
+import type { LineId } from './line-form.ts'
 
 /**
  * State of a request that only an earlier run had: `ok` or `failed`. When an input line has the same request,
@@ -15,12 +15,12 @@ const [ok, failed] = [-1, -2]
 const inInput = -1
 
 /** Finds finished lines and duplicates in the input and the results of earlier runs. */
-export class Ledger {
+export class LineLedger {
   readonly #requests = new FingerprintMap()
   readonly #ids = new FingerprintMap()
 
   /** If several results have the same hash, the last one counts. */
-  addResult({ id, hash, isOk }: { id?: Id; hash: string; isOk: boolean }): void {
+  addResult({ id, hash, isOk }: { id?: LineId; hash: string; isOk: boolean }): void {
     this.#requests.set(getHashFingerprint(hash), isOk ? ok : failed)
     // The number of a duplicate (`#2`) depends on the other lines. The id is stored with the hash without that
     // number, so that it matches after lines were added or removed.
@@ -33,7 +33,7 @@ export class Ledger {
    * run has finished it. Throws a usage error if an earlier input line has the same id, or if the results
    * contain this id with another request.
    */
-  addLine({ id, hash: base }: { id?: Id; hash: string }): { hash: string; isDone: boolean } {
+  addLine({ id, hash: base }: { id?: LineId; hash: string }): { hash: string; isDone: boolean } {
     const request = getHashFingerprint(base)
     const entry = this.#requests.get(request)
     const count = Math.max(entry, 0) + 1
@@ -51,7 +51,7 @@ export class Ledger {
     return this.#requests.countNegative()
   }
 
-  #addId(id: Id, request: number): void {
+  #addId(id: LineId, request: number): void {
     const fingerprint = getFingerprint(String(id))
     const entry = this.#ids.get(fingerprint)
     if (entry === inInput) throw usageError(`its id ${formatId(id)} was used before`)
@@ -120,4 +120,4 @@ function getFingerprint(text: string, hex?: string): number {
 const getHashFingerprint = (hash: string): number =>
   getFingerprint(hash, /^[0-9a-f]{32}$/.test(hash) ? hash : undefined)
 
-const formatId = (id: Id) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)
+const formatId = (id: LineId) => JSON.stringify(typeof id === 'string' ? id.slice(0, 100) : id)

@@ -2,9 +2,9 @@ import { usageError } from '../errors.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
 import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
 
-export type LineForm = { id?: Id; model?: string } & ({ prompt: string } | { body: string })
+export type LineForm = { id?: LineId; model?: string } & ({ prompt: string } | { body: string })
 
-export type Id = string | number
+export type LineId = string | number
 
 const parleyFields = ['id', 'prompt', 'model']
 
@@ -63,10 +63,10 @@ function readModel(value: Record<string, unknown>): string | undefined {
   return model
 }
 
-function readId(value: Record<string, unknown>, name: string): Id | undefined {
+function readId(value: Record<string, unknown>, name: string): LineId | undefined {
   if (!Object.hasOwn(value, name)) return undefined
   const id = value[name]
-  if (typeof id === 'string' || Number.isSafeInteger(id)) return id as Id
+  if (typeof id === 'string' || Number.isSafeInteger(id)) return id as LineId
   throw usageError(`its "${name}" must be a string or a whole number`)
 }
 

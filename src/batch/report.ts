@@ -8,7 +8,7 @@ import { toFailureJson } from '../io/failure.ts'
 import { formatAgo, printProgressLines } from '../io/progress-lines.ts'
 import { StatusLine } from '../io/status-line.ts'
 import { schedule } from '../timers.ts'
-import type { Tally } from './input.ts'
+import type { BatchTally } from './input.ts'
 
 export interface BatchContext extends Context {
   status: StatusLine
@@ -58,7 +58,7 @@ export class BatchReport {
 
   constructor(
     context: BatchContext,
-    tally: Tally,
+    tally: BatchTally,
     { isResumable, saved }: { isResumable: boolean; saved: Pick<FallbackFile, 'part'> },
   ) {
     const { host, flags } = context
@@ -201,7 +201,7 @@ export class BatchReport {
   }
 }
 
-export function formatProgress(tally: Tally, passedSeconds: number, pauseSeconds = 0): string {
+export function formatProgress(tally: BatchTally, passedSeconds: number, pauseSeconds = 0): string {
   const { ok, failed, skipped, total } = tally
   const done = ok + failed + skipped
   const rate = passedSeconds > 0 ? (ok + failed) / passedSeconds : 0
@@ -215,7 +215,7 @@ export function formatProgress(tally: Tally, passedSeconds: number, pauseSeconds
   )
 }
 
-export function formatSummary(tally: Tally, left: number, seconds: number): string {
+export function formatSummary(tally: BatchTally, left: number, seconds: number): string {
   const { ok, failed, savedElsewhere, skipped, failures } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return joinFields(
@@ -231,7 +231,7 @@ export function formatSummary(tally: Tally, left: number, seconds: number): stri
 
 const joinFields = (...fields: (string | false)[]): string => fields.filter((field) => field).join(' · ')
 
-function describeTokens({ tokens, earlierTokens, isPartial }: Tally): string {
+function describeTokens({ tokens, earlierTokens, isPartial }: BatchTally): string {
   if (tokens === 0) return ''
   const atLeast = isPartial ? 'at least ' : ''
   if (earlierTokens === 0) return `${atLeast}${formatTokenCount(tokens)}`

@@ -8,7 +8,7 @@ import { splitLines } from '../io/raw-lines.ts'
 import { addFile, type Summary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
-import type { Ledger } from './ledger.ts'
+import type { LineLedger } from './ledger.ts'
 
 export class EarlierResults {
   results = 0
@@ -33,7 +33,7 @@ export interface ResultHandlers {
 export interface ResultsOptions {
   name: string
   isResumed: boolean | undefined
-  ledger: Ledger
+  ledger: LineLedger
   handlers: ResultHandlers
 }
 
@@ -140,7 +140,7 @@ const resultPrefixes = ['{"index":0,"id":', '{"index":0,"hash":']
 
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
-  ledger: Ledger,
+  ledger: LineLedger,
   handlers: ResultHandlers,
 ): Promise<EarlierResults> {
   const earlier = new EarlierResults()

@@ -8,7 +8,7 @@ import {
   classifyFailure,
   createGate,
   decideNextStep,
-  type Gate,
+  type RequestGate,
   recordAnswer,
   recordEnd,
   recordOutageFailure,
@@ -26,12 +26,15 @@ interface LineFailure {
   error: CliError
 }
 
-export type Reporter = Pick<BatchReport, 'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'>
+export type BatchReporter = Pick<
+  BatchReport,
+  'write' | 'describe' | 'note' | 'onResult' | 'onRetry' | 'onPause'
+>
 
 export interface BatchSettings {
   limits: BatchLimits
   timers: Timers
-  report: Reporter
+  report: BatchReporter
   /** Destination of the results. If writing fails, the result is printed on stdout. */
   results?: Pick<ResultsFile, 'write' | 'requireOwned'> | undefined
   /** Saves a result that could not be written to stdout. Synchronous. Does not throw. */
@@ -294,7 +297,7 @@ export class BatchRun implements BatchState {
     return wait
   }
 
-  #reportPause({ pause: before }: Gate, error: CliError): void {
+  #reportPause({ pause: before }: RequestGate, error: CliError): void {
     const { pause, slots, outage } = this.gate
     if (pause === before) return
     this.#pauseCause = error

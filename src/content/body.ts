@@ -1,9 +1,9 @@
 import { createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
-import { type Assignment, createAppendingAssignment, createAssignment, editJson } from '../wire/json/edit.ts'
+import { type Assignment, createAssignment, createListEndAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson } from '../wire/json/parse.ts'
 
-export type Part = { text: string } | { inlineData: { mimeType: string; data: string } }
+export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
 
 /**
  * A request body from the user. `name` names its source in messages. `hint` completes the message if the text
@@ -18,7 +18,7 @@ export interface GivenBody {
 export interface BodyParts {
   given?: GivenBody
   /** Parts of the user's message, which is appended to the conversation. */
-  turn: Part[]
+  turn: MessagePart[]
   system?: string | undefined
   hasSchema?: boolean
   assignments: Assignment[]
@@ -48,7 +48,7 @@ export async function buildBody(parts: BodyParts): Promise<Uint8Array> {
     // Serializes the new body with the prompt at once. Appending a long prompt to an empty body would copy the
     // prompt once more.
     if (!given) return editJson(JSON.stringify({ contents: [added] }), assignments)
-    const more = turn.length > 0 ? [createAppendingAssignment(['contents'], JSON.stringify(added))] : []
+    const more = turn.length > 0 ? [createListEndAssignment(['contents'], JSON.stringify(added))] : []
     return editJson(given.text, [...more, ...assignments])
   })
   if (text !== given?.text && (given || parts.assignments.length > 0)) await check({ text, name: 'the body' })

@@ -17,14 +17,14 @@ export interface AnswerEnd {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-export function printEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
-  for (const warning of listWarnings(end)) context.messages.warn(warning)
+export function printAnswerEnd(context: Context, end: AnswerEnd, showsUsage: boolean | undefined): void {
+  for (const warning of listAnswerWarnings(end)) context.messages.warn(warning)
   printUsage(context, end.summary, showsUsage)
 }
 
 const damagedText = 'some bytes of the answer are not UTF-8, and became \ufffd'
 
-export function listWarnings(end: AnswerEnd): string[] {
+export function listAnswerWarnings(end: AnswerEnd): string[] {
   const cut = describeCut(end)
   return [...(end.isDamaged ? [damagedText] : []), ...(cut === undefined ? [] : [cut])]
 }

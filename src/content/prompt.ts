@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import type { FileKinds, Input } from '../io/input.ts'
-import type { GivenBody, Part } from './body.ts'
+import type { GivenBody, MessagePart } from './body.ts'
 import type { SchemaSource } from './schema/schema.ts'
 
 export interface InputOptions {
@@ -18,7 +18,7 @@ export interface NamedInputs {
   given?: GivenBody | undefined
   /** The words of the prompt as one text. The text of stdin replaces the word `-`. */
   prompt?: string | undefined
-  files: Part[]
+  files: MessagePart[]
 }
 
 /** Throws a usage error. */

@@ -56,7 +56,7 @@ export class LineUsage {
  * a later step fails.
  */
 export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSummary): void {
-  recordAnswer(run, summary)
+  addAnswerToSummary(run, summary)
   const usage = readTokenUsage(summary)
   spent.answers++
   const total = usage?.totalTokens ?? undefined
@@ -66,5 +66,5 @@ export function addAnswerUsage(spent: LineUsage, run: Summary, summary: AnswerSu
   addToSums(spent.usage, usage)
 }
 
-export const recordAnswer = (run: Summary, summary: AnswerSummary): void =>
+export const addAnswerToSummary = (run: Summary, summary: AnswerSummary): void =>
   addAnswerFacts(run, { ...summary, usage: readTokenUsage(summary) })

@@ -5,7 +5,7 @@ import { type Endpoint, type EndpointName, endpoints } from '../wire/endpoints.t
 import type { Exchange } from '../wire/exchange.ts'
 import type { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import { describeIssues, tooDeep, tryParseJson } from '../wire/json/parse.ts'
-import { betas } from '../wire/sessions/betas.ts'
+import { documentedBetas } from '../wire/sessions/betas.ts'
 import type { SendEventsBody } from '../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../wire/sessions/session-requests.ts'
 import { takeStart } from '../wire/text-start.ts'
@@ -199,10 +199,10 @@ function listDoubtfulHeaders(headers: Record<string, string>): string[] {
   const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
   const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')
   const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
-  const unknown = ids.filter((id) => id !== '' && !betas.includes(id))
+  const unknown = ids.filter((id) => id !== '' && !documentedBetas.includes(id))
   return [
     ...(hasVersion ? [] : ['the version header is missing']),
-    ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${didYouMean(id, betas)}`),
+    ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${didYouMean(id, documentedBetas)}`),
   ]
 }
 

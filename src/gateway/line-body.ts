@@ -1,5 +1,5 @@
-import { buildBody, type Part } from '../content/body.ts'
-import { createLineWarning, listWarnings } from '../content/footer.ts'
+import { buildBody, type MessagePart } from '../content/body.ts'
+import { createLineWarning, listAnswerWarnings } from '../content/footer.ts'
 import type { NamedInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
@@ -64,7 +64,7 @@ export async function createLineSender(
 ) {
   const { prompt, files } = inputs
   const flags = createBodyFlags(options, inputs, schema)
-  const before: Part[] = prompt ? [{ text: prompt }] : []
+  const before: MessagePart[] = prompt ? [{ text: prompt }] : []
   const after = [...files, ...(schema?.parts ?? [])]
   // The bodies of prompts differ only in the prompt. Inserting each prompt into one sample is several times
   // faster than building each body.
@@ -106,7 +106,7 @@ export async function createLineSender(
         const { end } = answer
         warnLine(index, end)
         const { model, stopReason } = end.summary
-        return { value, model, stopReason, warning: listWarnings(end).join('; ') || undefined }
+        return { value, model, stopReason, warning: listAnswerWarnings(end).join('; ') || undefined }
       } catch (error) {
         throw answer.isWhole ? error : (reader.addReceived(toFailure(error)) ?? error)
       }

@@ -13,7 +13,7 @@ import { requireTextFits } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
 import { createSequenceSplitter } from '../wire/json/splitter.ts'
-import { type Cursor, createPageHistory, readPage } from '../wire/page.ts'
+import { createPageHistory, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, unexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
@@ -51,11 +51,11 @@ export async function listSessions(context: Context, options: ListSessionsOption
     : undefined
   const history = createPageHistory(name)
   let count = 0
-  let cursor: Cursor | undefined
+  let cursor: PageCursor | undefined
   do {
     const query = cursor && `${cursor.name}=${encodeURIComponent(cursor.value)}`
     const page = await caller.call(endpoints.listSessions, { ...parts, query }, async ({ body }) =>
-      readPage(new TextDecoder().decode(await readBody(body)), name),
+      readListPage(new TextDecoder().decode(await readBody(body)), name),
     )
     const sessions = page.data.map((session, index) => {
       if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)

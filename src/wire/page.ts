@@ -8,12 +8,12 @@ import {
 } from './problem/problem.ts'
 import { parseReceived } from './received-json.ts'
 
-export interface Cursor {
+export interface PageCursor {
   name: 'page' | 'after_id'
   value: string
 }
 
-export interface Page {
+export interface ListPage {
   data: unknown[]
   texts: string[]
   hasNextField: boolean
@@ -21,13 +21,13 @@ export interface Page {
    * Returns the parameter that requests the next page, or `undefined` after the last page. Throws a `CliError`
    * if there is a next page, but no parameter for it.
    */
-  next(): Cursor | undefined
+  next(): PageCursor | undefined
 }
 
 /**
  * Reads one page of a list, or a list without pages. `name` names the list in messages. Throws a `CliError`.
  */
-export function readPage(text: string, name: string): Page {
+export function readListPage(text: string, name: string): ListPage {
   let texts: string[] = []
   const page = parseReceived(text, name, () => {
     // `listElements` also checks the nesting, so `JSON.parse` is safe here. `parseJson` would scan the text
@@ -50,7 +50,7 @@ export function readPage(text: string, name: string): Page {
   }
 }
 
-function findNext(page: Record<string, unknown>, data: unknown[], name: string): Cursor | undefined {
+function findNext(page: Record<string, unknown>, data: unknown[], name: string): PageCursor | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
   if (isFilled(token)) return { name: 'page', value: String(token) }
   if (token !== undefined && token !== null && token !== '')

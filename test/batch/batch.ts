@@ -1,8 +1,8 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import { type LineAnswer, readInput, type Tally } from '../../src/batch/input.ts'
-import { Ledger } from '../../src/batch/ledger.ts'
+import { type BatchTally, type LineAnswer, readInput } from '../../src/batch/input.ts'
+import { LineLedger } from '../../src/batch/ledger.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
-import { type BatchOutcome, BatchRun, type Reporter } from '../../src/batch/run.ts'
+import { type BatchOutcome, type BatchReporter, BatchRun } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
@@ -27,7 +27,7 @@ export interface TestFile {
 interface PlayOptions extends Partial<Omit<BatchLimits, 'retry'>> {
   interrupted?: AbortSignal
   timers?: Timers
-  stdout?: Pick<Reporter, 'write'>
+  stdout?: Pick<BatchReporter, 'write'>
   deadline?: number
   retries?: number
   retryUnknown?: boolean
@@ -36,7 +36,7 @@ interface PlayOptions extends Partial<Omit<BatchLimits, 'retry'>> {
   /** Results file of an earlier run. If omitted, results go to stdout. */
   file?: TestFile
   results?: Pick<ResultsFile, 'write'>
-  describe?: Reporter['describe']
+  describe?: BatchReporter['describe']
 }
 
 interface Pause {
@@ -46,7 +46,7 @@ interface Pause {
 }
 
 interface Played extends BatchOutcome {
-  tally: Tally
+  tally: BatchTally
   /** Results on stdout. */
   out: Result[]
   /** Results that stdout rejected. */
@@ -107,7 +107,7 @@ export async function play(
 ): Promise<Played> {
   const timers = options.timers ?? createClock()
   const concurrency = options.concurrency ?? 8
-  const ledger = new Ledger()
+  const ledger = new LineLedger()
   const earlier = await readEarlierResults(streamOf(file?.text ?? ''), ledger, {})
   const lines = await readInput(sourceOf(input, { isRepeatable: isChecked }), preparing(ask), ledger)
   let out = ''
@@ -119,7 +119,7 @@ export async function play(
   const saved: string[] = []
   const { tally } = lines
   Object.assign(tally, { tokens: earlier.tokens, earlierTokens: earlier.tokens })
-  const print: Pick<Reporter, 'write'> = stdout ?? {
+  const print: Pick<BatchReporter, 'write'> = stdout ?? {
     async write(text) {
       out += `${text}\n`
     },

@@ -5,7 +5,7 @@ import {
   classifyFailure,
   createGate,
   decideNextStep,
-  type Gate,
+  type RequestGate,
   recordAnswer,
   recordEnd,
   recordOutageFailure,
@@ -25,7 +25,7 @@ const limited = (retryAfter?: number) =>
  * Passes events to a gate of 8 slots: `b` starts a request, `+` is a success, `-` a failure, and a number a
  * 429 with Retry-After.
  */
-function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): Gate {
+function play(events: ['b' | '+' | '-' | number | undefined, ticket: number, now: number][]): RequestGate {
   return events.reduce((gate, [what, ticket, now]) => {
     if (what === 'b') return recordStart(gate)
     if (what === '+' || what === '-') return recordAnswer(gate, ticket, { isOk: what === '+', now })
@@ -226,7 +226,7 @@ describe('pauses that end a batch', () => {
         [1, 0, 0],
         [by, 0, 500],
       ])
-    const further = (gate: Gate) =>
+    const further = (gate: RequestGate) =>
       recordRefusal(gate, 1, { ...base, error: limited(1), now: gate.pause.until })
     // Creates a pause of 300 s and one of 299.999 s.
     expect(() => further(prolonged(299.5))).toThrow('5 minutes')
@@ -419,7 +419,7 @@ test.each([
 describe('outage of the service during a batch', () => {
   const broken = (retryAfter?: number) => failure('service', { status: 502, retryAfter })
   const failing = (
-    gate: Gate,
+    gate: RequestGate,
     index: number,
     { now = 0, ticket = gate.pause.number, error = broken() } = {},
   ) => recordOutageFailure(gate, ticket, { ...base, error, index, now })
@@ -427,9 +427,9 @@ describe('outage of the service during a batch', () => {
   const afterRow = (slots: number, ...indexes: number[]) =>
     indexes.reduce((gate, index) => failing(gate, index), createGate(slots))
   /** Returns the gate after one line tested the service and failed. */
-  const afterTrial = (gate: Gate, index = 1) =>
+  const afterTrial = (gate: RequestGate, index = 1) =>
     failing(recordEnd(recordStart(gate)), index, { now: gate.pause.until })
-  const isPaused = (gate: Gate) => gate.outage !== undefined
+  const isPaused = (gate: RequestGate) => gate.outage !== undefined
 
   test.each<[what: string, slots: number, row: number[], isOne: boolean]>([
     [
@@ -448,9 +448,9 @@ describe('outage of the service during a batch', () => {
   })
 
   test.each([
-    ['a success', (gate: Gate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
-    ['a refused request', (gate: Gate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
-    ['a rate limit', (gate: Gate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
+    ['a success', (gate: RequestGate) => recordAnswer(gate, 0, { isOk: true, now: 0 })],
+    ['a refused request', (gate: RequestGate) => recordAnswer(gate, 0, { isOk: false, now: 0 })],
+    ['a rate limit', (gate: RequestGate) => recordRefusal(gate, 0, { ...base, error: limited(), now: 0 })],
   ])('a batch detects no outage if %s interrupts the failures', (_, between) => {
     const gate = between(afterRow(4, 1, 2, 3))
     expect(isPaused([4, 5, 6].reduce((later, index) => failing(later, index), gate))).toBe(false)
@@ -513,7 +513,7 @@ describe('outage of the service during a batch', () => {
 
   describe('line that tests the service in an outage', () => {
     const [waiting, fresh] = [{}, {}]
-    const choose = (next: object | 'none', gate: Gate) => {
+    const choose = (next: object | 'none', gate: RequestGate) => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
       const common = { phase: 'running', tally: { tokens: 0, failed: 0 }, limits }
       const step = decideNextStep(

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { type PrepareLine, readInput } from '../../src/batch/input.ts'
-import { Ledger } from '../../src/batch/ledger.ts'
+import { LineLedger } from '../../src/batch/ledger.ts'
 import { LineUsage } from '../../src/content/tokens.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { collect, prepare, sourceOf } from './pieces.ts'
 
 const linesOf = async (text: string) =>
-  collect((await readInput(sourceOf(text), prepare, new Ledger())).lines)
+  collect((await readInput(sourceOf(text), prepare, new LineLedger())).lines)
 
-const check = async (text: string, make: PrepareLine = prepare, ledger = new Ledger()) =>
+const check = async (text: string, make: PrepareLine = prepare, ledger = new LineLedger()) =>
   readInput(sourceOf(text, { isRepeatable: true }), make, ledger)
 
 const refusal = async (text: string, make?: PrepareLine): Promise<CliError> => {
@@ -47,7 +47,7 @@ test('the hash of a batch line depends only on model and body, and never changes
 
 describe("check of a batch's input", () => {
   test('the check of a batch counts all lines and the finished ones', async () => {
-    const ledger = new Ledger()
+    const ledger = new LineLedger()
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
     expect(input.tally).toMatchObject({ total: 4, skipped: 2 })
@@ -107,7 +107,7 @@ describe("check of a batch's input", () => {
       }
     }
     const source = sourceOf(endless(), { isRepeatable: true, name: 'it' })
-    const checking = async () => readInput(source, prepare, new Ledger())
+    const checking = async () => readInput(source, prepare, new LineLedger())
     await expect(checking()).rejects.toThrow('it: more than 1000 problems')
     expect(made).toBeLessThan(1100)
   })
@@ -119,7 +119,7 @@ describe('second read of a checked file', () => {
   const whole = Array.from({ length: lineCount }, (_, at) => large(at + 1)).join('')
 
   /** Reads the lines of a file that may have another text at the second read. */
-  async function readTwice(text: string, again = text, ledger = new Ledger()) {
+  async function readTwice(text: string, again = text, ledger = new LineLedger()) {
     let [reads, made] = [0, 0]
     const source = {
       ...sourceOf(text, { isRepeatable: true }),
@@ -148,7 +148,7 @@ describe('second read of a checked file', () => {
   })
 
   test('a batch does not read its file again if every line is finished', async () => {
-    const ledger = new Ledger()
+    const ledger = new LineLedger()
     for (const { hash } of await linesOf('"a"\n')) ledger.addResult({ hash, isOk: true })
     expect(await readTwice('"a"\n', '', ledger)).toMatchObject({ lines: [], failed: undefined, reads: 1 })
   })

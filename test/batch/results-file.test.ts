@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { Ledger } from '../../src/batch/ledger.ts'
+import { LineLedger } from '../../src/batch/ledger.ts'
 import { openResults, type ResultsOptions, readEarlierResults } from '../../src/batch/results-file.ts'
 import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
@@ -26,7 +26,7 @@ const open = (
   return openResults({ ...world, cleanups: new ShortLivedSet() } as unknown as Context, {
     name: basename(path),
     isResumed: true,
-    ledger: new Ledger(),
+    ledger: new LineLedger(),
     handlers: {},
     ...options,
   })
@@ -41,7 +41,7 @@ const line = (index: number, { isOk = true, tokens = 10 } = {}) =>
     usage: { totalTokens: tokens },
   })
 
-const isDone = (ledger: Ledger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
+const isDone = (ledger: LineLedger, index: number) => ledger.addLine({ hash: `hash ${index}` }).isDone
 
 describe('a batch writes its results file', () => {
   test('a results file has mode 0600 and gets each result as soon as it is known', async () => {
@@ -113,7 +113,7 @@ describe('--resume reads the results of earlier runs', () => {
       line(4, { isOk: false }),
     ]
     writeFileSync(path, lines.map((each) => `${each}\n`).join(''))
-    const ledger = new Ledger()
+    const ledger = new LineLedger()
     const file = await open(path, { ledger })
     expect(file.earlier).toMatchObject({ results: 6, tokens: 60 })
     expect([1, 2, 3, 4, 5].map((index) => isDone(ledger, index))).toEqual([true, true, false, false, false])
@@ -128,7 +128,7 @@ describe('--resume reads the results of earlier runs', () => {
       for (const before of ['', `${line(1)}\n`]) {
         const path = place()
         writeFileSync(path, before + line(2).slice(0, length))
-        const ledger = new Ledger()
+        const ledger = new LineLedger()
         const file = await open(path, { ledger })
         expect(isDone(ledger, 2)).toBe(false)
         file.write(line(3))
@@ -141,7 +141,7 @@ describe('--resume reads the results of earlier runs', () => {
   test('--resume keeps a last result that lacks only its line break', async () => {
     const path = place()
     writeFileSync(path, `${line(1)}\n${line(2)}`)
-    const ledger = new Ledger()
+    const ledger = new LineLedger()
     const file = await open(path, { ledger })
     expect(isDone(ledger, 2)).toBe(true)
     file.write(line(3))
@@ -173,7 +173,7 @@ describe('--resume reads the results of earlier runs', () => {
       '\0'.repeat(4096),
       '\xff\xfe',
     ]
-    const ledger = new Ledger()
+    const ledger = new LineLedger()
     const bytes = Buffer.from([line(1), ...strange, line(3), ''].join('\n'), 'latin1')
     expect(await readEarlierResults(streamOf(bytes, 1000), ledger, {})).toEqual({
       results: 2,
@@ -192,7 +192,7 @@ describe('--resume reads the results of earlier runs', () => {
     )
     const failed = '{"hash":"f","ok":false,"usage":{"totalTokens":4}}'
     const all = [...odd, failed, ''].join('\n')
-    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new Ledger(), {})
+    const { tokens, isPartial } = await readEarlierResults(streamOf(all), new LineLedger(), {})
     expect({ tokens, isPartial }).toEqual({ tokens: 4, isPartial: true })
   })
 })

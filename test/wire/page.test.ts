@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { createPageHistory, listElements, readPage, toOneLineJson } from '../../src/wire/page.ts'
+import { createPageHistory, listElements, readListPage, toOneLineJson } from '../../src/wire/page.ts'
 
-const page = (text: string) => readPage(text, 'the list')
+const page = (text: string) => readListPage(text, 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
 
 test.each<[text: string, texts: string[], hasNextField: boolean, next: object | undefined]>([

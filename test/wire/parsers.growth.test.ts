@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeJson, oneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
-import { createAppendingAssignment, createAssignment, editJson } from '../../src/wire/json/edit.ts'
+import { createAssignment, createListEndAssignment, editJson } from '../../src/wire/json/edit.ts'
 import { createArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findSyntaxError } from '../../src/wire/json/syntax.ts'
 import { listElements } from '../../src/wire/page.ts'
@@ -141,7 +141,7 @@ test('--set of many new keys takes linear time', () =>
 
 test('many additions to one list of a body take linear time', () =>
   expectLinearWork((size) =>
-    editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createAppendingAssignment(['a'], '1'))),
+    editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createListEndAssignment(['a'], '1'))),
   ))
 
 describe('time to read an answer', () => {

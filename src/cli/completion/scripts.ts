@@ -5,7 +5,7 @@ import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/fl
 import { quoteSimple } from '../../io/shell-quote.ts'
 import { getFlag, getSetting, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
-import { betas } from '../../wire/sessions/betas.ts'
+import { documentedBetas } from '../../wire/sessions/betas.ts'
 import { eventTypes } from '../../wire/sessions/event-types.ts'
 import { generalFlags, requestFlags, settingFlags } from '../flags.ts'
 import { loadCommands } from '../loaded-commands.ts'
@@ -44,7 +44,7 @@ function listRows(commands: ParleyCommand[]): Row[] {
     ...generalFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
     ...[...requestFlags(), ...settingFlags()].flatMap((flag) => listFlagRows(flag, 'request', '')),
     ['request', '<general>'],
-    ...betas.map((beta): Row => ['betas', beta]),
+    ...documentedBetas.map((beta): Row => ['betas', beta]),
     ...settingNames.map((name): Row => ['settings', name, getSetting(name).about]),
     ...commands.flatMap(listCommandRows),
     ...groups.map((path): Row => [`${path},0`, `<${path},>`]),

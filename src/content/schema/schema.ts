@@ -11,17 +11,17 @@ import {
 } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { type Assignment, createAppendingAssignment, createAssignment } from '../../wire/json/edit.ts'
+import { type Assignment, createAssignment, createListEndAssignment } from '../../wire/json/edit.ts'
 import { describeJsonError, parseGivenJson, tryParseJson } from '../../wire/json/parse.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
-import { buildBody, type Part } from '../body.ts'
+import { buildBody, type MessagePart } from '../body.ts'
 
 export interface SchemaSource {
   name: string
   text: string
 }
 
-export interface Mismatch {
+export interface SchemaMismatch {
   text: string
   failure: CliError
 }
@@ -45,7 +45,7 @@ export async function openSchema(
 
 export class AnswerSchema {
   /** Parts of the prompt that contain the schema. Empty with `--schema-via native`. */
-  readonly parts: Part[] = []
+  readonly parts: MessagePart[] = []
   /** Changes of the body that add the schema. Empty with `--schema-via prompt`. */
   readonly assignments: Assignment[] = []
   readonly instructions: string
@@ -80,7 +80,7 @@ export class AnswerSchema {
    * Checks an answer against the schema. `cut` describes how the answer was cut, for the message of a
    * mismatch. Throws a `CliError` if the check takes too long.
    */
-  async check(text: string, cut: string | undefined): Promise<{ json: string } | Mismatch> {
+  async check(text: string, cut: string | undefined): Promise<{ json: string } | SchemaMismatch> {
     const json = unwrapJson(text)
     if (tryParseJson(json) === undefined)
       return this.#mismatch(text, cut, `the answer is not JSON: ${describeJsonError(json)}`)
@@ -93,7 +93,7 @@ export class AnswerSchema {
     return this.#mismatch(text, cut, why, isOne ? undefined : mismatches)
   }
 
-  #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): Mismatch {
+  #mismatch(text: string, cut: string | undefined, why: string, problems?: string[]): SchemaMismatch {
     const fields =
       this.#settings.schemaVia === 'prompt'
         ? '; --schema-via native sends the schema as a field of the request, if the model supports it'
@@ -115,8 +115,8 @@ export class AnswerSchema {
    */
   async retryUntilMatching<T extends object>(
     body: Uint8Array,
-    request: (body: Uint8Array) => Promise<T | Mismatch>,
-  ): Promise<T | Mismatch> {
+    request: (body: Uint8Array) => Promise<T | SchemaMismatch>,
+  ): Promise<T | SchemaMismatch> {
     let sent = body
     for (let left = this.#retries ?? 0; ; left--) {
       const answer = await request(sent)
@@ -128,7 +128,7 @@ export class AnswerSchema {
     }
   }
 
-  #withTurns(body: Uint8Array, { text, failure: { message, details } }: Mismatch): Promise<Uint8Array> {
+  #withTurns(body: Uint8Array, { text, failure: { message, details } }: SchemaMismatch): Promise<Uint8Array> {
     const problems = details.problems ?? [message]
     const wrong = `This is wrong:\n${problems.join('\n')}\nAnswer again, with nothing but JSON that fits.`
     const turns = [
@@ -138,7 +138,7 @@ export class AnswerSchema {
     return buildBody({
       given: { text: Buffer.from(body).toString(), name: 'the body' },
       turn: [],
-      assignments: turns.map((turn) => createAppendingAssignment(['contents'], JSON.stringify(turn))),
+      assignments: turns.map((turn) => createListEndAssignment(['contents'], JSON.stringify(turn))),
     })
   }
 }

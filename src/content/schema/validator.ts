@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { validateDraft07, validateDraft2020 } from './drafts.ts'
+import { validateDraft07Schema, validateDraft2020Schema } from './drafts.ts'
 import { validatorOptions } from './validator-options.ts'
 
 type Problems = string[]
@@ -16,9 +16,13 @@ const drafts = [
   {
     address: /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/,
     Validator: Ajv2020,
-    check: validateDraft2020,
+    check: validateDraft2020Schema,
   },
-  { address: /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/, Validator: Ajv, check: validateDraft07 },
+  {
+    address: /^https?:\/\/json-schema\.org\/draft-07\/schema#?$/,
+    Validator: Ajv,
+    check: validateDraft07Schema,
+  },
 ]
 
 /**

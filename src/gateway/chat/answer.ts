@@ -3,13 +3,13 @@ import {
   type AnswerRequirement,
   describeCut,
   describeMissingPart,
-  printEnd,
+  printAnswerEnd,
   printUsage,
 } from '../../content/footer.ts'
 import { createPrinter } from '../../content/layout.ts'
 import { type AnswerDestination, UnprintedBody } from '../../content/saved-answer.ts'
-import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
-import { readTokenUsage, recordAnswer } from '../../content/tokens.ts'
+import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
+import { addAnswerToSummary, readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, joinFailures, OutputClosed } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
@@ -19,12 +19,12 @@ import { createRawPrinter } from '../../io/raw-printer.ts'
 import { createPendingSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import { isMessage, isNative } from '../../wire/gateway/answer-forms.ts'
+import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
-export interface PrintOptions {
+export interface AnswerPrintOptions {
   destination: AnswerDestination
   isMarkdown: boolean
   returnsText: boolean
@@ -41,7 +41,7 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  * bytes. With a schema, parley prints the text after the check. If the text does not match, `finish` returns
  * the mismatch.
  */
-export async function openAnswerOutput(context: Context, printing: PrintOptions) {
+export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
   const { destination, isMarkdown, schema, isStreamed, requirement, returnsText, showsUsage } = printing
   const { file, save } = destination
   const {
@@ -144,13 +144,13 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
         decoder.end()
         if (hasOutput || file) await print()
         requirePrinted()
-        recordAnswer(context.summary, summary)
+        addAnswerToSummary(context.summary, summary)
         // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
         // text is.
         const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
         return { summary, hasContent: decoder.hasContent(), otherContent, isAssumed, isDamaged }
       } catch (error) {
-        if (readTokenUsage(summary)) recordAnswer(context.summary, summary)
+        if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         breakLine()
         hasFailed = true
@@ -165,7 +165,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
      * Returns the text if `returnsText` is set or a schema is given, otherwise an empty text. With a schema,
      * the text is the matching JSON. Throws a `CliError` if the answer lacks required content.
      */
-    async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | Mismatch> {
+    async finish(response: ReadableResponse, end: AnswerEnd): Promise<{ text: string } | SchemaMismatch> {
       const missing = describeMissingPart(end, text.isBlank, requirement)
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
@@ -191,7 +191,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
       await file?.commit()
       if (!isRaw && end.otherContent.has('another candidate'))
         context.messages.warn('the answer has more candidates than the printed one; --raw prints them all')
-      printEnd(context, end, showsUsage)
+      printAnswerEnd(context, end, showsUsage)
       return answer
     },
 
@@ -226,7 +226,7 @@ export async function openAnswerOutput(context: Context, printing: PrintOptions)
 function isErrorAnswer(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { errorIn, body } = error.details
-  return errorIn === 'stream' || (isErrorEnvelope(body) && !isMessage(body) && !isNative(body))
+  return errorIn === 'stream' || (isErrorEnvelope(body) && !isMessageAnswer(body) && !isNativeAnswer(body))
 }
 
 /**

@@ -2,7 +2,7 @@ import { buildBody } from '../../content/body.ts'
 import { loadMarkdown } from '../../content/layout.ts'
 import { readInputs } from '../../content/prompt.ts'
 import { openAnswerDestination } from '../../content/saved-answer.ts'
-import type { Mismatch } from '../../content/schema/schema.ts'
+import type { SchemaMismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller } from '../../http/call.ts'
@@ -22,7 +22,7 @@ import {
   type PartReader,
   type SendPart,
 } from '../long-answer.ts'
-import type { AnswerOutput, PrintOptions } from './answer.ts'
+import type { AnswerOutput, AnswerPrintOptions } from './answer.ts'
 
 export interface ChatOptions extends BodyFlags {
   schemaRetries?: number
@@ -54,8 +54,8 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     options.thread === undefined
       ? undefined
       : await (await loadConversation()).openConversation(context, options.thread)
-  const model = chooseModel(options.model ?? conversation?.model, values)
-  if (options.model === undefined && model !== chooseModel(undefined, values))
+  const model = chooseChatModel(options.model ?? conversation?.model, values)
+  if (options.model === undefined && model !== chooseChatModel(undefined, values))
     context.messages.note(`${options.thread}: using ${model}, the thread's model. -m changes it`)
   const via = (options.stream ?? values.stream) ? values.streamVia : undefined
   const flags = createBodyFlags(options, inputs, schema)
@@ -75,7 +75,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
 
   const caller = createCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
-  const printOptions: PrintOptions = {
+  const printOptions: AnswerPrintOptions = {
     destination,
     isMarkdown,
     returnsText: conversation !== undefined,
@@ -90,9 +90,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdown()])
   const requireLock = conversation?.requireLock
   let answerOutput: AnswerOutput | undefined
-  let mismatch: Mismatch | undefined
+  let mismatch: SchemaMismatch | undefined
   let isAnswered = false
-  async function query(first: Uint8Array): Promise<{ text: string } | Mismatch> {
+  async function query(first: Uint8Array): Promise<{ text: string } | SchemaMismatch> {
     const answer = new LongAnswer(first)
     const send: SendPart = (body, read) =>
       caller.call(
@@ -100,7 +100,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
         read,
       )
-    const reader: PartReader<{ text: string } | Mismatch> = {
+    const reader: PartReader<{ text: string } | SchemaMismatch> = {
       async read(response) {
         const { openAnswerOutput } = await loadAnswer()
         answerOutput ??= await openAnswerOutput({ ...context, output }, printOptions)
@@ -157,5 +157,5 @@ const loadAnswer = () => import('./answer.ts')
 
 export const loadSchema = () => import('../../content/schema/schema.ts')
 
-export const chooseModel = (given: string | undefined, { chatModel, family }: Settings): string =>
+export const chooseChatModel = (given: string | undefined, { chatModel, family }: Settings): string =>
   given ?? chatModel ?? `${family}-2.5-pro`

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { buildBody, type Part } from '../../content/body.ts'
+import { buildBody, type MessagePart } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, toFileFailure } from '../../errors.ts'
@@ -8,12 +8,12 @@ import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
 import { type Lock, lock } from '../../io/lock.ts'
 import { findTarget, resolveRealPath } from '../../io/paths.ts'
-import { createAppendingAssignment } from '../../wire/json/edit.ts'
+import { createListEndAssignment } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
 interface Turn {
-  question: Part[]
+  question: MessagePart[]
   answer: string
   role: string
   /** Replaces the conversation's earlier instruction. */
@@ -67,7 +67,7 @@ export async function openConversation(context: Context, name: string) {
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
-        const turn = createAppendingAssignment(
+        const turn = createListEndAssignment(
           ['contents'],
           JSON.stringify({ role, parts: [{ text: answer }] }),
         )

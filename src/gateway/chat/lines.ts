@@ -1,6 +1,6 @@
 import { type AnswerRequirement, describeCut, describeMissingPart } from '../../content/footer.ts'
 import { readNamedInputs } from '../../content/prompt.ts'
-import type { AnswerSchema, Mismatch } from '../../content/schema/schema.ts'
+import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, toFailure } from '../../errors.ts'
@@ -22,7 +22,7 @@ import {
   type RequireContinuation,
 } from '../line-body.ts'
 import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
-import { type ChatOptions, chooseModel, loadSchema } from './chat.ts'
+import { type ChatOptions, chooseChatModel, loadSchema } from './chat.ts'
 
 /** Throws a usage error. */
 export async function prepareChatLines(
@@ -37,7 +37,7 @@ export async function prepareChatLines(
   const { schemaRetries = 0 } = options
   const schema =
     inputs.schema && (await (await loadSchema()).openSchema(quiet, settings, inputs.schema, schemaRetries))
-  const model = () => chooseModel(options.model, values)
+  const model = () => chooseChatModel(options.model, values)
   const common = { endpoint: endpoints.chat, options, inputs, model, schema }
   const caller = await createLineSender(context, settings, common)
   const { raw: isRaw } = flags
@@ -99,7 +99,7 @@ export async function prepareChatLines(
  * If the last answer did not match the schema, and the token limit or the deadline of the batch allows no
  * further request, throws the failure of this answer.
  */
-function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContinuation): void {
+function requireRetry(mismatch: SchemaMismatch | undefined, requireNext: RequireContinuation): void {
   if (!mismatch) return
   try {
     requireNext()
@@ -110,7 +110,7 @@ function requireRetry(mismatch: Mismatch | undefined, requireNext: RequireContin
 
 /** Answers received for one line of a batch. A retry of the line continues after these answers. */
 interface LineState {
-  mismatches: Mismatch[]
+  mismatches: SchemaMismatch[]
   parts: ReceivedParts | undefined
 }
 

@@ -58,7 +58,7 @@ export function openImageAnswer(context: Context, reading: ImageReading) {
     /** Throws a `CliError` if a part after the first is incomplete. */
     async read(response: HttpResponse): Promise<AnswerPart> {
       const isContinuation = last !== undefined
-      const part = await readPart(context, response, finder, reading)
+      const part = await readImagePart(context, response, finder, reading)
       last = part
       const { summary } = part
       const failure = part.failure ?? finder.unreadable ?? finder.error ?? (isContinuation && finder.failure)
@@ -147,7 +147,7 @@ interface ReadPart extends AnswerPart {
 }
 
 /** Reads a part of the answer. With `--raw`, also prints the part, except in a batch. */
-export async function readPart(
+export async function readImagePart(
   { flags, output, host: { timers } }: Context,
   response: HttpResponse,
   finder: ImageFinder,

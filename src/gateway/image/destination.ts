@@ -5,9 +5,9 @@ import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
 import { createFileAtomically, type FileOutput, openFileOutput } from '../../io/file-output.ts'
 import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
-import { hasOtherExtension } from './format.ts'
+import { hasWrongExtension } from './format.ts'
 
-export interface Destination {
+export interface ImageDestination {
   readonly capacity: number
   readonly file?: FileOutput
   /**
@@ -17,7 +17,7 @@ export interface Destination {
   save(bytes: Uint8Array, extension: string): Promise<string | undefined>
 }
 
-export interface DestinationOptions {
+export interface ImageDestinationOptions {
   /** Value of `-o`: a file, a folder with a slash at its end, or `-`. */
   output: string | undefined
   /** Name of a file in a folder, without an extension. */
@@ -28,8 +28,8 @@ export interface DestinationOptions {
 /** Throws a `CliError` if images cannot be saved in the destination. */
 export async function chooseDestination(
   context: Context,
-  { output, name, replaces }: DestinationOptions,
-): Promise<Destination> {
+  { output, name, replaces }: ImageDestinationOptions,
+): Promise<ImageDestination> {
   if (output === '') throw usageError('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return createStdoutDestination(context)
   if (/[\r\n]/.test(output ?? ''))
@@ -39,7 +39,7 @@ export async function chooseDestination(
   return createFileDestination(context, output, replaces)
 }
 
-function createStdoutDestination({ output }: Context): Destination {
+function createStdoutDestination({ output }: Context): ImageDestination {
   if (output.isTerminal)
     throw usageError('-o - would write an image to the terminal: redirect it, or name a file')
   return {
@@ -57,7 +57,7 @@ async function createFolderDestination(
   folder: string,
   name: string,
   replaces: boolean,
-): Promise<Destination> {
+): Promise<ImageDestination> {
   const path = absolutePath(host, folder)
   await convertFileErrors(folder || path, () => requireFolder(path, folder !== ''))
   let count = 0
@@ -81,7 +81,7 @@ async function createFileDestination(
   context: Context,
   name: string,
   replaces: boolean,
-): Promise<Destination> {
+): Promise<ImageDestination> {
   const { host, messages, cleanups } = context
   const findRegularFile = (file: string) => {
     const { path, isDirect } = findTarget(host, file, replaces)
@@ -96,7 +96,7 @@ async function createFileDestination(
     file: await openFileOutput(name, context),
     async save(bytes, kind) {
       const file = addNumber(name.slice(0, name.length - extension.length), ++count) + extension
-      if (hasOtherExtension(file, kind))
+      if (hasWrongExtension(file, kind))
         messages.note(`${file}: its extension does not match: the image is ${kind}`)
       return convertFileErrors(file, async () => {
         if (

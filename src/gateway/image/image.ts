@@ -1,8 +1,8 @@
 import { buildBody } from '../../content/body.ts'
-import { printEnd } from '../../content/footer.ts'
+import { printAnswerEnd } from '../../content/footer.ts'
 import { readInputs } from '../../content/prompt.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
-import { recordAnswer } from '../../content/tokens.ts'
+import { addAnswerToSummary } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { createCaller, type ReadableResponse } from '../../http/call.ts'
@@ -16,9 +16,9 @@ import { createResponseError } from '../../wire/problem/problem.ts'
 import { type BodyFlags, createBodyFlags } from '../body-flags.ts'
 import { type AnswerPart, createDeadlineCheck, LongAnswer, type SendPart } from '../long-answer.ts'
 import { type ImageReader, openImageAnswer } from './answer.ts'
-import { chooseDestination, type Destination } from './destination.ts'
-import { createFileName, readPromptOfBody } from './name.ts'
-import { printLine, printPath, type SaveOptions, saveImages } from './saving.ts'
+import { chooseDestination, type ImageDestination } from './destination.ts'
+import { createImageName, readPromptOfBody } from './name.ts'
+import { type ImageSaveOptions, printImagePath, printLine, saveImages } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
   output?: string
@@ -31,24 +31,24 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const options = flags.output === '/dev/stdout' ? { ...flags, output: '-' } : flags
   const settings = await readSettings(context)
   const { values } = settings
-  const model = chooseModel(options, settings)
+  const model = chooseImageModel(options, settings)
   const { given, turn, text, system } = await readInputs(context, options, words)
   const body = await buildBody({ ...createBodyFlags(options, { system }), given, turn })
-  const name = createFileName(text || (await readPromptOfBody(body)))
+  const name = createImageName(text || (await readPromptOfBody(body)))
   const destination = await openDestination(context, options, name)
 
   const caller = createCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   let show: ReturnType<typeof createPreview> | undefined
-  const onSaved: SaveOptions['onSaved'] = async (path, { bytes, extension }) => {
-    await printPath(context, path)
+  const onSaved: ImageSaveOptions['onSaved'] = async (path, { bytes, extension }) => {
+    await printImagePath(context, path)
     show ??= createPreview(context, options.preview)
     await show(bytes, extension)
   }
   const reading = openImageAnswer(context, {
     file: destination?.file,
-    onSummary: (summary) => recordAnswer(context.summary, summary),
+    onSummary: (summary) => addAnswerToSummary(context.summary, summary),
     async save(images, earlier) {
       if (destination) await saveImages(context, images, { destination, earlier, onSaved })
     },
@@ -74,7 +74,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
       if (destination) await context.tracker.during(lostImages, save)
     } finally {
       printTexts(context, texts.splice(0))
-      printEnd(context, answer.end, options.usage)
+      printAnswerEnd(context, answer.end, options.usage)
     }
     if (failure) throw failure
   }
@@ -91,7 +91,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   }
 }
 
-export function chooseModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {
+export function chooseImageModel({ model }: Pick<ImageOptions, 'model'>, settings: ResolvedSettings): string {
   const chosen = model ?? settings.values.imageModel
   if (chosen !== undefined) return chosen
   const profile = formatProfileFlag(settings)
@@ -105,7 +105,7 @@ async function openDestination(
   context: Context,
   { output, force: replaces = false }: ImageOptions,
   name: string,
-): Promise<Destination | undefined> {
+): Promise<ImageDestination | undefined> {
   const { raw, dryRun, curl } = context.flags
   return raw || dryRun || curl ? undefined : chooseDestination(context, { output, name, replaces })
 }

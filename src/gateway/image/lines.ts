@@ -19,10 +19,10 @@ import {
   type RequireContinuation,
 } from '../line-body.ts'
 import { joinResponses, LongAnswer } from '../long-answer.ts'
-import { openImageAnswer, readPart } from './answer.ts'
-import { chooseDestination, type Destination } from './destination.ts'
-import { chooseModel, type ImageOptions } from './image.ts'
-import { createFileName, readPromptOfBody } from './name.ts'
+import { openImageAnswer, readImagePart } from './answer.ts'
+import { chooseDestination, type ImageDestination } from './destination.ts'
+import { chooseImageModel, type ImageOptions } from './image.ts'
+import { createImageName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
 /** Throws a usage error. */
@@ -33,7 +33,7 @@ export async function prepareImageLines(
 ) {
   const folder = readFolder(options, context.host.platform)
   const inputs = await readNamedInputs(context.input, options, words)
-  const model = () => chooseModel(options, settings)
+  const model = () => chooseImageModel(options, settings)
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineSender(context, settings, common)
   const { context: lineContext } = caller
@@ -47,7 +47,7 @@ export async function prepareImageLines(
       return {
         ...request,
         async send(line: LineContext, requireNext: RequireContinuation) {
-          const name = `${String(line.index).padStart(6, '0')}-${createFileName(prompt)}`
+          const name = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
           const countAnswer = (summary: AnswerSummary) => caller.countAnswer(line, summary)
           // The destination is checked before the request, because an answer that cannot be saved would cost
           // money.
@@ -97,7 +97,7 @@ type CountAnswer = (summary: AnswerSummary) => void
 
 function openReader(
   context: Context,
-  { destination, countAnswer }: { destination: Destination; countAnswer: CountAnswer },
+  { destination, countAnswer }: { destination: ImageDestination; countAnswer: CountAnswer },
 ): LineReader<ImageLineContent> {
   const files: string[] = []
   const onSaved = async (path: string) => void files.push(path)
@@ -150,7 +150,7 @@ function openRawReader(context: Context, countAnswer: CountAnswer): LineReader<I
       return isKnown || all.length === 0 ? undefined : failure.with({ answer: all.join('\n') })
     },
     async read(response) {
-      const part = await readPart(context, response, new ImageFinder(), { keepsConnection: true })
+      const part = await readImagePart(context, response, new ImageFinder(), { keepsConnection: true })
       const { summary, bytes, failure } = part
       const contentType = response.headers['content-type'] ?? ''
       received = new TextDecoder().decode(bytes)

@@ -9,7 +9,7 @@ const reserved = /^(con|prn|aux|nul|(com|lpt)[\d¹²³])$/
  * Returns the words of the prompt, joined by hyphens and at most 60 characters long, or `image` for a prompt
  * without letters and digits.
  */
-export function createFileName(prompt: string): string {
+export function createImageName(prompt: string): string {
   const words = prompt
     .slice(0, maxPromptLength)
     .normalize('NFC')

@@ -6,11 +6,11 @@ import { addFile } from '../../summary.ts'
 import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
-import type { Destination } from './destination.ts'
+import type { ImageDestination } from './destination.ts'
 import { findImageExtension } from './format.ts'
 
-export interface SaveOptions {
-  destination: Destination
+export interface ImageSaveOptions {
+  destination: ImageDestination
   earlier?: number
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
@@ -22,7 +22,7 @@ export interface SaveOptions {
 export async function saveImages(
   context: Context,
   images: readonly FoundImage[],
-  options: SaveOptions,
+  options: ImageSaveOptions,
 ): Promise<void> {
   const failures: CliError[] = []
   let closed: OutputClosed | undefined
@@ -57,7 +57,7 @@ function summarize(failures: CliError[], count: number): CliError {
 async function saveImage(
   context: Context,
   found: FoundImage,
-  { destination, onSaved, count }: SaveOptions & { count: number },
+  { destination, onSaved, count }: ImageSaveOptions & { count: number },
 ): Promise<void> {
   const { mimeType } = found
   const bytes = await decode(context, found)
@@ -84,7 +84,7 @@ async function saveImage(
   await onSaved(path, { bytes, extension })
 }
 
-export const printPath = (context: Context, path: string): Promise<void> =>
+export const printImagePath = (context: Context, path: string): Promise<void> =>
   printLine(context, path).catch((error: unknown) => {
     if (error instanceof OutputClosed) throw error
     const { kind, message } = toFailure(error)

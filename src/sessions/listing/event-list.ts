@@ -3,7 +3,7 @@ import type { Caller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
-import { type Cursor, createPageHistory } from '../../wire/page.ts'
+import { createPageHistory, type PageCursor } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isEventPiece, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -34,7 +34,7 @@ const maxHeldEvents = 1000
 /** Waits before each reading of a list that may lag behind: 5 s in total. */
 export const laggingListWaitsMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
-export function toListQuery({ types = [], order, limit }: ListQuery, cursor?: Cursor): string {
+export function toListQuery({ types = [], order, limit }: ListQuery, cursor?: PageCursor): string {
   const size = limit && (order || types.length > 0) ? Math.max(limit, minPageSize) : limit
   return [
     ...types.map((type) => `types%5B%5D=${encodeURIComponent(type)}`),
@@ -157,7 +157,7 @@ async function* readPages(
   parts: RequestParts,
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {
-  const readPage = (pageQuery: ListQuery, cursor?: Cursor) =>
+  const readPage = (pageQuery: ListQuery, cursor?: PageCursor) =>
     caller.call(
       endpoints.listEvents,
       { ...parts, query: toListQuery(pageQuery, cursor) || undefined },
@@ -173,7 +173,7 @@ async function* readPages(
     // Removes previews, because a list also contains the whole events.
     return items.filter(({ event, text }) => !isEventPiece(event) && before.get(event.id ?? '') !== text)
   }
-  for (let cursor: Cursor | undefined; ; ) {
+  for (let cursor: PageCursor | undefined; ; ) {
     const isFirst = cursor === undefined
     const { items, hasNextField, next } = await readPage(query, cursor)
     history.addMark(items[0]?.event.id, 'its pages repeat')

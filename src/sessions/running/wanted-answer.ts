@@ -6,7 +6,7 @@ import { type CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { addFile } from '../../summary.ts'
-import { createAppendingAssignment, editJson } from '../../wire/json/edit.ts'
+import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
 import type { FollowedTask } from '../following/followed-task.ts'
@@ -59,7 +59,7 @@ export function addSchemaInstructions(
     return body
   }
   const block = JSON.stringify({ type: 'text', text: instructions })
-  return Buffer.from(editJson(text, [createAppendingAssignment(['events', index, 'content'], block)]))
+  return Buffer.from(editJson(text, [createListEndAssignment(['events', index, 'content'], block)]))
 }
 
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>

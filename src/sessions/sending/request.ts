@@ -1,7 +1,7 @@
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { requireTextFits } from '../../wire/json/body-text.ts'
-import { createAppendingAssignment, editJson } from '../../wire/json/edit.ts'
+import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
 import {
   createTextBlock,
   getGivenEventFlags,
@@ -118,6 +118,6 @@ function joinEvents(given: GivenEvents | undefined, added: readonly string[]): s
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
   return editJson(
     given.body,
-    added.map((text) => createAppendingAssignment(['events'], text)),
+    added.map((text) => createListEndAssignment(['events'], text)),
   )
 }

@@ -3,7 +3,7 @@ import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAlive, isStreamEnd, type SseEvent } from '../sse.ts'
-import { AnswerReader, type Progress, unwrapEvent } from './answer-reader.ts'
+import { type AnswerProgress, AnswerReader, unwrapEvent } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -46,7 +46,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
      */
     unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
     /** Returns the reader's progress, but `finished` instead of `settled` while a value is incomplete. */
-    progress(): Progress {
+    progress(): AnswerProgress {
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },

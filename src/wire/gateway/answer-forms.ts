@@ -91,7 +91,7 @@ const messages = z.lazily(() => {
 })
 type Block = z.infer<ReturnType<typeof messages>['block']>
 
-export const isMessage = (value: unknown): boolean =>
+export const isMessageAnswer = (value: unknown): boolean =>
   isObject(value) &&
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
@@ -100,7 +100,7 @@ export const isMessage = (value: unknown): boolean =>
  * Reads a whole answer in the Messages format (src/wire/README.md: gateway, 2.3). Throws a `CliError` if the
  * value has another shape.
  */
-export function readMessage(value: unknown): AnswerPiece {
+export function readMessageAnswer(value: unknown): AnswerPiece {
   const message = readAs(messages().whole, value)
   return createPiece(message.content, message)
 }
@@ -181,7 +181,7 @@ export interface NativePiece extends AnswerPiece {
   counts: AnswerTokenCounts | undefined
 }
 
-export const isNative = (value: unknown): boolean =>
+export const isNativeAnswer = (value: unknown): boolean =>
   isObject(value) && nativeNames.some((name) => Object.hasOwn(value, name))
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']

@@ -3,12 +3,12 @@ import { createResponseError, isErrorEnvelope, readFailureInBody, readProblem } 
 import {
   type AnswerPiece,
   type AnswerSummary,
-  isMessage,
+  isMessageAnswer,
   isMessageEvent,
-  isNative,
+  isNativeAnswer,
   type NativePiece,
   type OtherContent,
-  readMessage,
+  readMessageAnswer,
   readMessageEvent,
   readNativePiece,
   readTextDelta,
@@ -21,7 +21,7 @@ import {
  * - `settled`: complete, even if the service sends nothing more and does not end the body
  * - `ended`: the service has sent an end marker or a whole body
  */
-export type Progress = 'open' | 'finished' | 'settled' | 'ended'
+export type AnswerProgress = 'open' | 'finished' | 'settled' | 'ended'
 
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
@@ -51,7 +51,7 @@ export class AnswerReader {
     this.#isStreamed = isStreamed
   }
 
-  progress(): Progress {
+  progress(): AnswerProgress {
     if (this.#hasEnded) return 'ended'
     // An answer of unknown form may have images and has no known end marker, so it counts as finished.
     const hasUnknownForm = !this.#isKnown && this.otherContent.has('something else')
@@ -63,22 +63,22 @@ export class AnswerReader {
 
   addBody(value: unknown): string {
     const answer = unwrap(value, readFailureInBody)
-    this.#hasEnded = !this.#isStreamed || !isNative(answer)
-    return isNative(answer) ? this.#addNative(answer) : this.#addPiece(readMessage(answer))
+    this.#hasEnded = !this.#isStreamed || !isNativeAnswer(answer)
+    return isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
   }
 
   addEvent(whole: unknown, event = ''): string {
     const delta = readTextDelta(whole)
     if (delta !== undefined) return this.#addText(delta)
     const value = unwrapEvent(whole, event)
-    if (isNative(value)) return this.#addNative(value)
+    if (isNativeAnswer(value)) return this.#addNative(value)
     const named = withType(value, event)
     if (isMessageEvent(named)) {
       if (named.type === 'message_stop') this.end()
       return ['ping', 'message_stop'].includes(named.type) ? '' : this.#addPiece(readMessageEvent(named))
     }
-    if (isMessage(value)) {
-      const piece = readMessage(value)
+    if (isMessageAnswer(value)) {
+      const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)
     }
@@ -140,7 +140,7 @@ function unwrap(value: unknown, failure: (error: unknown) => Error): unknown {
 const envelopes = ['response', 'data']
 
 const isAnswer = (value: unknown): boolean =>
-  isNative(value) || isMessage(value) || (isObject(value) && typeof value.type === 'string')
+  isNativeAnswer(value) || isMessageAnswer(value) || (isObject(value) && typeof value.type === 'string')
 
 function failureInStream(value: unknown) {
   const { message } = readProblem(value)

@@ -9,7 +9,7 @@ export interface FoundImage {
   base64: Uint8Array
 }
 
-export interface Findings {
+export interface ImageFindings {
   images: FoundImage[]
   /** Links to images, with control characters percent-encoded. */
   links: string[]
@@ -25,7 +25,7 @@ type ReadBytes = (text: string) => Uint8Array
  * fields with known names anywhere in a value. In a thought, it finds images but ignores text.
  */
 export class ImageFinder {
-  readonly findings: Findings = { images: [], links: [], texts: [], reasons: [] }
+  readonly findings: ImageFindings = { images: [], links: [], texts: [], reasons: [] }
   /** Failure of the first value that cannot be parsed. */
   unreadable: CliError | undefined
   /** Failure of an answer that was cut off. */

@@ -18,7 +18,8 @@ export const createAssignment = (path: Path, json: string): Assignment => ({
   source: path.join('.'),
 })
 
-export const createAppendingAssignment = (path: Path, json: string): Assignment => ({
+/** Creates an assignment that appends an element to the list at `path`. */
+export const createListEndAssignment = (path: Path, json: string): Assignment => ({
   ...createAssignment(path, json),
   path: [...path, undefined],
 })
@@ -51,7 +52,7 @@ export function parseAssignment(source: string): Assignment {
   if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
   const json = isJson(value) ? value : JSON.stringify(value)
   return {
-    ...(brackets ? createAppendingAssignment(path, json) : createAssignment(path, json)),
+    ...(brackets ? createListEndAssignment(path, json) : createAssignment(path, json)),
     source: `--set ${source}`,
   }
 }

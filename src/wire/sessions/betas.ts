@@ -1,7 +1,7 @@
 import { didYouMean } from '../../argv/spelling.ts'
 
 /** Documented betas (src/wire/README.md: session events, 9.3). */
-export const betas = [
+export const documentedBetas = [
   'message-batches-2024-09-24',
   'prompt-caching-2024-07-31',
   'computer-use-2024-10-22',
@@ -54,10 +54,10 @@ export const betas = [
 export const betaPattern = /^[!-+\--~]+$/
 
 export function describeUndocumentedBeta(ids: readonly string[]): string | undefined {
-  const id = ids.find((each) => !betas.includes(each))
+  const id = ids.find((each) => !documentedBetas.includes(each))
   if (id === undefined) return undefined
   // Users often remember a beta's name without its date, so the message suggests the latest beta of this name.
-  const latest = betas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
-  const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, betas)
+  const latest = documentedBetas.findLast((known) => known.replace(/-\d{4}-\d\d-\d\d$/, '') === id)
+  const meant = latest ? ` (did you mean ${latest}?)` : didYouMean(id, documentedBetas)
   return `undocumented beta '${id}'${meant}; --no-validate accepts it`
 }

@@ -1,6 +1,6 @@
 import { CliError, type FailureKind } from '../../errors.ts'
 import { describeIssues } from '../json/parse.ts'
-import { type Cursor, readPage, toOneLineJson } from '../page.ts'
+import { type PageCursor, readListPage, toOneLineJson } from '../page.ts'
 import { createResponseError, isErrorEnvelope, unexpectedBodyFailure } from '../problem/problem.ts'
 import { parseReceived, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
@@ -17,12 +17,12 @@ export interface EventItem {
  * `CliError`.
  */
 export function readEventsPage(text: string) {
-  const { data, texts, hasNextField, next } = readPage(text, 'the list of events')
+  const { data, texts, hasNextField, next } = readListPage(text, 'the list of events')
   const items: EventItem[] = []
   for (const [index, value] of data.entries()) {
     const { data: event, error } = SessionEvent.safeParse(value)
     if (error) {
-      const refuse = (): Cursor | undefined => {
+      const refuse = (): PageCursor | undefined => {
         throw createEventError(error, `the list of events: [${index}]`)
       }
       // The caller gets the valid events of this page first. When it requests the next page, `next` throws the

@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
-import type { Progress } from '../../../src/wire/gateway/answer-reader.ts'
+import type { AnswerProgress } from '../../../src/wire/gateway/answer-reader.ts'
 
 interface Reading {
   text?: string
   /** Output of `--raw`; if omitted, the body unchanged. */
   raw?: string
   /** Progress before the body ended. */
-  progress?: Progress
+  progress?: AnswerProgress
   failure?: string
 }
 
 function read(type: string, pieces: Uint8Array[]) {
   let text = ''
   let raw = ''
-  let progress: Progress | undefined
+  let progress: AnswerProgress | undefined
   const decoder = createAnswerDecoder(type, {
     text: (more) => {
       text += more
@@ -206,7 +206,7 @@ describe.each([
   )
 })
 
-test.each<[type: string, body: string, progress: Progress]>([
+test.each<[type: string, body: string, progress: AnswerProgress]>([
   [sse, '', 'open'],
   [sse, data(lastChunk), 'settled'],
   [sse, `${data(lastChunk)}id`, 'finished'],

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
-import { AnswerReader, type Progress, unwrapEvent } from '../../../src/wire/gateway/answer-reader.ts'
+import { type AnswerProgress, AnswerReader, unwrapEvent } from '../../../src/wire/gateway/answer-reader.ts'
 
-type Step = [value: unknown, text: string, progress: Progress, event?: string]
+type Step = [value: unknown, text: string, progress: AnswerProgress, event?: string]
 
 const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
 const native = (...candidates: object[]) => ({ candidates })

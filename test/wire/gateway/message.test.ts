@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import {
   type AnswerSummary,
-  isMessage,
+  isMessageAnswer,
   isMessageEvent,
   type OtherContent,
-  readMessage,
+  readMessageAnswer,
   readMessageEvent,
   readTextDelta,
 } from '../../../src/wire/gateway/answer-forms.ts'
@@ -78,7 +78,7 @@ describe('answer in the message form', () => {
       { text: 'a', otherContent: ['a picture'] },
     ],
   ])('R50: an answer in the message form is read from %j', (fields, piece) =>
-    expect(readMessage(fields)).toEqual(whole(piece)),
+    expect(readMessageAnswer(fields)).toEqual(whole(piece)),
   )
 
   test.each([
@@ -90,7 +90,7 @@ describe('answer in the message form', () => {
     [5, 'the body: must be an object'],
   ])('%j is not an answer in the message form', (value, problem) => {
     const message = `the answer has another shape than documented: ${problem}`
-    expect(() => readMessage(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
+    expect(() => readMessageAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
   })
 
   test.each([
@@ -102,7 +102,7 @@ describe('answer in the message form', () => {
     [Object.create({ content: [] }), false],
     [['content'], false],
     ['content', false],
-  ])('%j is an answer in the message form: %j', (value, is) => expect(isMessage(value)).toBe(is))
+  ])('%j is an answer in the message form: %j', (value, is) => expect(isMessageAnswer(value)).toBe(is))
 })
 
 const event = (type: string, fields: object = {}) => ({ type, ...fields })

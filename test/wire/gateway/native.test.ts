@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isNative, type NativePiece, readNativePiece } from '../../../src/wire/gateway/answer-forms.ts'
+import { isNativeAnswer, type NativePiece, readNativePiece } from '../../../src/wire/gateway/answer-forms.ts'
 
 interface Piece extends Partial<Omit<NativePiece, 'isOpen'>> {
   /** `undefined` if the value has no candidates. */
@@ -226,4 +226,4 @@ test.each([
   [Object.create({ candidates: [] }), false],
   [['candidates'], false],
   [null, false],
-])('%j is a native answer: %j', (value, is) => expect(isNative(value)).toBe(is))
+])('%j is a native answer: %j', (value, is) => expect(isNativeAnswer(value)).toBe(is))

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import {
-  createAppendingAssignment,
   createAssignment,
+  createListEndAssignment,
   editJson,
   parseAssignment,
   readFieldPath,
@@ -63,7 +63,7 @@ describe('assignment of --set', () => {
 
   test('an assignment that a flag makes names its path in messages', () => {
     expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
-    expect(createAppendingAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
+    expect(createListEndAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
 })
 
