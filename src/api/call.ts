@@ -37,7 +37,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const settings = await readSettings(context)
   const { endpoint, parts } = await readRequest(context, settings, words, options)
   const { output: name, include: hasHead = false } = options
-  if (options.paginate && endpoint.method !== 'GET') throw usageError('--paginate is for GET only')
+  if (options.paginate && endpoint.method !== 'GET')
+    throw usageError('--paginate works only with the method GET')
   if (options.paginate && hasHead) throw usageError('--paginate and --include exclude each other')
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createCaller(context, settings)
@@ -71,7 +72,8 @@ async function readRequest(
   const { path, query } = readPath(given, values[addressSettings[service]])
   const hasBody = options.input !== undefined || (options.set ?? []).length > 0
   const method = options.method ?? (hasBody ? 'POST' : 'GET')
-  if (hasBody && (method === 'GET' || method === 'HEAD')) throw usageError(`${method} takes no body`)
+  if (hasBody && (method === 'GET' || method === 'HEAD'))
+    throw usageError(`${method} cannot send a body: remove -i and --set, or choose another method with -X`)
   const body = hasBody ? await readRequestBody(context, options) : undefined
   return {
     endpoint: { service, method, path, repeat: getRepeatRule(method, context), accept: '*/*' },

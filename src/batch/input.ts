@@ -201,7 +201,7 @@ async function* rereadLines(
 ): AsyncGenerator<BatchLine, void, undefined> {
   if (numbers.length === 0) return
   const changed = (what: string) =>
-    new CliError('file', `${source.name}: ${what} while the batch ran: no later line was requested`)
+    new CliError('file', `${source.name}: ${what} while the batch ran, so no later line was requested`)
   let next = 0
   for await (const lines of splitLines(source.read(), maxLineBytes)) {
     for (const raw of lines) {

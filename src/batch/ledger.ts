@@ -54,9 +54,9 @@ export class LineLedger {
   #addId(id: LineId, request: number): void {
     const fingerprint = getFingerprint(String(id))
     const entry = this.#ids.get(fingerprint)
-    if (entry === inInput) throw usageError(`its id ${formatId(id)} was used before`)
+    if (entry === inInput) throw usageError(`its id ${formatId(id)} is also the id of an earlier line`)
     if (entry !== 0 && entry !== toEntry(request))
-      throw usageError(`its id ${formatId(id)} is in the results with another request`)
+      throw usageError(`its id ${formatId(id)} is in the results, but for another request`)
     this.#ids.set(fingerprint, inInput)
   }
 }

@@ -62,9 +62,9 @@ export async function openResults(
     const earlier = isResumed ? await readEarlierResults(file.read(), ledger, handlers) : new EarlierResults()
     // A file without any result is not a results file, so the run fails and does not change the file.
     if (earlier.results === 0 && earlier.otherLines > 0)
-      throw new CliError('file', `${name}: it contains no batch results`)
+      throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
     if (earlier.tail === 'foreign')
-      throw new CliError('file', `${name}: its last line is not a result of a batch`)
+      throw new CliError('file', `${name}: its last line is not a result of a batch; remove that line`)
     if (earlier.tail === 'torn') file.truncate(earlier.end)
     if (earlier.tail === 'whole') file.append('\n')
     const results = new ResultsFile(file, held, { path, name, isResumed, earlier, summary })

@@ -11,7 +11,7 @@ const notSpecified = '(the spec has no such field)'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'the prompt; stdin follows it or replaces the word -'),
+    new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: chatModel, else alpha-2.5-pro)'),
     new TextFlag('--system <text>', `instructions, or @FILE ${notSpecified}`),
     ...promptFlags('add a text, image, audio, video or PDF file', { temperature: notSpecified }),

@@ -254,7 +254,7 @@ export const configCommands = {
       if (wasCurrent)
         context.messages.note(`'${name}' was the current profile; 'parley config use NAME' chooses another`)
       if (context.host.env.PARLEY_PROFILE === name)
-        context.messages.note('PARLEY_PROFILE still names the deleted profile')
+        context.messages.note('PARLEY_PROFILE still names the deleted profile: unset it or change it')
     },
   },
 

@@ -7,7 +7,7 @@ import type { CommandModule } from './command.ts'
 
 export default {
   parameters: () => [
-    new Argument('[prompt...]', 'the prompt; stdin follows it or replaces the word -'),
+    new Argument('[prompt...]', 'the prompt; stdin is appended, or replaces the word -'),
     new Option('-m, --model <name>', 'the model (default: the setting imageModel)'),
     ...promptFlags('add a reference image or a text'),
     new FileFlag('-o, --output <file>', 'a file, a folder (ending in /), or - for stdout', 'writes'),

@@ -95,12 +95,13 @@ export class LongAnswer {
     this.isWhole = !isEmpty && !hasContinuation(summary)
     if (this.isWhole) return
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
-    if (token === undefined) throw incomplete('the service sent CONTINUATION without a token')
+    if (token === undefined)
+      throw incomplete('the service sent CONTINUATION without a token for the next part')
     // With a token that was sent before, the next request would repeat an earlier request, and its text an
     // earlier part.
     if (!isNew) throw incomplete('the service repeated a continuation token')
     if (this.#parts === maxRequests)
-      throw incomplete(`the service still continues it after ${maxRequests} requests`)
+      throw incomplete(`the service announces another part even after ${maxRequests} requests`)
     this.#sentTokens.add(token)
     this.#body = addToken(this.#body, token)
   }

@@ -61,9 +61,13 @@ describe('request of api', () => {
 
   test.each([
     ['a body that is not JSON', ['gateway', '/v1/m', '-i', '-'], 'not valid JSON'],
-    ['a body with GET', ['gateway', '/v1/m', '-X', 'GET', '-i', '-'], 'GET takes no body'],
+    ['a body with GET', ['gateway', '/v1/m', '-X', 'GET', '-i', '-'], 'GET cannot send a body'],
     ['an unknown service', ['gatewai', '/v1/m'], "'gatewai' is not one of gateway, agents"],
-    ['--paginate with POST', ['gateway', '/v1/m', '-X', 'POST', '--paginate'], '--paginate is for GET only'],
+    [
+      '--paginate with POST',
+      ['gateway', '/v1/m', '-X', 'POST', '--paginate'],
+      '--paginate works only with the method GET',
+    ],
     ['--paginate with --include', ['gateway', '/v1/m', '--paginate', '--include'], 'exclude each other'],
   ])('api exits with 2 for %s', async (_, words, problem) => {
     const ended = await api(words, { stdin: '{"a":' })

@@ -66,7 +66,7 @@ describe("check of a batch's input", () => {
       problems: [
         'line 2: it is not JSON: column 1: value expected',
         'line 4: its "prompt" must be a string',
-        'line 5: its id "1" was used before',
+        'line 5: its id "1" is also the id of an earlier line',
         'line 6: it is not JSON: column 1: string with an invalid escape, a line break or no end',
       ],
       consequence: 'jq -R . converts each line of plain text to JSON',

@@ -59,18 +59,20 @@ describe('hashes and ids of batch lines', () => {
     ledger.addResult({ id: 'two', hash: 'b', isOk: false })
     ledger.addResult({ id: 'twelve', hash: 'f#12', isOk: true })
     expect(ledger.addLine({ id: 'one', hash: 'a' })).toEqual({ hash: 'a', isDone: true })
-    expect(() => ledger.addLine({ id: 'two', hash: 'c' })).toThrow('"two" is in the results with another')
+    expect(() => ledger.addLine({ id: 'two', hash: 'c' })).toThrow('"two" is in the results, but for another')
     expect(ledger.addLine({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
-    expect(() => ledger.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 was used before')
+    expect(() => ledger.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 is also the id of an earlier line')
     expect(ledger.addLine({ id: 'twelve', hash: 'f' })).toEqual({ hash: 'f', isDone: false })
-    expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" was used before')
+    expect(() => ledger.addLine({ id: 'one', hash: 'e' })).toThrow(
+      'its id "one" is also the id of an earlier line',
+    )
   })
 
   test('the message about a duplicate id of a batch shortens a long id', () => {
     const ledger = new LineLedger()
     const id = 'x'.repeat(101)
     ledger.addLine({ id, hash: 'a' })
-    expect(() => ledger.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" was used`)
+    expect(() => ledger.addLine({ id, hash: 'a' })).toThrow(`its id "${'x'.repeat(100)}" is also`)
   })
 
   test('a batch does not match a result without an id to the id "undefined"', () => {
@@ -83,13 +85,14 @@ describe('hashes and ids of batch lines', () => {
     const ledger = new LineLedger()
     const ids = ['\ud800', '\ud801', '\udc00', '\ufffd', '\ud800\ud800', '\ud83d\ude00', '\u{1f601}']
     for (const id of ids) ledger.addLine({ id, hash: 'a' })
-    for (const id of ids) expect(() => ledger.addLine({ id, hash: 'a' })).toThrow('was used before')
+    for (const id of ids)
+      expect(() => ledger.addLine({ id, hash: 'a' })).toThrow('is also the id of an earlier line')
   })
 
   test.each(['__proto__', 'constructor', ''])('a batch accepts any id: %j', (id) => {
     const ledger = new LineLedger()
     ledger.addResult({ id, hash: 'a', isOk: true })
     expect(ledger.addLine({ id, hash: 'a' }).isDone).toBe(true)
-    expect(() => ledger.addLine({ id, hash: 'b' })).toThrow('was used before')
+    expect(() => ledger.addLine({ id, hash: 'b' })).toThrow('is also the id of an earlier line')
   })
 })

@@ -155,7 +155,7 @@ describe('--resume reads the results of earlier runs', () => {
     writeFileSync(path, content)
     await expect(open(path)).rejects.toMatchObject({
       kind: 'file',
-      message: 'results.ndjson: it contains no batch results',
+      message: 'results.ndjson: it contains no batch results to resume; give another file',
     })
     expect(readFileSync(path)).toEqual(content)
     expect(existsSync(`${path}.parley-lock`)).toBe(false)

@@ -126,7 +126,7 @@ async function saveAnswer(
     const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
     throw saveAnswerAfterFailure(
       context,
-      createResponseError('the answer has only links to images'),
+      createResponseError('the answer has only links to images, which -o - does not write'),
       text,
       'txt',
     )

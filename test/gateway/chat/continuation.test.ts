@@ -187,7 +187,7 @@ test.each([
 ])('chat exits with 8 and saves an answer with CONTINUATION but no token: %s', async (_, body) => {
   const ended = await runIn(['chat', 'x'], answerInOrder(body))
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
-  expect(ended.err).toContain('the service sent CONTINUATION without a token')
+  expect(ended.err).toContain('the service sent CONTINUATION without a token for the next part')
 })
 
 test.each([
@@ -212,7 +212,7 @@ test('chat exits with 8 if an answer has not ended after 64 requests', async () 
   const exchange: Exchange = (...call) => answering(piece('x', continued(`t${++count}`)))(...call)
   const ended = await runIn(['chat', 'x'], exchange)
   expect([ended.code, ended.out, ended.saved, ended.requests.length]).toEqual([8, '', ['x'.repeat(64)], 64])
-  expect(ended.err).toContain('the service still continues it after 64 requests')
+  expect(ended.err).toContain('the service announces another part even after 64 requests')
 })
 
 test('chat does not continue an answer after the deadline', async () => {
