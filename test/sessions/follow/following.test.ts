@@ -627,11 +627,14 @@ describe('list that is read from its newest event backwards', () => {
     ['has a new event between the two last known ones', past, 'wait1:use1 say2 use1', false],
     ['ends with events without ids', 'ask1 say say', 'say say ask1', false],
     ['belongs to a session with one event', 'ask1', 'ask1', false],
-  ])('a follower checks whether a list reaches back far enough: it %s', (_, before, newest, isEnough) => {
-    const ledger = new SeenEvents()
-    ledger.addEarlier(toItems(before))
-    expect(ledger.hasListEnd && ledger.overlapsLastList(toItems(newest))).toBe(isEnough)
-  })
+  ])(
+    'a follower stops reading a list backwards only if it overlaps the known events: the list %s',
+    (_, before, newest, isEnough) => {
+      const ledger = new SeenEvents()
+      ledger.addEarlier(toItems(before))
+      expect(ledger.hasListEnd && ledger.overlapsLastList(toItems(newest))).toBe(isEnough)
+    },
+  )
 
   test('a follower reads a list back to the sent event until it is listed and processed', () => {
     const ledger = seen('ask0 done0', 'queued1')

@@ -75,7 +75,7 @@ test("the hash of a task depends on its bytes, and an event's fingerprint on its
   expect(others).toHaveLength(1)
 })
 
-test("the record of a list counts its events that equal the task's events, and has its last id", async () => {
+test("the `known` field of the audit file counts the listed events that equal the task's events, and has the last event's id", async () => {
   const task = [createMessage('a'), createMessage('b')]
   const counter = new TaskCounter(getTaskFingerprints(task))
   const none = { alike: 0, last: undefined, marks: getTaskFingerprints(task) }
@@ -92,7 +92,7 @@ test("the record of a list counts its events that equal the task's events, and h
   expect(counter.known).toEqual({ ...none, alike: 2, last: 'e1' })
 })
 
-test('a task that an earlier version recorded has no fingerprints, so no event equals it', async () => {
+test('a task in the audit file of an earlier version has no fingerprints, so only new events show that it arrived', async () => {
   for (const [is, isShown] of [
     ['posting', false],
     ['accepted', true],
@@ -109,6 +109,6 @@ test.each<[known: unknown, isKnown: boolean]>([
   [{ alike: '1' }, false],
   [{ alike: 1, last: 5 }, false],
   [{ alike: 1, marks: [5] }, false],
-])('the record of a list %j is valid: %j', (known, isKnown) => {
+])('the `known` field %j of an audit file is valid: %j', (known, isKnown) => {
   expect(ListSnapshot().safeParse(known).success).toBe(isKnown)
 })

@@ -406,6 +406,6 @@ describe('response to events send', () => {
   })
 })
 
-test('events send exits with 2 for --retry-unknown', async () => {
+test('events send does not accept --retry-unknown, because it must not send events twice', async () => {
   expect(await send(['x', '--retry-unknown'])).toMatchObject({ code: 2, requests: [] })
 })
