@@ -58,12 +58,14 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     /** Decodes a chunk. Throws a `CliError` if the bytes cannot be decoded. */
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
-      const size = unread?.add(bytes) ?? 0
+      // Only `--raw` prints the blanks before an answer, so the others are not stored.
+      if (!decoder && !sink.raw && isBlank(bytes)) return
+      unread?.add(bytes)
       if (!decoder) {
         start = (start + startText.decode(bytes, { stream: true }))
           .trimStart()
           .slice(0, maxFieldNameLength + 1)
-        if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start) || size > maxBlankBytes) open()
+        if (start.length > maxFieldNameLength || !/^[a-z]*$/.test(start)) open()
       } else take(decoder, bytes)
     },
     /** Ends the body. Throws a `CliError` if the answer is incomplete. */
@@ -97,7 +99,9 @@ class BodyTextDecoder {
 
 const isJsonDocument = /^application\/json\b/i
 
-const maxBlankBytes = 64 * 1024
+const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => blankBytes.includes(byte))
+
+const blankBytes = [...Buffer.from(' \t\r\n')]
 
 /** Length of `event` and `retry`, the longest names that may start an event stream. */
 const maxFieldNameLength = 5

@@ -12,7 +12,7 @@ interface Reading {
   failure?: string
 }
 
-function read(type: string, pieces: Uint8Array[]) {
+function read(type: string, pieces: Uint8Array[], isRaw = true) {
   let text = ''
   let raw = ''
   let progress: AnswerProgress | undefined
@@ -20,9 +20,11 @@ function read(type: string, pieces: Uint8Array[]) {
     text: (more) => {
       text += more
     },
-    raw: (more) => {
-      raw += Buffer.from(more as string).toString('latin1')
-    },
+    raw: isRaw
+      ? (more) => {
+          raw += Buffer.from(more as string).toString('latin1')
+        }
+      : undefined,
   })
   try {
     for (const piece of pieces) {
@@ -224,12 +226,19 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   expect(decoder.progress()).toBe(progress)
 })
 
-test('the decoder reads an answer after up to 64 KiB of blanks; after more blanks it does not detect the form of the answer', () => {
-  const blanks = Buffer.alloc(64 * 1024, ' \n')
-  const answer = Buffer.from(chunk('a') + lastChunk)
-  expect(read(json, [blanks, answer])).toMatchObject({ text: 'ab' })
-  expect(read(json, [blanks, Buffer.from(' '), answer])).toMatchObject({ failure: 'the answer is not JSON' })
-  expect(read(sse, [blanks, blanks, Buffer.from(data(lastChunk))])).toMatchObject({ text: 'b' })
+test.each([true, false])('the decoder reads an answer after 2 MiB of blanks (--raw: %j)', (isRaw) => {
+  const blanks = Buffer.alloc(64 * 1024, ' \t\r\n')
+  const leading = Array<Buffer>(32).fill(blanks)
+  for (const [type, body, text] of [
+    [json, message, 'a'],
+    ['', chunk('a') + lastChunk, 'ab'],
+    ['text/plain', `[${chunk('a')},${lastChunk}]`, 'ab'],
+    [sse, data(lastChunk), 'b'],
+  ] as const) {
+    const reading = read(type, [...leading, Buffer.from(body)], isRaw)
+    expect(reading).toMatchObject({ text, failure: undefined })
+    if (isRaw && type !== sse) expect(reading.raw === blanks.toString().repeat(32) + body).toBe(true)
+  }
 })
 
 test('at most 1 MiB of a body of an unknown form is read', () => {
