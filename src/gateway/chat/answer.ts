@@ -178,6 +178,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         answer.text = checked.json
         unprinted.push(checked.json)
       }
+      if (text.isBlank) unprinted = []
       await print()
       await writer.run(() => shown.end())
       requirePrinted()
