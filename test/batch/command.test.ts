@@ -376,7 +376,7 @@ describe('--results and --resume', () => {
     expect(indexes(resultsOf(cwd)).toSorted()).toEqual([1, 1, 2, 3])
   })
 
-  test('--resume exits with 2 and sends nothing if an id has another request', async () => {
+  test('--resume exits with 2 and sends nothing if an id of the results belongs to another request in the input', async () => {
     const cwd = folderWith(3)
     await run(results, { cwd })
     writeFileSync(join(cwd, 'in.ndjson'), '{"id":"i1","prompt":"p 1"}\n{"id":"i2","prompt":"changed"}\n')

@@ -238,7 +238,7 @@ describe('pauses that end a batch', () => {
     expect(recordRefusal(again, 1, { ...base, error: limited(1), now: 401_000 }).pause.until).toBe(402_000)
   })
 
-  test('a long pause that many requests caused does not end a batch', () => {
+  test('a pause of over 5 minutes from several refused requests does not end a batch', () => {
     const many = play([
       [600, 0, 0],
       [600, 0, 10],
@@ -476,7 +476,7 @@ describe('outage of the service during a batch', () => {
     expect(() => failing(afterRow(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 
-  test('a failure of a request from before an outage does not extend the outage', () => {
+  test('in an outage, the failure of an earlier request does not extend the pause', () => {
     const gate = afterRow(4, 1, 2, 3, 4)
     expect(failing(gate, 5, { ticket: 0, now: 500 })).toEqual(gate)
   })

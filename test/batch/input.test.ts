@@ -46,7 +46,7 @@ test('the hash of a batch line depends only on model and body, and never changes
 })
 
 describe("check of a batch's input", () => {
-  test('the check of a batch counts all lines and the finished ones', async () => {
+  test('before its first request, a batch from a file counts all and the finished lines', async () => {
     const ledger = new LineLedger()
     for (const { hash } of await linesOf('"a"\n"b"')) ledger.addResult({ hash, isOk: true })
     const input = await check('"a"\n"b"\n\n"c"\n"a"', prepare, ledger)
@@ -92,7 +92,7 @@ describe("check of a batch's input", () => {
     })
   })
 
-  test('the check of a batch rethrows a failure that no line caused', async () => {
+  test('a batch reports a failure that no line caused unchanged', async () => {
     const broken = () => Promise.reject(new TypeError('a bug'))
     await expect(check('"a"', broken)).rejects.toThrow(TypeError)
   })

@@ -56,7 +56,7 @@ describe('a batch requests its lines concurrently', () => {
     })
   })
 
-  test('a batch returns the failure of the failed line with the lowest number', async () => {
+  test('the failed line with the lowest number decides the failure of a batch', async () => {
     const timers = createClock()
     const ask: Ask = async (job) => {
       await timers.wait(10_000 - job.index * 100)
@@ -106,7 +106,7 @@ describe('a batch requests its lines concurrently', () => {
   })
 })
 
-test('a batch with a checked input counts the finished lines of an earlier run from the start', async () => {
+test('a batch from a file counts the finished lines of an earlier run before it sends a request', async () => {
   const first = await play(linesOf(4), async (job) => answerOf(job), { file: { text: '' } })
   const world = { file: { text: first.file }, isChecked: true, interrupted: AbortSignal.abort() }
   expect((await play(linesOf(6), async (job) => answerOf(job), world)).tally.skipped).toBe(4)
@@ -296,7 +296,7 @@ describe('batch that starts no further request', () => {
     return { asked: requested, ...(await play(linesOf(100), ask, { timers, concurrency: 4, ...world })) }
   }
 
-  test('a batch stops after an error without a kind, which is a bug', async () => {
+  test('a batch stops after an unexpected error, which is a bug in parley', async () => {
     const {
       asked: requested,
       out,
@@ -308,7 +308,7 @@ describe('batch that starts no further request', () => {
     expect(sorted(out)).toEqual([...upTo(9), 11, 12])
   })
 
-  test('a batch stops after a result that cannot be formatted, which is a bug', async () => {
+  test('a batch stops if a result cannot be formatted, which is a bug in parley', async () => {
     const world = { describe: () => ({ tokens: 1n }) }
     const { asked: requested, stop } = await runWithTenthLine(() => Promise.reject(failure('service')), world)
     expect(requested).toEqual(upTo(12))

@@ -81,7 +81,7 @@ describe('--share', () => {
     }
   })
 
-  test('--resume continues a share, and the joined results finish the whole file', async () => {
+  test('--resume repeats only the failed line of a share, and joining the results of all shares completes the file', async () => {
     const cwd = folderWith(ten)
     for (const share of ['1/2', '2/2']) {
       const argv = [...batch, '--share', share, '--results', `${share[0]}.ndjson`, '--resume']
@@ -111,11 +111,14 @@ describe('--share', () => {
     expect([one.code, one.requests, countsIn(cwd).skipped]).toEqual([0, [], 5])
   })
 
-  test.each(['0/3', '1', ''])('--share %j exits with 2', async (share) => {
-    const ended = await run([...batch, `--share=${share}`], { cwd: folderWith(ten) })
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toMatch(/--share/)
-  })
+  test.each(['0/3', '1', ''])(
+    '--share exits with 2 if its value is not a share such as 1/3: %j',
+    async (share) => {
+      const ended = await run([...batch, `--share=${share}`], { cwd: folderWith(ten) })
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      expect(ended.err).toMatch(/--share/)
+    },
+  )
 })
 
 describe('--max-failed', () => {
@@ -161,17 +164,20 @@ describe('--max-failed', () => {
     expect((await run([...argv, '30%'], { stdin, exchange: three })).code).toBe(0)
   })
 
-  test.each(['-1', 'x', ''])('--max-failed %j exits with 2', async (maxFailed) => {
-    const ended = await run([...batch, `--max-failed=${maxFailed}`], { cwd: folderWith(ten) })
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toMatch(/--max-failed/)
-  })
+  test.each(['-1', 'x', ''])(
+    '--max-failed exits with 2 if its value is neither a number nor a percentage: %j',
+    async (maxFailed) => {
+      const ended = await run([...batch, `--max-failed=${maxFailed}`], { cwd: folderWith(ten) })
+      expect(ended).toMatchObject({ code: 2, requests: [] })
+      expect(ended.err).toMatch(/--max-failed/)
+    },
+  )
 })
 
 describe('counts of a batch in its report', () => {
   const report = ['--report', 'report.json']
 
-  test('the report of a batch has null for counts that are unknown because its pipe has not ended', async () => {
+  test('the report of a batch has null for total and notDone if the batch stops before its pipe ends', async () => {
     const cwd = temporaryFolder()
     const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
     expect(

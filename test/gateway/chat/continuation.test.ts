@@ -194,7 +194,7 @@ test.each([
   [0, 10, 2],
   [1, 0, 3],
 ])(
-  'chat repeats a continuation without an answer only with --retry-unknown',
+  'chat repeats an unanswered request for the next part only with --retry-unknown',
   async (isRetried, code, count) => {
     const exchange = answerInOrder(piece('One, ', continued('t1')), noAnswer, piece('two.', whole))
     const flags = isRetried ? ['--retry-unknown'] : []

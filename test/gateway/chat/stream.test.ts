@@ -43,7 +43,7 @@ const stream = (server: ScriptedServer, ...argv: string[]) =>
   run(['chat', 'x', '--stream', ...argv], { exchange: 'network', env: envFor(server) })
 
 test.each([chunk(first), `${chunk(first)}\n`, `{"response":${chunk(first)}}`])(
-  'E46: a native chunk without framing is a complete answer only if no stream was requested: %j',
+  'E46: a single JSON value in the native format is a complete answer only if no stream was requested: %j',
   async (body) => {
     const headers = { 'content-type': 'text/plain' }
     const exchange = answering(body, { headers })
@@ -127,7 +127,7 @@ test('--raw prints the data of each event as a line, without [DONE]', async () =
   })
 })
 
-describe('native chunks on a connection that stays open', () => {
+describe('stream in the native format on a connection that stays open', () => {
   const sse = { 'content-type': 'text/event-stream' }
   const finished = (words: string) => `data: ${chunk(words, { finishReason: 'STOP' })}\n\n`
   const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
@@ -203,7 +203,7 @@ describe('native chunks on a connection that stays open', () => {
     ['there is no text', [finished('')]],
     ['they are in an array', [`[${chunk('Hi', { finishReason: 'STOP' })}`]],
     ['the last event is incomplete', [finished('Hi'), 'data: {']],
-  ])('chat waits for more native chunks if %s', async (_, pieces) => {
+  ])('chat waits for more of a native stream if %s', async (_, pieces) => {
     expect((await streamAndStayOpen(pieces)).waits).toEqual([Number.NaN])
   })
 })

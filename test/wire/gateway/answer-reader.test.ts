@@ -171,7 +171,7 @@ test.each([
   expect([reader.contentCount, reader.progress()]).toEqual([1, 'settled'])
 })
 
-test('a terminator event ends an answer', () => {
+test('an end marker ends an answer', () => {
   const reader = new AnswerReader()
   expect(reader.progress()).toBe('open')
   reader.end()

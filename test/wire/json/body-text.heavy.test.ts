@@ -9,6 +9,6 @@ test('parley exits with 2 for a body that exceeds the maximum string length of N
   expect(() => requireTextFits(() => 'é'.repeat(maxTextLength / 2 + 1))).toThrow(tooLong)
 })
 
-test('a failure while a body is encoded has its own reason', () => {
+test('a body that cannot be encoded for another reason fails with that reason', () => {
   expect(() => requireTextFits(() => JSON.parse('{'))).toThrow(SyntaxError)
 })
