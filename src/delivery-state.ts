@@ -29,7 +29,10 @@ export type RepeatRule = 'unaccepted' | 'failed' | 'always'
 
 export interface DeliveryRules {
   repeat: RepeatRule
-  /** Only a receipt proves that the request was carried out, because a gateway may answer for the service. */
+  /**
+   * Only a receipt, which is a response that lists the accepted events, proves that the service carried out
+   * the request. A gateway may have sent any other response.
+   */
   isProvedByReceipt?: boolean
   /** Message if there is no receipt. Default: "the event may have been accepted". */
   missingReceiptText?: string

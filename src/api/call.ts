@@ -11,7 +11,7 @@ import { createRawPrinter } from '../io/raw-printer.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { addFile } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
+import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { editJson, parseAssignment } from '../wire/json/edit.ts'
 import { parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
@@ -148,7 +148,7 @@ async function printResponse(
   response: HttpResponse,
   file: FileOutput | undefined,
 ): Promise<void> {
-  const start = collectBody(maxErrorBytes)
+  const start = createBodyCollector(maxErrorBytes)
   await print.head(response)
   try {
     for await (const chunk of response.body) {

@@ -7,7 +7,7 @@ import { isTopic, resolveHelpWords, topics } from './topics.ts'
 export default {
   parameters: () => [
     new Argument('[command...]', `a command, or a topic: ${topics.join(', ')}`),
-    new Option('--json', 'print a command as JSON, for programs: one level, with its flags and subcommands'),
+    new Option('--json', 'print the flags and direct subcommands of one command as JSON, for programs'),
   ],
 
   examples: ['parley help events send', 'parley help exit-codes', 'parley help chat --json'],

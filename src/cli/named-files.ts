@@ -8,7 +8,7 @@ import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
 
 interface NamedFile {
-  /** Name of the flag or argument, or a description such as `the file on stdin`. */
+  /** Name of the flag or argument, or a description such as `the file that stdin reads`. */
   about: string
   isWritten: boolean
   /**
@@ -68,8 +68,12 @@ function findImplicitFiles(host: Host, readsStdin: boolean): NamedFile[] {
   const profile = path === undefined ? undefined : identify(host, path)
   return [
     { about: 'the profile file', isWritten: false, identity: profile },
-    { about: 'the file on stdin', isWritten: false, identity: readsStdin ? host.stdin.file : undefined },
-    { about: 'the file on stdout', isWritten: true, identity: host.stdout.file },
+    {
+      about: 'the file that stdin reads',
+      isWritten: false,
+      identity: readsStdin ? host.stdin.file : undefined,
+    },
+    { about: 'the file that receives stdout', isWritten: true, identity: host.stdout.file },
   ]
 }
 

@@ -12,7 +12,7 @@ export interface InputOptions {
 }
 
 /** Inputs that flags and arguments name, without piped text. */
-export interface NamedInputs {
+export interface ArgumentInputs {
   schema?: SchemaSource | undefined
   system?: string | undefined
   given?: GivenBody | undefined
@@ -22,12 +22,12 @@ export interface NamedInputs {
 }
 
 /** Throws a usage error. */
-export async function readNamedInputs(
+export async function readArgumentInputs(
   input: Input,
   { schema, system, input: path, file = [] }: InputOptions,
   words: string[],
-): Promise<NamedInputs> {
-  const named: NamedInputs = { files: [] }
+): Promise<ArgumentInputs> {
+  const named: ArgumentInputs = { files: [] }
   if (schema !== undefined) named.schema = { name: schema, text: await input.readText(schema, '--schema -') }
   // Flags are read before piped text, because a flag may name stdin.
   if (system !== undefined) named.system = await input.readFlagValue(system, '--system')
@@ -52,7 +52,7 @@ export async function readNamedInputs(
  * complete. `text` is the prompt alone, which image files are named after. Throws a usage error.
  */
 export async function readInputs({ input }: Pick<Context, 'input'>, options: InputOptions, words: string[]) {
-  const { prompt, files, ...named } = await readNamedInputs(input, options, words)
+  const { prompt, files, ...named } = await readArgumentInputs(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
   const toTurn = (...texts: string[]) => [
     ...texts.filter((text) => text !== '').map((text) => ({ text })),

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, isIP } from 'node:net'
 import { CliError } from '../errors.ts'
 import { isLoopback } from '../wire/address.ts'
-import { collectBody, type Exchange, type HttpResponse } from '../wire/exchange.ts'
+import { createBodyCollector, type Exchange, type HttpResponse } from '../wire/exchange.ts'
 import { toHttpResponse } from './response.ts'
 
 export interface ServerOptions {
@@ -71,7 +71,7 @@ let incomingBytes = 0
 /** Reads the body of a request. Returns `undefined` if a size limit is exceeded. */
 async function readBody(request: IncomingMessage): Promise<Uint8Array | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return undefined
-  const collected = collectBody()
+  const collected = createBodyCollector()
   let size = 0
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) {

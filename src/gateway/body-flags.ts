@@ -1,5 +1,5 @@
 import type { BodyParts } from '../content/body.ts'
-import type { InputOptions, NamedInputs } from '../content/prompt.ts'
+import type { ArgumentInputs, InputOptions } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { type Assignment, createAssignment, parseAssignment } from '../wire/json/edit.ts'
 import { type BodyFieldValues, bodyFields } from './body-fields.ts'
@@ -12,7 +12,7 @@ export interface BodyFlags extends InputOptions, BodyFieldValues {
 /** Throws a usage error. */
 export const createBodyFlags = (
   { set = [], ...options }: BodyFlags,
-  { system }: Pick<NamedInputs, 'system'>,
+  { system }: Pick<ArgumentInputs, 'system'>,
   schema?: AnswerSchema,
 ): Omit<BodyParts, 'turn'> => ({
   system,

@@ -1,6 +1,6 @@
 import { buildBody, type MessagePart } from '../content/body.ts'
 import { createLineWarning, listAnswerWarnings } from '../content/footer.ts'
-import type { NamedInputs } from '../content/prompt.ts'
+import type { ArgumentInputs } from '../content/prompt.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -24,7 +24,7 @@ export interface LineRequest {
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
   options: BodyFlags
-  inputs: NamedInputs
+  inputs: ArgumentInputs
   /** Called for lines that name no model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined

@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { serviceNames } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { collectBody, type HttpResponse } from '../wire/exchange.ts'
+import { createBodyCollector, type HttpResponse } from '../wire/exchange.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { readProblem } from '../wire/problem/problem.ts'
 import { findKindOfStatus } from './retry.ts'
@@ -75,7 +75,7 @@ export async function readErrorResponse(
 
 /** A cut body is not an error here, because the failure has the status. */
 async function readErrorBody(response: HttpResponse): Promise<Uint8Array> {
-  const start = collectBody(maxErrorBodyBytes)
+  const start = createBodyCollector(maxErrorBodyBytes)
   try {
     for await (const chunk of response.body) if (start.add(chunk) >= maxErrorBodyBytes) break
   } catch (error) {

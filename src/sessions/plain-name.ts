@@ -15,7 +15,7 @@ export const escapeInvisible = (text: string): string =>
  * A name with blanks or punctuation becomes a JSON string, so that it does not look like a part of parley's
  * message.
  */
-export const formatName = (text: string): string =>
+export const quoteUnusualName = (text: string): string =>
   /^[\p{L}\p{N}_.:/@+-]+$/u.test(text) && escapeInvisible(text) === text
     ? text
     : escapeInvisible(JSON.stringify(text))
@@ -24,7 +24,7 @@ const maxNameLength = 60
 
 export const formatBriefName = (text: string, columns = Infinity): string =>
   truncateToColumns(
-    formatName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),
+    quoteUnusualName(text.length > maxNameLength ? `${takeStart(text, maxNameLength)}…` : text),
     columns,
   )
 

@@ -8,7 +8,7 @@ import {
   skipBlanks,
 } from '../wire/json/scanner.ts'
 import {
-  answerFields,
+  answeredIdFields,
   getAnsweredId,
   isAnswerType,
   isOfMainThread,
@@ -476,7 +476,7 @@ export class SessionState extends OrderedState {
   #addAnswer(event: SessionEvent, isShown: boolean): boolean {
     const { answers, awaitingResult, open } = this
     const isResult = event.type !== 'user.tool_confirmation'
-    const named = answerFields.map((field) => event[field]).filter((id) => typeof id === 'string')
+    const named = answeredIdFields.map((field) => event[field]).filter((id) => typeof id === 'string')
     const hasEffect = named.length === 0 || named.some((id) => this.#isWaitedFor(id))
     for (const id of named) {
       // The session already waits for the result of this tool use, so a confirmation is not its answer.

@@ -8,7 +8,7 @@ import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
 import { toTsv } from '../io/tsv.ts'
 import { readSettings } from '../settings/resolve.ts'
 import { endpoints } from '../wire/endpoints.ts'
-import { collectBody, type HttpResponse, readBody } from '../wire/exchange.ts'
+import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
 import { createAssignment, editJson } from '../wire/json/edit.ts'
 import { describeIssues, isObject, parseGivenJson, tryParseJson } from '../wire/json/parse.ts'
@@ -19,7 +19,7 @@ import { readUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { listOldestFirst } from './listing/event-list.ts'
 import { printIds } from './listing/rows.ts'
-import { formatName } from './plain-name.ts'
+import { quoteUnusualName } from './plain-name.ts'
 import { accessSession, type BetaOptions, createServiceHeaders, type SessionOptions } from './session.ts'
 import { formatListCommand } from './session-command.ts'
 import { SessionState } from './session-state.ts'
@@ -121,7 +121,7 @@ export async function createSession(context: Context, options: CreateSessionOpti
   })
 }
 
-const describeCreated = ({ id }: SessionRecord) => `the session ${formatName(id)} was created`
+const describeCreated = ({ id }: SessionRecord) => `the session ${quoteUnusualName(id)} was created`
 
 /** Adds the created session's id to a failure, so that nobody creates and pays for a second session. */
 function addSessionId(failure: CliError, session: SessionRecord): CliError {
@@ -144,7 +144,7 @@ async function receiveSession(
   response: HttpResponse,
   onReceived?: (session: SessionRecord) => void,
 ): Promise<{ session: SessionRecord; bytes: Uint8Array }> {
-  const collected = collectBody()
+  const collected = createBodyCollector()
   const decoder = new TextDecoder()
   const splitter = createSequenceSplitter()
   let first: unknown

@@ -36,12 +36,12 @@ export type Exchange = (request: HttpRequest, onSent?: () => void) => Promise<Ht
 const bufferSizesBytes = [64, 1024, 128 * 1024, 512 * 1024].map((kibibytes) => kibibytes * 1024)
 
 export async function readBody(body: AsyncIterable<Uint8Array>, limit = Infinity): Promise<Uint8Array> {
-  const collected = collectBody(limit)
+  const collected = createBodyCollector(limit)
   for await (const chunk of body) if (collected.add(chunk) >= limit) break
   return collected.bytes()
 }
 
-export function collectBody(limit = Infinity) {
+export function createBodyCollector(limit = Infinity) {
   let whole: Uint8Array = Buffer.alloc(0)
   let size = 0
   return {
@@ -68,4 +68,4 @@ export function collectBody(limit = Infinity) {
   }
 }
 
-export type CollectedBody = ReturnType<typeof collectBody>
+export type BodyCollector = ReturnType<typeof createBodyCollector>

@@ -127,14 +127,14 @@ test.each([
     thread,
     'exec 0< a',
     ['chat', 'hi', '--thread', 'a'],
-    'the file on stdin and --thread are the same file',
+    'the file that stdin reads and --thread are the same file',
   ],
   [
     'stdout',
     thread,
     'exec 1>> a',
     ['chat', 'hi', '--thread', 'a'],
-    'the file on stdout and --thread are the same file',
+    'the file that receives stdout and --thread are the same file',
   ],
 ])(
   'F30: parley exits with 2 if a flag also names the file on %s: %j',

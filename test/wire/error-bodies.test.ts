@@ -54,7 +54,7 @@ test.each(cases)(
 )
 
 test.each(cases)(
-  '%s: parley exits with an error for the error body %s with status 200: %s: %s',
+  '%s: parley exits with an error if a 200 response has the error body %s: message %s, endpoint %s',
   async (_, body, expectedText, __, argv) => {
     const ended = await run([...argv], { exchange: answering(body) })
     expect(ended.code).toBeGreaterThan(2)

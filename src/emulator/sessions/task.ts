@@ -20,8 +20,8 @@ export interface WorkflowRunPlan {
 const stepPattern = /^\s*(?:then\s+)?(thread\s+use|use|run|say|refuse|start|fail)\s([^{]*)(\{.*)$/s
 
 /**
- * Matches a line that begins with the keyword of a step. The line may also be prose, so it counts only if
- * another line is a step.
+ * Matches a line that begins with the keyword of a step. Such a line may also be prose, so the emulator treats
+ * it as a step only if some line of the task matches `stepPattern`.
  */
 const stepStart = /^\s*(?:then|thread|use|run|say|refuse|start|fail)(?!\S)/
 

@@ -1,5 +1,5 @@
 import { type AnswerRequirement, describeCut, describeMissingPart } from '../../content/footer.ts'
-import { readNamedInputs } from '../../content/prompt.ts'
+import { readArgumentInputs } from '../../content/prompt.ts'
 import type { AnswerSchema, SchemaMismatch } from '../../content/schema/schema.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
@@ -8,7 +8,7 @@ import type { ReadableResponse } from '../../http/call.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import type { Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
+import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
@@ -32,7 +32,7 @@ export async function prepareChatLines(
 ) {
   const { values } = settings
   const { host, flags } = context
-  const inputs = await readNamedInputs(context.input, options, words)
+  const inputs = await readArgumentInputs(context.input, options, words)
   const quiet = { ...context, messages: { ...context.messages, note() {} } }
   const { schemaRetries = 0 } = options
   const schema =
@@ -152,7 +152,7 @@ class ReceivedParts {
   async read(response: HttpResponse, { isRaw, countAnswer, timers }: PartReading): Promise<AnswerPart> {
     const contentType = response.headers['content-type'] ?? ''
     this.#pieces = []
-    const body = isRaw ? collectBody() : undefined
+    const body = isRaw ? createBodyCollector() : undefined
     const decoder = createAnswerDecoder(contentType, {
       text: (text) => void this.#pieces.push(text),
       raw: undefined,

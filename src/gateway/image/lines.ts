@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { readNamedInputs } from '../../content/prompt.ts'
+import { readArgumentInputs } from '../../content/prompt.ts'
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -32,7 +32,7 @@ export async function prepareImageLines(
   { options, words }: { options: ImageOptions; words: string[] },
 ) {
   const folder = readFolder(options, context.host.platform)
-  const inputs = await readNamedInputs(context.input, options, words)
+  const inputs = await readArgumentInputs(context.input, options, words)
   const model = () => chooseImageModel(options, settings)
   const common = { endpoint: endpoints.image, options, inputs, model }
   const caller = await createLineSender(context, settings, common)

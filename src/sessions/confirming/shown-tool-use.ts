@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { formatJsonLines } from '../../io/json-layout.ts'
 import { isDeeperThan, listChildren, skipBlanks } from '../../wire/json/scanner.ts'
-import { escapeInvisible, estimateColumns, formatName } from '../plain-name.ts'
+import { escapeInvisible, estimateColumns, quoteUnusualName } from '../plain-name.ts'
 import { maxInputDepth } from '../session-state.ts'
 
 const maxEventLength = 2 ** 20
@@ -27,12 +27,12 @@ export function formatToolUse(id: string, event: string, columns: number): strin
       rows.push(`${index === 0 ? first : prefixes.more}${row}\n`)
   }
   const fields = readFields(event)
-  show(`id: ${formatName(id)}`)
+  show(`id: ${quoteUnusualName(id)}`)
   const servers = getTexts(fields, 'mcp_server_name')
-  for (const server of servers) show(`MCP server: ${formatName(server)}`)
+  for (const server of servers) show(`MCP server: ${quoteUnusualName(server)}`)
   if (servers.length === 0 && getTexts(fields, 'type').includes('agent.mcp_tool_use'))
     show('MCP server: not named')
-  for (const name of getTexts(fields, 'name')) show(`tool: ${formatName(name)}`)
+  for (const name of getTexts(fields, 'name')) show(`tool: ${quoteUnusualName(name)}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isDeeperThan(json, maxInputDepth)) throw usageError(`it is nested more than ${maxInputDepth} deep`)

@@ -97,4 +97,4 @@ function findStop(text: string, offset: number): number {
 }
 
 /** Returns the parts of a text that the `*` of an allow rule does not match, each once. */
-export const findUnmatchedTexts = (text: string): string[] => [...new Set(text.match(stops))]
+export const findTextsOutsideWildcard = (text: string): string[] => [...new Set(text.match(stops))]

@@ -1,6 +1,6 @@
 import { readFieldPath } from '../../wire/json/edit.ts'
 import { formatPath } from '../../wire/json/parse.ts'
-import { createMatcher, findUnmatchedTexts } from './pattern.ts'
+import { createMatcher, findTextsOutsideWildcard } from './pattern.ts'
 
 export type Decision = 'allow' | 'ask' | 'deny'
 
@@ -43,7 +43,7 @@ export interface PolicyDecision {
 export const maxInputLength = 100_000
 
 const unclearText =
-  'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions'
+  'the input repeats a key, is nested too deep, is longer than 100,000 characters, or differs between two events'
 
 interface RuleText {
   tool: string
@@ -159,7 +159,7 @@ function describeFieldMismatch({ source, pattern }: InputField, value: unknown):
   if (value === undefined) return `the rule's input field '${source}' is missing in the input`
   if (typeof value !== 'string') return `'${source}' is not a text`
   if (!createMatcher(pattern, 'any')(value)) return `'${source}' is not '${pattern}'`
-  const found = findUnmatchedTexts(value).filter((stop) => !pattern.includes(stop))
+  const found = findTextsOutsideWildcard(value).filter((stop) => !pattern.includes(stop))
   const shown = found.slice(0, maxListedStops).map((stop) => JSON.stringify(stop))
   return `* does not match ${shown.join(' or ') || 'this text'} in '${source}'`
 }

@@ -147,7 +147,8 @@ export const minPollMs = maxLagMs + 1_000
 /** Returns the state of an unconfirmed reply after parley has read a list. `now` is the wall-clock time. */
 export function applyListEvidence(reply: UnconfirmedReply, shown: ListEvidence, now: number): ReplyState {
   if (shown.isAnswered) return { ...reply, is: 'closed' }
-  // Idle events in the first list may be older than the arrival of the request.
+  // Idle events in the first list may be older than the arrival of the reply. So they do not prove that the
+  // session still waits for an answer.
   const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
   const isLater = isLaterThanKnown(reply.sent, shown)
   const isNew = isNewer(reply.sent, olderIdleEvents, shown, now)

@@ -221,7 +221,7 @@ export class RunLimits {
     const leftMs = sentAt + maxInterruptMs - context.host.timers.wallTime()
     const access = { ...this.#run, parts: { ...parts, deadline } }
     const isListed = await pollEvents(access, {
-      // The follower reads the same list and updates `follower.task`.
+      // No list is read here, because the follower reads new events meanwhile and updates `follower.task`.
       read: async () => this.#follower.task.isInterrupted || undefined,
       // `sentAt` is NaN if another program has changed the audit file.
       maxMs: Math.min(Number.isNaN(leftMs) ? 0 : leftMs, maxInterruptMs),

@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { printRaw } from '../../io/raw-printer.ts'
-import { collectBody, type HttpResponse } from '../../wire/exchange.ts'
+import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
 import { describeIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { isErrorEnvelope, unexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -29,7 +29,7 @@ export async function readReceipt(
   response: ReadableResponse,
   { isPrinted = false, accepted, onAccepted }: ReceiptOptions = {},
 ): Promise<SessionEvent[]> {
-  const collected = collectBody()
+  const collected = createBodyCollector()
   let cut: CliError | undefined
   try {
     for await (const chunk of response.body) collected.add(chunk)

@@ -1,4 +1,4 @@
-import { type CollectedBody, collectBody } from '../exchange.ts'
+import { type BodyCollector, createBodyCollector } from '../exchange.ts'
 import { createArraySplitter, createSequenceSplitter, type JsonSplitter } from '../json/splitter.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceived, parseReceivedBody, readErrorEvent } from '../received-json.ts'
@@ -16,7 +16,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
   const startText = new TextDecoder()
   let start = ''
-  let unread: CollectedBody | undefined = collectBody()
+  let unread: BodyCollector | undefined = createBodyCollector()
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
@@ -132,7 +132,7 @@ interface BodyReading {
   text: BodyTextDecoder
   sink: AnswerSink
   /** Bytes of the whole body. `undefined` if a stream was requested. */
-  whole: CollectedBody | undefined
+  whole: BodyCollector | undefined
 }
 
 interface BodyDecoder {
@@ -280,7 +280,7 @@ const maxUnknownBytes = 1024 * 1024
 
 /** Reads a body that is not an answer but may contain an error message. */
 function createUnknownDecoder(reading: BodyReading): BodyDecoder {
-  const body = collectBody(maxUnknownBytes)
+  const body = createBodyCollector(maxUnknownBytes)
   const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))
   let isFull = false
   return {

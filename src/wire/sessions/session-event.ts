@@ -108,7 +108,7 @@ export const readText = (event: SessionEvent): string =>
     .join('')
 
 /** Returns the event's text, with `[redacted]` for each redacted block. */
-export const readMarkedText = (event: SessionEvent): string =>
+export const readTextWithRedactions = (event: SessionEvent): string =>
   readBlocks(event)
     .map(({ type, text }) => (type === 'redacted' ? '[redacted]' : (toNonEmptyText(text) ?? '')))
     .join('')
@@ -139,13 +139,13 @@ export const stopsSession = (event: SessionEvent): boolean =>
 export const startsWork = ({ type }: SessionEvent): boolean =>
   type === 'session.status_running' || (/^(user|system)\./.test(type) && type !== 'user.interrupt')
 
-export const answerFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
+export const answeredIdFields = ['tool_use_id', 'custom_tool_use_id', 'mcp_tool_use_id']
 
 export const isAnswerType = (type: string) =>
   /^user\.(tool_confirmation|tool_result|custom_tool_result)$|^agent\.(mcp_)?tool_result$/.test(type)
 
 export function getAnsweredId(event: SessionEvent): string | undefined {
-  const ids = isAnswerType(event.type) ? answerFields.map((field) => event[field]) : []
+  const ids = isAnswerType(event.type) ? answeredIdFields.map((field) => event[field]) : []
   return ids.find((each): each is string => typeof each === 'string')
 }
 

@@ -185,7 +185,7 @@ test('a policy with the default allow does not allow an unclear input', async ()
   expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
     decision: 'ask',
     reason:
-      'the input has a key twice, is nested too deep, is longer than 100,000 characters, or exists in two versions',
+      'the input repeats a key, is nested too deep, is longer than 100,000 characters, or differs between two events',
   })
 })
 

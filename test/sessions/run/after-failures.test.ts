@@ -127,7 +127,7 @@ test('events run waits for the Retry-After of its last list', async () => {
   expect([second - first >= 5_000, third - second >= 5_000]).toEqual([true, true])
 })
 
-test('a reply without a response is reported as unknown after an interrupt, not as the reply of another client', async () => {
+test('after an interrupt, parley reports an unconfirmed reply as unknown, not as the reply of another client', async () => {
   const service: ReturnType<typeof createSessionService> = createWaitingSession({
     posts: [
       { type: 'user.tool_confirmation', fault: 'stall', act: () => service.add(running, spent) },

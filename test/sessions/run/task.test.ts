@@ -8,7 +8,7 @@ import { always, atTerminal, getLockPath, type Outcome, openAgent } from './agen
 const notice =
   'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again'
 const advice =
-  'as soon as the event list of the session contains the task, the same command continues the session; to send the task once more, name another --audit file'
+  'as soon as the event list of the session contains the task, run your command again to continue the session; to send the task once more, name another --audit file'
 
 const isPost = ({ method }: { method: string }) => method === 'POST'
 

@@ -61,7 +61,7 @@ describe('assignment of --set', () => {
     expect(parseAssignment(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
   })
 
-  test('an assignment that a flag makes names its path in messages', () => {
+  test('messages about the body field of a flag name the path of the field', () => {
     expect(createAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
     expect(createListEndAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
   })
