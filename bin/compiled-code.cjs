@@ -6,7 +6,7 @@ const { platform, env } = process
 const isWindows = platform === 'win32'
 const program = join(__dirname, '../dist')
 
-/** Twelve times the largest file that parley writes. */
+/** Maximum size of a file with compiled code: twelve times the largest that parley writes. */
 const maxFileBytes = 8 * 2 ** 20
 
 /**
@@ -62,7 +62,7 @@ module.exports = function openCompiledCode() {
 
 const wrap = (source) => `(function (exports, require, module, __filename, __dirname) {\n${source}\n})`
 
-/** Code that another build of Node compiled may crash, even if its version is the same. */
+/** Describes this build of Node, because code of another build may crash, even with the same version. */
 function describeCompiler() {
   const { size, mtimeMs } = fs.statSync(process.execPath)
   const { version, arch, versions } = process

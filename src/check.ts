@@ -19,7 +19,7 @@ import { isObject } from './wire/json/parse.ts'
 import { readListPage } from './wire/page.ts'
 import { createResponseError } from './wire/problem/problem.ts'
 
-/** Applies unless `--timeout` sets a limit. */
+/** Maximum timeout of a check, unless `--timeout` sets another. */
 const maxTimeoutSeconds = 30
 
 /**

@@ -58,18 +58,18 @@ export interface Host extends ProcessInfo {
     command: Pick<Command, 'text' | 'env' | 'input'>,
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
-  /** The limit ends with the run. May be called again. */
+  /** Limits V8's young generation until the run ends. May be called again. */
   limitYoungGeneration?(cleanups: RunContext['cleanups']): void
 }
 
 export interface Interrupt {
   /** The next SIGINT ends the process. */
   release(): void
-  /** Never resolves. */
+  /** Sends SIGINT to this process. Never resolves. */
   raise(): Promise<never>
 }
 
-/** By its long name. `value` is `undefined` if the flag takes no value. */
+/** `flag` is the long name. `value` is `undefined` if the flag takes no value. */
 export interface TypedFlag {
   flag: string
   value?: string | undefined
@@ -100,8 +100,8 @@ export interface RunContext {
   /** Infinite until the settings are read. */
   deadline: Deadline
   /**
-   * Called whenever the run ends, for example to stop a spinner or to remove a temporary file. They are
-   * synchronous. A function returns true if it leaves the cursor at the start of a line.
+   * Functions that are called whenever the run ends, for example to stop a spinner or to remove a temporary
+   * file. They are synchronous. A function returns true if it leaves the cursor at the start of a line.
    */
   cleanups: ShortLivedSet<() => unknown>
   secrets: Secrets

@@ -5,7 +5,7 @@ import { schedule, type Timers } from './timers.ts'
  * Moving a deadline also moves every wait that uses it.
  */
 export class Deadline {
-  /** For a time limit that parley itself sets. `undefined` for a deadline of the user. */
+  /** Message of a time limit that parley itself sets; `undefined` for a deadline of the user. */
   readonly limitText: string | undefined
   readonly #timers: Timers
   readonly #outer: Deadline | undefined
@@ -25,7 +25,7 @@ export class Deadline {
     this.limitText = limitText
   }
 
-  /** Monotonic. `Infinity` if there is no deadline. */
+  /** Monotonic time; `Infinity` if there is no deadline. */
   get atMs(): number {
     return Math.min(this.#ownMs, this.#outer?.atMs ?? Infinity)
   }
@@ -44,7 +44,7 @@ export class Deadline {
     return this.passed !== undefined
   }
 
-  /** Moving the new deadline does not move the outer deadline. */
+  /** Returns a deadline inside this one, in at most `ms`. Moving it does not move this deadline. */
   narrow(ms = Infinity, limitText?: string): Deadline {
     return new Deadline(this.#timers, this.#timers.now() + ms, { outer: this, limitText })
   }

@@ -1,7 +1,7 @@
 import { version } from '../package.json'
 import type { DeliveryState, RetryAdvice, Sent } from './delivery-state.ts'
 
-/** `cli/topics/exit-codes.txt` describes the kinds. */
+/** Exit codes by kind of failure, which `cli/topics/exit-codes.txt` describes. */
 export const exitCodes = {
   unexpected: 1,
   usage: 2,
@@ -51,13 +51,13 @@ export interface FailureDetails {
   /** Seconds. */
   retryAfter?: number
   requestId?: string
-  /** Unescaped. */
+  /** Message of the service, unescaped. */
   serviceMessage?: string
   /** Location of an error that a response with status 2xx reported. */
   errorIn?: 'body' | 'stream'
   /** Parsed JSON, or text. */
   body?: unknown
-  /** For `--raw` and `api`. */
+  /** Response that `--raw` and `api` print. */
   response?: RawResponse
 
   consequence?: string
@@ -65,13 +65,13 @@ export interface FailureDetails {
   problems?: string[]
   /** Ids of the tool uses for which the session waits. */
   pending?: string[]
-  /** Without `parley`. */
+  /** Words of the resume command, without `parley`. */
   resume?: string[]
   /** Id of the session that the command created. */
   session?: string
   /** Text of an answer that does not match the request. */
   answer?: string
-  /** Files with paid data that could not be written to its destination. */
+  /** Files in which parley saved received data after the failure. */
   kept?: SavedFiles
 }
 
@@ -82,7 +82,7 @@ export function joinSavedFiles(...files: SavedFiles[]): SavedFiles {
   return names.length > 1 ? names : names[0]
 }
 
-/** An expected failure. Thrown anywhere, caught and printed once, in `main`. */
+/** An expected failure. Any code may throw it; `main` prints it and exits with its code. */
 export class CliError extends Error {
   readonly kind: FailureKind
   readonly details: FailureDetails

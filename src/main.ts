@@ -144,7 +144,7 @@ function catchMessage(work: () => void): string | undefined {
 
 const getMessage = (error: unknown) => (error as Error).message
 
-/** Disables the report, because the value of `--report` may be wrong, too. */
+/** For invalid arguments, disables the report, because the value of `--report` may be wrong, too. */
 function checkArguments(argv: string[], host: Host, report: Report): void {
   try {
     host.checkArguments?.(argv)

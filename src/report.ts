@@ -36,7 +36,7 @@ export class Report {
     this.writeSync(end)
   }
 
-  /** For a signal. Writes only if the report is open. */
+  /** Writes the report in a signal handler, which cannot wait. No effect before `open`. */
   writeSync(end: RunEnd): void {
     const write = this.#write
     this.#write = undefined

@@ -231,12 +231,12 @@ function findCutWord(word: string, text: string): SecretRange[] {
   })
 }
 
-/** Many texts contain a shorter part of the base64 by chance. */
+/** A shorter part of a secret's base64 is not redacted, because many texts contain it by chance. */
 const minCoreLength = 6
 
 /**
- * The returned characters do not depend on the text around the secret, which may start at any of the three
- * bytes of a base64 group.
+ * Returns the characters that the base64 of every text with the secret contains. They differ by the position of
+ * the secret in a base64 group of three bytes. Characters that also encode bytes around the secret are omitted.
  */
 function findBase64Cores(secret: string): string[] {
   const bytes = Buffer.from(secret)

@@ -89,7 +89,7 @@ export function detectEarlyExit(report: () => void): () => void {
   return () => void process.off('beforeExit', report)
 }
 
-/** Unread output could keep the process alive. */
+/** Ends the process after this time, because unread output could keep it alive. */
 export function exitAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
 }

@@ -61,7 +61,7 @@ export class Summary {
   }
 }
 
-/** A batch may write more files. */
+/** Maximum number of files in a report. If a batch writes more, the report lists none. */
 const maxFiles = 1000
 
 export function addFile(summary: Summary, name: string): void {

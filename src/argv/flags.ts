@@ -10,13 +10,13 @@ export class FileFlag extends Option {
   }
 }
 
-/** By flag. The flag requires one of the flags in `needs`, and excludes the flags in `bars`. */
+/** Rules by flag: a flag requires one of the flags in `needs`, and excludes the flags in `bars`. */
 export type FlagCompanions = Record<string, { needs?: readonly string[]; bars?: readonly string[] }>
 
 /** The value is a text or `@FILE`. In a value of the form `<id=text>`, the text follows the first `=`. */
 export class TextFlag extends Option {}
 
-/** The header may be a secret and contains blanks. */
+/** A header contains a blank. Unlike other values with blanks, it may be attached: `-H'Name: value'`. */
 export class HeaderFlag extends TextFlag {}
 
 export class SettingArgument extends Argument {

@@ -23,7 +23,10 @@ import { chooseExchange } from './transport.ts'
 
 export interface ReadableResponse extends HttpResponse {
   attempts: number
-  /** A later failure does not change this state. If the run is interrupted later, parley prints `result`. */
+  /**
+   * Records that the request succeeded. A later failure does not undo this. If the run is interrupted later,
+   * parley prints `result`.
+   */
   accept(result?: string): void
   /**
    * Ends the call after a failure to read the response or to write its data. Returns the failure with the
@@ -45,7 +48,7 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
   const isOnNetwork = !host.exchange && settings.profile.name !== demoName
-  /** For TAB completion. A run may send many requests to one session, which is recorded once. */
+  /** Last session that was recorded for TAB completion. Later requests to it record nothing. */
   let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
@@ -139,9 +142,12 @@ export function createCaller(context: Context, settings: ResolvedSettings, isBat
   return {
     open,
     dropPrintedSecrets: credentials.dropPrinted,
-    /** Adds the secret and sends nothing. Throws like `call` for an invalid request or credential. */
+    /**
+     * Returns the request with its secret, and sends nothing. Throws like `call` for an invalid request or
+     * credential.
+     */
     prepare: async (endpoint: Endpoint, parts: RequestParts) => credentials.addTo(build(endpoint, parts)),
-    /** Returns true with `--dry-run` or `--curl`. The caller then sends nothing. */
+    /** Prints the request and returns true with `--dry-run` or `--curl`. Otherwise returns false. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
       const { previewRequest } = await import('./preview.ts')
@@ -227,7 +233,7 @@ function createCallRules(
   }
 }
 
-/** The earlier attempt sent the request, so its details count. The later message comes first. */
+/** Joins the messages, the later first. The details are of the earlier attempt, which sent the request. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 

@@ -62,7 +62,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     trusting ??= loadTls().then((tls) => createTrust(tls, ca))
     return trusting
   }
-  /** Named in failure messages: first the proxy, then the server. */
+  /** Server that failure messages name: first the proxy, then the server of `url`. */
   let host = first
   const secure = async (socket: Socket) => {
     const [tls, secureContext] = await Promise.all([loadTls(), trust()])
@@ -91,7 +91,7 @@ async function openRoute(url: URL, { proxy, ca, signal, meanwhile }: Route): Pro
     })
     destroyOn(signal, socket)
     socket.on('error', () => {})
-    // Other work would delay the connection attempt, so it starts after the attempt.
+    // Loading code would delay the connection attempt, so loading starts after the attempt.
     setImmediate(() => {
       meanwhile()
       // Reading all certificates takes as long as connecting, so both run in parallel. If reading fails,

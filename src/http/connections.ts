@@ -34,10 +34,14 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
   }
 
   return {
-    /** Throws like `openConnection`. `opening` cancels the attempt. */
+    /**
+     * Returns an idle connection to the server of `url`, or opens a new connection. Throws like
+     * `openConnection`. Aborting `opening` stops the attempt to connect.
+     */
     async take(url: URL, opening: AbortController): Promise<Connection> {
       if (!closers) return connect(url, options, opening.signal)
-      // The server may have closed idle connections. Node handles these events before the next line runs.
+      // The server may have closed idle connections. Node reports closed connections in the next turn of the
+      // event loop.
       await new Promise(setImmediate)
       const candidates = idle.get(url.origin) ?? []
       for (let entry = candidates.shift(); entry; entry = candidates.shift()) {
@@ -57,7 +61,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
         throw error
       }
     },
-    /** The response must be complete. */
+    /** Makes the connection available to later requests, or closes it. The response must be complete. */
     release(url: URL, connection: Connection): void {
       if (!closers || connection.failuresBefore !== failures) {
         closeConnection(connection)
@@ -70,7 +74,7 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
       // If the server announced `Connection: close`, undici closes the connection before the next turn of the
       // event loop.
       setImmediate(() => {
-        // The connection was closed at the end of the run.
+        // At the end of the run, a cleanup has called `drop` and removed it from `closers`.
         if (!closers.has(drop)) return
         const candidates = idle.get(url.origin) ?? []
         idle.set(url.origin, candidates)

@@ -20,7 +20,7 @@ import type { Request } from './request.ts'
 type Service = Endpoint['service']
 
 export function createCredentials(context: Context, settings: ResolvedSettings) {
-  /** Stored by service, so no command runs twice. */
+  /** Secrets that commands printed, by service, so that no command runs twice. */
   const printed = new Map<Service, Promise<string>>()
 
   const checked = new Set<Service>()

@@ -7,12 +7,13 @@ import { createResponseError } from '../wire/problem/problem.ts'
 type Body = AsyncIterable<Uint8Array>
 type Zlib = typeof import('node:zlib')
 
-/** These values have no effect. Some servers send a character set by mistake. */
+/** Values that mean no compression. Some servers send a character set by mistake. */
 const noCoding = ['', 'identity', 'none', 'utf-8', 'utf8']
 
 /**
- * Limits the body to `maxBytes`. Some servers compress although parley requests no compression. If the coding
- * is unknown or invalid, or the body is too long, reading the body fails. The status stays valid.
+ * Decompresses the body. Some servers compress although parley requests no compression. If the coding is
+ * unknown or invalid, or the decompressed body is longer than `maxBytes`, reading the body fails. The status
+ * stays valid.
  */
 export function decodeBody(response: HttpResponse, maxBytes = maxTextLength): HttpResponse {
   const listed = (response.headers['content-encoding'] ?? '')
@@ -61,7 +62,7 @@ async function* decode(response: HttpResponse, coding: string): AsyncGenerator<U
 const decoders = new Map<string, (zlib: Zlib, first: number) => Transform>([
   ['gzip', (zlib) => zlib.createGunzip()],
   ['x-gzip', (zlib) => zlib.createGunzip()],
-  // Many servers omit the zlib header. The low bits of its first byte are always 8.
+  // Many servers omit the zlib header, which begins with a byte whose low bits are 8.
   ['deflate', (zlib, first) => ((first & 15) === 8 ? zlib.createInflate() : zlib.createInflateRaw())],
   ['br', (zlib) => zlib.createBrotliDecompress()],
 ])

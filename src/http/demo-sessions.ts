@@ -9,7 +9,7 @@ import { writeFileAtomically } from '../io/file-output.ts'
 import { lock } from '../io/lock.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 
-/** Starts with the last use of a demo session. */
+/** A demo session expires this time after its last use. */
 const sessionLifetimeMs = 60 * 60 * 1000
 
 const version = 6

@@ -34,7 +34,10 @@ interface Callbacks {
   reject(error: CliError): void
 }
 
-/** Uses a connection that no other request uses. undici calls the methods whose names begin with `on`. */
+/**
+ * One attempt to send a request, on a connection that no other request uses. undici calls the methods whose
+ * names begin with `on`.
+ */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #options: AttemptOptions
@@ -149,7 +152,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     return this.#connection && findSocketError(this.#connection.socket)
   }
 
-  /** The error code does not show the state, because a connection may be reset in every state. */
+  /** Uses `#reached`, because a connection may fail with the same error code before and after the request. */
   #failure(what: string): CliError {
     const { host } = this.#url
     if (this.#reached === 'answered')
@@ -157,7 +160,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     return new CliError(this.#reached === 'sent' ? 'unknown' : 'not-sent', `${host}: ${what}`)
   }
 
-  /** An error of the connection takes precedence. */
+  /** An error of the connection takes precedence over the error that undici reported. */
   #explain(reported: Error): CliError {
     const error: NodeJS.ErrnoException & { data?: unknown } = this.#connectionError() ?? reported
     const { code, name, message } = error
@@ -186,7 +189,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
 type Headers = Record<string, string | string[] | undefined>
 
-/** undici keeps trailing blanks. */
+/** Joins repeated headers, and removes the trailing blanks that undici keeps. */
 function flattenHeaders(headers: Headers): Record<string, string> {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
@@ -222,7 +225,7 @@ function* splitBody(body: Uint8Array, onProgress: () => void): Generator<Uint8Ar
 
 const tlsHint = '(should the address begin with https://?)'
 
-/** A parser error of undici has the received data. */
+/** `data` is the received data, which undici adds to its parser errors. A TLS alert begins with 0x15. */
 const isTlsAlert = (data: unknown) => typeof data === 'string' && data.charCodeAt(0) === 0x15
 
 /** Keys are undici's codes and messages. */
@@ -249,7 +252,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   readonly #pause: (isPaused: boolean) => void
   readonly #onAbandon: () => void
   #arrived: Uint8Array[] = []
-  /** The next chunk is last: removing the first element of an array moves all others. */
+  /** Chunks in reverse order, because removing the first element of an array would move all others. */
   #taken: Uint8Array[] = []
   #size = 0
   #isFull = false
@@ -275,7 +278,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
     this.#wake()
   }
 
-  /** The reader still gets the chunks received before. */
+  /** Ends the body, with `error` if given. The reader still gets the chunks received before. */
   close(error?: Error): void {
     this.#closed ??= { error }
     this.#wake()

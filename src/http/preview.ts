@@ -63,7 +63,7 @@ function bodyAsJson(body: Uint8Array): string {
   return tryParseJson(text) === undefined ? JSON.stringify(text) : text.trim()
 }
 
-/** Some systems limit the length of an argument. */
+/** A longer body is not an argument of curl, because some systems limit the length of an argument. */
 const maxArgumentBytes = 100 * 1024
 
 /**

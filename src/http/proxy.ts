@@ -4,7 +4,7 @@ import { findAddressProblem, isLoopback } from '../wire/address.ts'
 import { waitForSocket } from './socket.ts'
 
 export interface HttpProxy {
-  /** Without user name and password. */
+  /** Address of the proxy, without user name and password. */
   url: URL
   authorization?: string
   variable: string
@@ -13,8 +13,8 @@ export interface HttpProxy {
 type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * A loopback address has no proxy. Throws a `CliError` of kind `credentials` for an invalid proxy. The
- * message names the variable and never the password.
+ * Returns the proxy that the environment sets for `url`, never one for a loopback address. Throws a `CliError`
+ * of kind `credentials` for an invalid proxy. The message names the variable and never the password.
  */
 export function findProxy(url: URL, env: Env): HttpProxy | undefined {
   if (isLoopback(url.hostname)) return undefined

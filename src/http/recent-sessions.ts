@@ -21,6 +21,6 @@ export function addRecentSession(host: ProcessInfo, session: string): void {
     const ids = [session, ...earlier.filter((id) => id !== session && isPlain(id))]
     writeFileAtomically(path, `${ids.slice(0, maxSessions).join('\n')}\n`, { mode: 0o600 })
   } catch {
-    // Only completion lacks the session, so nothing is printed.
+    // If the file cannot be written, only TAB completion lacks the session, so parley prints nothing.
   }
 }

@@ -23,7 +23,7 @@ export interface RequestParts {
   meanwhile?: (() => void) | undefined
   /** Command that shows whether the request was carried out. */
   inspectCommand?: string
-  /** A spinner would erase an unfinished line of earlier output, so no spinner is shown. */
+  /** Earlier output may end in an unfinished line. A spinner would erase that line, so none is shown. */
   hasOutput?: boolean | undefined
   deadline?: Deadline
   /** Throws a `CliError` if this run has lost its lock to another run. */
@@ -142,7 +142,7 @@ export function parseHeader(line: string): Header {
   return [name, value]
 }
 
-/** See src/wire/README.md: session events, 4.1. */
+/** Creates the headers for version, betas and workspace (src/wire/README.md: session events, 4.1). */
 export const createAgentHeaders = (
   { vendor, agentsVersion, workspaceId }: Settings,
   betas: readonly string[],

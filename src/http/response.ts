@@ -34,8 +34,8 @@ export function readRetryAfter(headers: HttpResponse['headers'], now: number): n
 }
 
 /**
- * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday. Of
- * the three forms of HTTP dates, asctime has no zone.
+ * Returns milliseconds since the epoch, or `undefined` if the date does not exist or has a wrong weekday. Adds
+ * the zone, which one of the three forms of HTTP dates (asctime) omits.
  */
 function parseHttpDate(text = ''): number | undefined {
   const time = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`)

@@ -88,7 +88,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
   return appliesTo === '5xx' ? status >= 500 : typeof appliesTo === 'object' && appliesTo.includes(status)
 }
 
-/** A 407 comes from a proxy. */
+/** A 407 is not included, because a proxy sends it and it does not refuse the service's secret. */
 export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
@@ -111,9 +111,9 @@ function findRow({ kind, details }: CliError): StatusRow {
   }
 }
 
-/** Advises on another run of the same command. */
+/** Returns the advice for a script that may run the same command again. */
 export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutcome): RetryAdvice {
-  // Such a failure is, for example, an unknown host or an untrusted certificate.
+  // For example, an unknown host or an untrusted certificate: a second run would fail in the same way.
   if (failure.kind === 'not-sent' && failure.details.isPermanent) return 'never'
   if (isRepeatable) return findRow(failure).isTransient ? 'later' : 'never'
   // The service answered, and only a local file failed.
@@ -122,7 +122,10 @@ export function getRetryAdvice(failure: CliError, { isRepeatable }: DeliveryOutc
 
 export const getDeliveryState = (failure: CliError): DeliveryState => findRow(failure).delivery
 
-/** `wait` also means that the batch repeats the failed call. */
+/**
+ * Returns `wait` if the batch pauses and then repeats the failed call, `end` if the batch ends, and otherwise
+ * `continue`.
+ */
 export function getBatchConsequence(failure: CliError): 'continue' | 'wait' | 'end' {
   // With `x-should-retry: false`, the service announces that it will refuse the same request again.
   if (failure.kind === 'rate-limited' && failure.details.isPermanent) return 'continue'
@@ -153,8 +156,8 @@ export function canRetry(
 }
 
 /**
- * For a follower, which waits and tries again. An unknown host counts as transient, because the network may
- * be down.
+ * Returns whether a follower waits and tries again. An unknown host counts as transient, because the network
+ * may be down.
  */
 export function isTransient(error: CliError): boolean {
   const { isPermanent } = error.details
@@ -184,7 +187,8 @@ export function refuseLongWait(error: CliError, waitMs: number): CliError | unde
 }
 
 /**
- * Returns milliseconds, or the failure that ends the call. `attempt` counts from 1; `random` is from 0 to 1.
+ * Returns the milliseconds until the next attempt, or the failure that ends the call. `attempt` counts from 1;
+ * `random` is from 0 to 1.
  */
 export function decideRetry(
   policy: RetryPolicy,

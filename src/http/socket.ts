@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** undici's parser continues while the socket is paused. */
+/** A socket that can stop reading while undici's parser continues. */
 export interface PausableSocket {
   socket: Socket
   pause(isPaused: boolean): void
@@ -75,7 +75,7 @@ function createHeadCleaner(): (chunk: Buffer) => Buffer | undefined {
 
 const isStart = (bytes: Buffer) => start.startsWith(bytes.toString('latin1', 0, start.length))
 
-/** undici rejects headers with such a line, so there is no need to wait for their end. */
+/** undici rejects headers with a line end without CR, so parley does not wait for the end of such headers. */
 const hasBareLineEnd = (bytes: Buffer) => /(?:^|[^\r])\n/.test(bytes.toString('latin1'))
 
 function withOneLength(head: string): string {
@@ -87,7 +87,10 @@ function withOneLength(head: string): string {
   return `${head.replace(pattern, '')}\r\ncontent-length: ${length}`
 }
 
-/** Also finds an error that Node missed: a reset together with the last bytes looks like a normal end. */
+/**
+ * Returns the error of the socket, also an error that Node missed: a reset together with the last bytes looks
+ * like a normal end.
+ */
 export function findSocketError(socket: Socket): Error | null {
   // After a plain end the socket still has a remote address. After a reset it has none.
   const isPlain = socket.destroyed || !socket.readableEnded || socket.remoteAddress !== undefined
@@ -99,7 +102,7 @@ export function findSocketError(socket: Socket): Error | null {
   return error.code === 'EPIPE' ? null : Object.assign(error, { code: 'ECONNRESET' })
 }
 
-/** Throws an error if the socket fails or closes before. */
+/** Throws an error if the socket fails or closes before the event. */
 export async function waitForSocket(socket: Socket, event: string): Promise<void> {
   let settle = () => {}
   try {

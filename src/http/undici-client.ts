@@ -20,7 +20,7 @@ export function createClient(url: URL, socket: Socket): Client {
   })
 }
 
-/** V8's `--wasm-tiering-budget`, before V8 12 and since V8 12. */
+/** Default of V8's `--wasm-tiering-budget`, before V8 12 and since V8 12. */
 const defaults = [1_800_000, 13_000_000]
 
 /**

@@ -27,7 +27,7 @@ function findKindProblem(stat: Stats | undefined): string | undefined {
 interface AppendedFileOptions {
   path: string
   name: string
-  /** If omitted, the run appends to an existing file. */
+  /** Reason to refuse an existing file. If omitted, the run appends to an existing file. */
   refusal?: string | undefined
 }
 
@@ -69,8 +69,8 @@ export class AppendedFile {
   }
 
   /**
-   * Updates `size`. Uses no stream, because an abandoned stream closes its descriptor late, when the number
-   * may already belong to another file.
+   * Yields the whole file and updates `size`. Uses no stream, because an abandoned stream closes its descriptor
+   * late, when the number may already belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
     this.#size = fstatSync(this.#file).size

@@ -39,7 +39,7 @@ function ensureOwned(folder: string, { platform, uid }: CacheEnvironment): void 
   const isOwned = (stat: { uid: number }) => platform === 'win32' || uid === undefined || stat.uid === uid
   const caches = dirname(folder)
   const missing = [caches, folder].filter((path) => !statWithoutFollowing(path))
-  // A parley that root runs must not change another user's home, or a folder to which a link there points.
+  // If root runs parley, it must not change another user's home, or the target of a link in that home.
   const ancestor = missing.includes(caches) ? dirname(caches) : caches
   if (![lstatSync(ancestor), statSync(ancestor)].every(isOwned))
     throw new Error('its parent folder belongs to another user')

@@ -2,9 +2,9 @@ import { oneLine } from './escape.ts'
 import { clip, measureColumns, pad } from './width.ts'
 
 /**
- * A column keeps its width in later calls, or gets wider. `width` is the terminal's width; if it is infinite,
- * no cell is cut. `limits` has the maximum width of each column except the last, which takes the remaining
- * width.
+ * Returns a function that formats rows as lines. In later calls, a column keeps its width or gets wider. With
+ * an infinite `width`, no cell is cut. `limits` has the maximum width of each column except the last, which
+ * takes the remaining width.
  */
 export function createTable({ width, limits = [] }: { width: number; limits?: readonly number[] }) {
   const widths: number[] = []

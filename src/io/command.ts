@@ -9,7 +9,7 @@ export interface Command {
   text: string
   env: Readonly<Record<string, string | undefined>>
   input?: string
-  /** A new process group lets parley kill all its processes. Such a group cannot use the terminal. */
+  /** In a new process group, parley can kill all processes of the command, but they cannot use the terminal. */
   isGroupLeader: boolean
   deadline: Deadline
 }

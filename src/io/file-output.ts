@@ -46,7 +46,7 @@ export interface FileOutput extends Output {
   savePart(held?: Uint8Array | string): SavedPart | undefined
   /** Does not throw. */
   discard(): void
-  /** Names the complete file. `undefined` for a device or a pipe. */
+  /** Note that names the complete file; `undefined` for a device or a pipe. */
   readonly savedNote: string | undefined
 }
 
@@ -159,7 +159,6 @@ function createDirectSink(stream: Writable, name: string, deadline: Deadline): S
   }
 }
 
-/** Synchronous; does not throw. */
 export type PartSaver = Pick<FileOutput, 'savePart'>
 
 export const saveParts = (...savers: (PartSaver | undefined)[]) => ({
@@ -193,7 +192,7 @@ interface FileMode {
   mode?: number
 }
 
-/** Has a random name next to its target. Methods throw the errors of the file system. */
+/** A file with a random name next to its target. Methods throw the errors of the file system. */
 export class TemporaryFile {
   readonly #path: string
   #file: number
@@ -226,7 +225,7 @@ export class TemporaryFile {
     writeFileSync(this.#file, content)
   }
 
-  /** Retries transient errors. Synchronous. */
+  /** Renames the file to `target`. On Windows, retries transient errors. Synchronous. */
   replace(target: string): void {
     this.#close()
     for (let pause = 10; ; pause *= 2) {
@@ -241,7 +240,7 @@ export class TemporaryFile {
     }
   }
 
-  /** Returns `false` if the second name exists; nothing is replaced. Synchronous. */
+  /** Adds `path` as a second name. Returns `false` if `path` exists, and never replaces it. Synchronous. */
   link(path: string): boolean {
     try {
       try {
@@ -283,10 +282,10 @@ function findModeToKeep(path: string, uid: number | undefined): number | undefin
   return stat && stat.uid === uid ? stat.mode & 0o777 : undefined
 }
 
-/** File systems without links. Node reports EISDIR for Windows' error on exFAT. */
+/** Errors of file systems without hard links. Node reports EISDIR for Windows' error on exFAT. */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EISDIR']
 
-/** Windows, while a virus scanner or an indexer has one of the files open. */
+/** Errors on Windows while a virus scanner or an indexer has one of the files open. */
 const transientCodes = ['EPERM', 'EACCES', 'EBUSY']
 
 const maxRenamePauseMs = 80
@@ -313,7 +312,10 @@ interface LargeFile {
   cleanups: ShortLivedSet<() => void>
 }
 
-/** For a large file, asynchronously. Returns `false` if the target exists and must not be replaced. */
+/**
+ * Works like `writeFileAtomically`, but asynchronously, for a large file. Returns `false` if the target exists
+ * and must not be replaced.
+ */
 export async function createFileAtomically(
   target: string,
   { bytes, replaces, uid, cleanups }: LargeFile,

@@ -75,7 +75,7 @@ export class Input {
     return this.#options.flags.stdin !== false
   }
 
-  /** Throws a `CliError` with `action` if the deadline passes first. */
+  /** Throws a `CliError` that names `action` if the deadline passes first. */
   withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
     return this.#options.deadline.race(work, () => unsentDeadlineError(`the deadline passed while ${action}`))
   }
@@ -171,8 +171,8 @@ export class Input {
   }
 
   /**
-   * parley would send a file name as text. Prints a note for `@NAME`. Throws a usage error for a bare file
-   * name next to `-f`.
+   * Detects words that name a file, because parley sends every word as text. Prints a note for `@NAME`. Throws a
+   * usage error for a bare file name in a command with `-f`.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options
@@ -294,7 +294,7 @@ async function* read(open: OpenStream, name: string, stop: AbortSignal): AsyncGe
   }
 }
 
-/** After the last chunk, lets a pending signal end the process. */
+/** Yields the chunks of a stream. After the last chunk, lets a pending signal end the process. */
 export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
   yield* read(...stream)
   await yieldToSignals()

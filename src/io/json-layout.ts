@@ -2,9 +2,9 @@ import { findEndOfValue, skipBlanks } from '../wire/json/scanner.ts'
 import { escapeJson } from './escape.ts'
 
 /**
- * Numbers, key order and duplicate keys stay unchanged. Strings lose unneeded escapes, and their control
- * characters are escaped. `json` must be valid. The caller must limit its depth, because each level widens
- * the indentation.
+ * Yields the lines of indented JSON. Numbers, key order and duplicate keys stay unchanged. Strings lose
+ * unneeded escapes, and their control characters are escaped. `json` must be valid. The caller must limit the
+ * depth of `json`, because each level widens the indentation.
  */
 export function* formatJsonLines(json: string): Generator<string> {
   let line = ''

@@ -1,6 +1,6 @@
 import { parseTimestamp } from '../wire/timestamp.ts'
 
-/** Returns `2026-01-31`, `14:03:22` and `UTC+01:00`. */
+/** Returns for example `2026-01-31`, `14:03:22` and `UTC+01:00`; `undefined` for an invalid timestamp. */
 export function toLocalTime(timestamp: string) {
   const utc = new Date(parseTimestamp(timestamp))
   if (Number.isNaN(utc.getTime())) return undefined

@@ -14,7 +14,7 @@ import type { Deadline } from '../deadline.ts'
 import { CliError, hasCode } from '../errors.ts'
 
 interface LockOptions {
-  /** For messages. */
+  /** Name of the locked file, for messages. */
   name: string
   deadline: Deadline
   messages: { note(line: string): void }
@@ -42,7 +42,7 @@ export class Lock {
     this.#timer = setInterval(() => this.#updateTime(), heartbeatMs).unref()
   }
 
-  /** Another process may have removed the lock, which seemed abandoned, or may have written to it. */
+  /** Returns false if another process has written to the lock, or removed it because it seemed abandoned. */
   isHeld(): boolean {
     const stat = this.#isReleased ? undefined : statLock(this.#path)
     return stat?.ino === this.#inode && stat.size === 0n
@@ -83,9 +83,9 @@ const waitingNoteDelayMs = 2000
 const maxCountedStepMs = 500
 
 /**
- * Waits for another run until the deadline. Throws a `CliError` of kind `file` if the deadline passes, or if
- * the lock's name belongs to another file. Only an empty regular file is a lock; any other file stays
- * untouched.
+ * Locks `target`. Waits for another run until the deadline. Throws a `CliError` of kind `file` if the deadline
+ * passes, or if a file with the name of the lock is not a lock. Only an empty regular file is a lock; parley
+ * changes no other file.
  */
 export async function lock(
   target: string,

@@ -6,7 +6,7 @@ import { createLineWrapper } from './wrapping.ts'
 export interface Messages {
   /** Escapes the line and adds parley's name. No effect with `--quiet`. */
   note(line: string): void
-  /** For a defect of the result or safety, even with `--quiet`. With `--errors json`, the line is JSON. */
+  /** Warns of an incorrect result or a risk, even with `--quiet`. With `--errors json`, the line is JSON. */
   warn(line: string): void
   /** The line needs no escaping. No effect with `--quiet`. */
   printLine(line: string): void
@@ -25,7 +25,9 @@ interface MessageOptions {
   redact(text: string, maxLength?: number): string
 }
 
-/** Before blanks are removed, in UTF-16 units. parley prints at most 2,000 characters. */
+/**
+ * Maximum length before blanks are joined, in UTF-16 units. After that, parley prints at most 2,000 characters.
+ */
 const maxMessageLength = 64 * 1024
 
 export async function createMessages({ host, flags, redact }: MessageOptions): Promise<Messages> {

@@ -1,4 +1,4 @@
-/** Returns `$1.87`. `amount` is in minor units, such as cents. */
+/** Returns a text such as `$1.87`. `amount` is in minor units, such as cents. */
 export function formatMoney({ amount, currency }: { amount: bigint; currency: string }): string {
   const decimals = findDecimals(currency)
   const digits = String(amount).padStart(decimals + 1, '0')
@@ -11,7 +11,7 @@ export function formatMoney({ amount, currency }: { amount: bigint; currency: st
 const findDecimals = (currency: string): number =>
   new Intl.NumberFormat('en-US', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2
 
-/** Smaller fractions than minor units are dropped. */
+/** Converts an amount in major units, and drops fractions of a minor unit. */
 export function toMinorUnits(text: string, currency: string): bigint {
   const decimals = findDecimals(currency)
   const [whole = '', fraction = ''] = text.split('.')

@@ -31,13 +31,16 @@ export function followLinks(path: string): string[] {
   return places
 }
 
-/** For a missing file, returns the path at which it would be created. */
+/** Returns the path without links. For a missing file, returns the path at which parley would create it. */
 export const resolveRealPath = (path: string): string =>
   realPath(resolveFolder(followLinks(path).at(-1) ?? path))
 
 const resolveFolder = (path: string) => join(realPath(dirname(path)), basename(path))
 
-/** For example of `/dev/stdout`. Returns `undefined` if the path does not lead to an open descriptor. */
+/**
+ * Returns for example `/proc/7/fd/1` for `/dev/stdout`, and `undefined` if the path does not lead to an open
+ * descriptor.
+ */
 const findDescriptorPath = (path: string): string | undefined =>
   followLinks(path)
     .map(resolveFolder)
@@ -81,7 +84,7 @@ export function findTarget(host: TargetHost, name: string, replaces = true) {
   }
 }
 
-/** Throws the errors of the file system. */
+/** Returns why parley must not write to `path`, if so. Throws the errors of the file system. */
 export function findReplaceProblem(
   path: string,
   uid: number | undefined,

@@ -11,9 +11,9 @@ export interface RawLine {
 const newline = 0x0a
 
 /**
- * The caller must read all lines of a chunk before the next chunk. Lines are split lazily: a batch works on
- * one chunk for a long time, in which a list of the lines would move to V8's old generation. Lines over
- * `maxLineBytes` are dropped.
+ * Splits chunks into lines. The caller must read all lines of a chunk before the next chunk. A line over
+ * `maxLineBytes` has no bytes. Each line is split only when it is read. A batch works on one chunk for a long
+ * time, so V8 would move a list of all its lines to the old generation.
  */
 export async function* splitLines(
   chunks: AsyncIterable<Uint8Array>,

@@ -3,8 +3,8 @@ import { breakRunnerCommands } from './escape.ts'
 import type { StdStream } from './output.ts'
 
 /**
- * GitHub's runner executes `::` at the start of a line, and `##[` anywhere. `isAtStart` means that the text
- * begins a line.
+ * Changes a text so that GitHub's runner executes no command in it: `::` at the start of a line, or `##[`
+ * anywhere. `isAtStart` means that the text begins a line.
  */
 export function guardTextFromRunner(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
@@ -12,8 +12,8 @@ export function guardTextFromRunner(text: string, isAtStart = true): string {
 }
 
 /**
- * CI runners execute lines such as GitHub's `::error::`. The wrapped stream is not a terminal, because a log
- * cannot redraw lines.
+ * Wraps a stream so that CI runners execute no line of its text, such as `::error::`. The wrapped stream is not
+ * a terminal, because a log cannot redraw lines.
  */
 export function guardStreamFromRunner(stream: StdStream): StdStream {
   let guarded: Writable | undefined

@@ -33,7 +33,7 @@ export class StatusLine {
     return wasShown
   }
 
-  /** The status line takes several rows if the terminal became narrower. */
+  /** Returns codes that erase all rows of the status line: it has several if the terminal became narrower. */
   #clear(): string {
     const above = Math.ceil(this.#shown.length / (this.#stream.columns || Infinity)) - 1
     return above > 0 ? `\x1b[${above}A\r\x1b[J` : '\r\x1b[2K'

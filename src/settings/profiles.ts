@@ -97,7 +97,7 @@ export function unknownProfileError(file: ProfileFile, name: string): CliError {
 
 export type ProfileValues = Record<string, unknown>
 
-/** A secret and its command exclude each other. */
+/** Returns the settings that a value of `name` removes: a secret and its command exclude each other. */
 export const findReplacedSettings = (name: SettingName): string[] =>
   settingNames.filter(
     (other) => getSetting(other).printsSecret === name || getSetting(name).printsSecret === other,
@@ -109,7 +109,7 @@ export function addProfileValue(values: ProfileValues, name: SettingName, value:
   return { ...Object.fromEntries(kept), [name]: value }
 }
 
-/** Loads the code that writes the file only now. */
+/** Loads the code that writes the file only when the file must be written. */
 export async function changeProfileFile(
   context: Context,
   change: (file: ProfileFile) => ProfileFile | undefined,

@@ -113,7 +113,7 @@ export const findValueProblem = ({
 }: Pick<UncheckedSetting, 'setting' | 'value'>): string | undefined =>
   getSchema(setting).safeParse(value).error?.issues[0]?.message
 
-/** Omits a value that may contain a password. */
+/** Returns `NAME VALUE:`, or only the name if the value may contain a password. */
 export const formatNameAndValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
 

@@ -110,7 +110,7 @@ type WithDefault = {
   [K in SettingName]: (typeof settings)[K] extends { default: unknown } ? K : never
 }[SettingName]
 
-/** Absent if a setting is not set and has no default. */
+/** Values by setting. A setting without a value and without a default is absent. */
 export type Settings = { [K in WithDefault]: Value<K> } & {
   [K in Exclude<SettingName, WithDefault>]?: Value<K>
 }

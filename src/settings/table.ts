@@ -9,7 +9,7 @@ interface Setting {
    */
   type: string | readonly string[]
   default?: unknown
-  /** Such a setting is a command and has no flag. */
+  /** Secret that the command in this setting prints. Such a setting has no flag. */
   printsSecret?: 'accessToken' | 'apiKey'
   /** Set if only some commands have the flag. For other settings, every request command has a flag. */
   commandFlag?: string
