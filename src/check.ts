@@ -1,7 +1,7 @@
 import type { Context } from './context.ts'
 import { CliError, toFailure } from './errors.ts'
 import { chooseChatModel } from './gateway/chat/chat.ts'
-import { type Caller, createCaller } from './http/call.ts'
+import { createServiceCaller, type ServiceCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { oneLine } from './io/escape.ts'
 import { askYesNo, type Prompter } from './io/question.ts'
@@ -39,7 +39,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
   // A `--timeout` flag is used as given. Any other timeout is limited, because it is meant for long answers.
   const isFromFlag = origins.timeout?.source === 'flag'
   const timeout = isFromFlag ? values.timeout : Math.min(values.timeout || Infinity, maxTimeoutSeconds)
-  const caller = createCaller(context, { ...settings, values: { ...values, timeout } })
+  const caller = createServiceCaller(context, { ...settings, values: { ...values, timeout } })
   const wrap = await createLineWrapper(context.host.stdout)
   let first: CliError | undefined
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
@@ -82,7 +82,7 @@ export async function checkProfile(context: Context, session?: string): Promise<
  * Such a server does not check the token. Any other 4xx counts as an accepted token, because a gateway may
  * not implement this path.
  */
-async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise<number> {
+async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): Promise<number> {
   const params = { family: values.family, model: chooseChatModel(undefined, values) }
   try {
     return await caller.call(endpoints.readModel, { params }, async ({ status, body }) => {
@@ -108,7 +108,7 @@ async function checkToken({ values }: ResolvedSettings, caller: Caller): Promise
 async function checkKey(
   context: Context,
   settings: ResolvedSettings,
-  caller: Caller,
+  caller: ServiceCaller,
   session: string | undefined,
 ): Promise<void> {
   const { values } = settings

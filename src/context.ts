@@ -2,7 +2,7 @@ import type { Deadline } from './deadline.ts'
 import type { CliError } from './errors.ts'
 import type { Command } from './io/command.ts'
 import { Input, type Stdin } from './io/input.ts'
-import { createMessages, type Messages } from './io/messages.ts'
+import { createMessagePrinter, type MessagePrinter } from './io/messages.ts'
 import { createOutput, type Output, type StdStream } from './io/output.ts'
 import type { Secrets } from './secrets.ts'
 import type { ShortLivedSet } from './short-lived-set.ts'
@@ -114,11 +114,11 @@ export interface Context extends RunContext {
   flags: SharedFlags
   input: Input
   output: Output
-  messages: Messages
+  messages: MessagePrinter
 }
 
 export async function createContext(host: Host, flags: SharedFlags, run: RunContext): Promise<Context> {
-  const messages = await createMessages({ host, flags, redact: run.secrets.redact })
+  const messages = await createMessagePrinter({ host, flags, redact: run.secrets.redact })
   const { deadline } = run
   const input = new Input({ host, flags, deadline, note: messages.note })
   return { ...run, host, flags, input, output: createOutput(host.stdout, deadline), messages }

@@ -141,7 +141,7 @@ export class OutputClosed extends Error {}
 
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
-export const unsentDeadlineError = (message: string): CliError =>
+export const createUnsentDeadlineError = (message: string): CliError =>
   new CliError('not-sent', message, {
     sent: 'no',
     consequence: 'nothing was sent',

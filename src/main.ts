@@ -7,7 +7,7 @@ import { CliError, joinSavedFiles, OutputClosed, type SavedFiles, toFailure } fr
 import { escapeJson, oneLine } from './io/escape.ts'
 import { type StdStream, writeText } from './io/output.ts'
 import { createLineWrapper } from './io/wrapping.ts'
-import { Report } from './report.ts'
+import { RunReport } from './report.ts'
 import { Secrets } from './secrets.ts'
 import { ShortLivedSet } from './short-lived-set.ts'
 import { Summary } from './summary.ts'
@@ -29,7 +29,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
   const summary = new Summary(host.timers.now())
   const tracker = new WorkTracker()
-  const report = new Report(argv, { host, summary, tracker, secrets })
+  const report = new RunReport(argv, { host, summary, tracker, secrets })
   let ending: Promise<number> | undefined
   let wrap: (message: string) => string = String
   const deadline = new Deadline(host.timers)
@@ -122,13 +122,13 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // A closed stderr does not change the exit code, so its errors are ignored.
     const print = (stderr: StdStream, text: string) => writeText(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
-    const { renderAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
+    const { renderGithubAnnotation, renderFailureAsJson } = await import('./io/failure.ts')
     const text = isJson
       ? renderFailureAsJson(shown)
       : secrets.redact(await renderForPerson(shown, argv, host))
     await print(host.stderr, text)
     const command = `parley ${summary.command ?? ''}`.trimEnd()
-    if (isForGithub) await print(outer.stderr, secrets.redact(renderAnnotation(shown, command)))
+    if (isForGithub) await print(outer.stderr, secrets.redact(renderGithubAnnotation(shown, command)))
     return exitCode
   }
 }
@@ -145,7 +145,7 @@ function catchMessage(work: () => void): string | undefined {
 const getMessage = (error: unknown) => (error as Error).message
 
 /** For invalid arguments, disables the report, because the value of `--report` may be wrong, too. */
-function checkArguments(argv: string[], host: Host, report: Report): void {
+function checkArguments(argv: string[], host: Host, report: RunReport): void {
   try {
     host.checkArguments?.(argv)
   } catch (error) {
@@ -197,9 +197,9 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
 }
 
 async function withGuard(host: Host) {
-  const { guardStreamFromRunner, guardTextFromRunner } = await import('./io/runner-guard.ts')
-  const stderr = { value: guardStreamFromRunner(host.stderr), enumerable: true }
+  const { createCiSafeStream, disableCiCommands } = await import('./io/runner-guard.ts')
+  const stderr = { value: createCiSafeStream(host.stderr), enumerable: true }
   // `{ ...host }` would call the getter `cwd`, which throws if the current folder has been removed.
   const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
-  return { host: guarded, guard: (text: string) => guardTextFromRunner(text) }
+  return { host: guarded, guard: (text: string) => disableCiCommands(text) }
 }

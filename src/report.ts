@@ -1,7 +1,7 @@
 import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
 import type { ReportSource, RunEnd } from './report-file.ts'
 
-export class Report {
+export class RunReport {
   readonly #source: ReportSource
   #name: string | undefined
   #write: ((end: RunEnd) => void) | undefined

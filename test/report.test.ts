@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { version } from '../package.json'
 import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
-import { Report } from '../src/report.ts'
+import { RunReport } from '../src/report.ts'
 import { prepareReport } from '../src/report-file.ts'
 import { Secrets } from '../src/secrets.ts'
 import { addFile, Summary } from '../src/summary.ts'
@@ -305,7 +305,7 @@ function prepare(...argv: string[]) {
   const [summary, tracker, secrets] = [new Summary(2000), new WorkTracker(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
   const source = { host: { cwd, timers }, summary, tracker, secrets }
-  const report = new Report(['--report', 'r.json', ...argv], source)
+  const report = new RunReport(['--report', 'r.json', ...argv], source)
   return { cwd, summary, tracker, secrets, source, report }
 }
 

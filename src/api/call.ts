@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { UnprintedBody } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
 import { CliError, joinFailures, toFailure, usageError } from '../errors.ts'
-import { type Caller, createCaller } from '../http/call.ts'
+import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8, tryDecodeUtf8 } from '../io/file-content.ts'
 import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../io/file-output.ts'
@@ -41,7 +41,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     throw usageError('--paginate works only with the method GET')
   if (options.paginate && hasHead) throw usageError('--paginate and --include exclude each other')
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
-  const caller = createCaller(context, settings)
+  const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
   const print = createPrinter(context.output, hasHead)
   const saving = createSavingPrinter(context, file ? createPrinter(file, hasHead) : print)
@@ -256,7 +256,7 @@ const isBinary = (chunk: Uint8Array): boolean =>
 
 /** Requests all pages of a list and prints its items unchanged, one per line. Throws a `CliError`. */
 async function paginate(
-  caller: Caller,
+  caller: ServiceCaller,
   { endpoint, parts, settings }: ApiRequest & { settings: ResolvedSettings },
   output: Output,
 ): Promise<void> {

@@ -5,7 +5,7 @@ import type { AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerUsage, type LineUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { type CliError, toFailure } from '../errors.ts'
-import { createCaller, type ReadableResponse } from '../http/call.ts'
+import { createServiceCaller, type ReadableResponse } from '../http/call.ts'
 import { createSecretRenewal } from '../http/credentials.ts'
 import { encodePathSegment } from '../http/request.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
@@ -75,7 +75,7 @@ export async function createLineSender(
     buildBody({ ...flags, given: { text, name: 'its body' }, turn: [...before, ...after] })
   // A batch prints the responses in its results, so `raw` is off for each request.
   const context = { ...outer, flags: { ...outer.flags, raw: false } }
-  const caller = createCaller(context, settings, true)
+  const caller = createServiceCaller(context, settings, true)
   const withFreshSecret = createSecretRenewal(caller.dropPrintedSecrets)
   const warnLine = createLineWarning(outer)
   const { family, retries } = settings.values

@@ -36,12 +36,12 @@ export interface ReadableResponse extends HttpResponse {
 }
 
 /** Sends the requests of a run, also several at once. Each failure has the details of its own request. */
-export type Caller = ReturnType<typeof createCaller>
+export type ServiceCaller = ReturnType<typeof createServiceCaller>
 
 /**
  * With `isBatch`, connections stay open, and the caller does not retry: the batch retries its lines itself.
  */
-export function createCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
+export function createServiceCaller(context: Context, settings: ResolvedSettings, isBatch = false) {
   const { host, flags, summary, tracker } = context
   const credentials = createCredentials(context, settings)
   const retries = isBatch ? 0 : settings.values.retries

@@ -30,7 +30,10 @@ export function formatResumeCommand(resume: readonly string[]): string[] {
   return [about, quoteWords(['parley', ...resume])]
 }
 
-export function renderAnnotation({ kind, exitCode, message, details }: CliError, command: string): string {
+export function renderGithubAnnotation(
+  { kind, exitCode, message, details }: CliError,
+  command: string,
+): string {
   const { problems = [], consequence, resume, serviceMessage } = details
   const service = serviceMessage && `the service says: ${oneLine(serviceMessage)}`
   const lines = [oneLine(message, 2000), ...problems.slice(0, maxShownProblems).map((each) => oneLine(each))]

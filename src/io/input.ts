@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, promises as fs, open, openSync,
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, toFileFailure, unsentDeadlineError, usageError } from '../errors.ts'
+import { CliError, createUnsentDeadlineError, toFileFailure, usageError } from '../errors.ts'
 import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
@@ -77,7 +77,9 @@ export class Input {
 
   /** Throws a `CliError` that names `action` if the deadline passes first. */
   withinDeadline<T>(work: Promise<T>, action: string): Promise<T> {
-    return this.#options.deadline.race(work, () => unsentDeadlineError(`the deadline passed while ${action}`))
+    return this.#options.deadline.race(work, () =>
+      createUnsentDeadlineError(`the deadline passed while ${action}`),
+    )
   }
 
   /** `reader` is the name of the flag or input that reads stdin, for messages. */
@@ -244,7 +246,7 @@ export class Input {
     const whole = readBody(pieces, maxTextLength + 1)
     const bytes = await deadline.race(whole, () => {
       stop.abort()
-      return unsentDeadlineError(`the deadline passed while ${name} was read`)
+      return createUnsentDeadlineError(`the deadline passed while ${name} was read`)
     })
     if (bytes.length > maxTextLength) throw tooLongError(name)
     await yieldToSignals()

@@ -3,7 +3,7 @@ import type { StdStream } from './output.ts'
 import { createStyle, type Style } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
-export interface Messages {
+export interface MessagePrinter {
   /** Escapes the line and adds parley's name. No effect with `--quiet`. */
   note(line: string): void
   /** Warns of an incorrect result or a risk, even with `--quiet`. With `--errors json`, the line is JSON. */
@@ -30,7 +30,7 @@ interface MessageOptions {
  */
 const maxMessageLength = 64 * 1024
 
-export async function createMessages({ host, flags, redact }: MessageOptions): Promise<Messages> {
+export async function createMessagePrinter({ host, flags, redact }: MessageOptions): Promise<MessagePrinter> {
   const { stderr, env } = host
   const wrap = await createLineWrapper(stderr)
   const style = await createStyle(flags.color, env, stderr.isTerminal)

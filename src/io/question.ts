@@ -3,7 +3,7 @@ import { type Readable, Writable } from 'node:stream'
 import { CliError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import type { Stdin } from './input.ts'
-import type { Messages } from './messages.ts'
+import type { MessagePrinter } from './messages.ts'
 import type { StdStream } from './output.ts'
 
 export interface Prompter {
@@ -32,7 +32,7 @@ export class InputEnded extends CliError {
 
 export interface PrompterOptions {
   host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
-  messages: Pick<Messages, 'hold' | 'release'>
+  messages: Pick<MessagePrinter, 'hold' | 'release'>
   /** While a question is open, the set has a function that restores the terminal. */
   cleanups: ShortLivedSet<() => unknown>
 }

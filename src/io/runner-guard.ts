@@ -6,7 +6,7 @@ import type { StdStream } from './output.ts'
  * Changes a text so that GitHub's runner executes no command in it: `::` at the start of a line, or `##[`
  * anywhere. `isAtStart` means that the text begins a line.
  */
-export function guardTextFromRunner(text: string, isAtStart = true): string {
+export function disableCiCommands(text: string, isAtStart = true): string {
   const marked = text.replace(/[\r\n]+(?=[^\r\n])/g, '$&| ')
   return breakRunnerCommands(`${isAtStart && /^[^\r\n]/.test(marked) ? '| ' : ''}${marked}`)
 }
@@ -15,7 +15,7 @@ export function guardTextFromRunner(text: string, isAtStart = true): string {
  * Wraps a stream so that CI runners execute no line of its text, such as `::error::`. The wrapped stream is not
  * a terminal, because a log cannot redraw lines.
  */
-export function guardStreamFromRunner(stream: StdStream): StdStream {
+export function createCiSafeStream(stream: StdStream): StdStream {
   let guarded: Writable | undefined
   let isAtStart = true
   const open = () => {
@@ -24,7 +24,7 @@ export function guardStreamFromRunner(stream: StdStream): StdStream {
       decodeStrings: false,
       write(chunk: Uint8Array | string, _, done) {
         const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString()
-        target.write(guardTextFromRunner(text, isAtStart), done)
+        target.write(disableCiCommands(text, isAtStart), done)
         isAtStart = /[\r\n]$/.test(text)
       },
     }).on('error', () => {})

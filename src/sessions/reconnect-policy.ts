@@ -1,6 +1,6 @@
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
-import type { Caller } from '../http/call.ts'
+import type { ServiceCaller } from '../http/call.ts'
 import { computeBackoffMs, isTransient, type RetryRules, refuseLongWait } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Timers } from '../timers.ts'
@@ -25,7 +25,7 @@ const createDeadlineError = () =>
 
 interface Access {
   context: { host: { timers: Timers }; messages: { note(line: string): void } }
-  caller: Pick<Caller, 'dropPrintedSecrets'>
+  caller: Pick<ServiceCaller, 'dropPrintedSecrets'>
   parts: { deadline: Deadline }
 }
 

@@ -3,7 +3,7 @@ import { appendValue } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError, usageError } from '../errors.ts'
-import { type Caller, createCaller } from '../http/call.ts'
+import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders } from '../http/request.ts'
 import { formatProfileFlag, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import { betaPattern, describeUndocumentedBeta } from '../wire/sessions/betas.ts'
@@ -46,7 +46,7 @@ export interface SessionRequestDefaults {
 
 export interface SessionAccess {
   context: Context
-  caller: Caller
+  caller: ServiceCaller
   parts: SessionRequestDefaults
 }
 
@@ -54,7 +54,7 @@ export interface SessionAccess {
 export async function accessSession(context: Context, options: SessionOptions) {
   const settings = await readSettings(context)
   const parts = createSessionRequestDefaults(context, settings, options)
-  return { context, settings, parts, caller: createCaller(context, settings) }
+  return { context, settings, parts, caller: createServiceCaller(context, settings) }
 }
 
 /** Throws a usage error if no session is named. */

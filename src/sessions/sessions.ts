@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
-import { createCaller } from '../http/call.ts'
+import { createServiceCaller } from '../http/call.ts'
 import { createTable } from '../io/columns.ts'
 import { oneLine } from '../io/escape.ts'
 import { formatZonedTime } from '../io/local-time.ts'
@@ -41,7 +41,7 @@ export interface ListSessionsOptions extends BetaOptions {
 export async function listSessions(context: Context, options: ListSessionsOptions): Promise<void> {
   const { flags, output, host, messages } = context
   const settings = await readSettings(context)
-  const caller = createCaller(context, settings)
+  const caller = createServiceCaller(context, settings)
   const parts = { params: {}, headers: createServiceHeaders(context, settings, options) }
   if (await caller.preview(endpoints.listSessions, parts)) return
   const name = 'the list of sessions'
@@ -101,7 +101,7 @@ export interface CreateSessionOptions extends BetaOptions {
 export async function createSession(context: Context, options: CreateSessionOptions): Promise<void> {
   const { flags, output } = context
   const settings = await readSettings(context)
-  const caller = createCaller(context, settings)
+  const caller = createServiceCaller(context, settings)
   const headers = createServiceHeaders(context, settings, options)
   const body = await readCreateBody(context, options)
   const parts = { params: {}, headers, body, inspectCommand: formatListCommand(context) }

@@ -148,16 +148,16 @@ function openExisting(path: string): number | undefined {
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    if (statIfExists(path)) throw profileFileError(path, 'it is a broken symbolic link')
+    if (lstatIfExists(path)) throw profileFileError(path, 'it is a broken symbolic link')
     return undefined
   }
 }
 
 /** Returns the folder of the file, or the file itself, if one of them is a symbolic link. */
 export const findSymbolicLink = (path: string): string | undefined =>
-  [dirname(path), path].find((each) => statIfExists(each)?.isSymbolicLink())
+  [dirname(path), path].find((each) => lstatIfExists(each)?.isSymbolicLink())
 
-export const statIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
+export const lstatIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 export const profileFileError = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
 

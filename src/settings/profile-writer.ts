@@ -8,13 +8,13 @@ import { lock } from '../io/lock.ts'
 import {
   findExposedPath,
   findSymbolicLink,
+  lstatIfExists,
   othersPermissions,
   type ProfileFile,
   permissionAdvice,
   profileFileError,
   readProfiles,
   requireProfilePath,
-  statIfExists,
 } from './profile-file.ts'
 
 const version = 1
@@ -90,7 +90,7 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   makeFolderWithParents(folder)
   const link = findSymbolicLink(path)
   if (link) throw profileFileError(link, 'it is a symbolic link: change the file that it points to')
-  const stat = statIfExists(path)
+  const stat = lstatIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw profileFileError(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
   }
@@ -99,14 +99,14 @@ function prepareProtected(path: string, info: ProcessInfo): void {
 
 /** The folder of PARLEY_CONFIG_DIR may contain other files, so its mode stays. */
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
-  const stat = statIfExists(folder)
+  const stat = lstatIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
   if ((stat.mode & othersPermissions) !== 0) chmodSync(folder, 0o700)
 }
 
 /** Creates folders one by one. In places such as /proc, Node's recursive mkdir never returns. */
 function makeFolderWithParents(folder: string): void {
-  if (statIfExists(folder)) return
+  if (lstatIfExists(folder)) return
   if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))
   makePrivateFolder(folder)
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createContext, type Host, type SharedFlags } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
-import { type Caller, createCaller } from '../../src/http/call.ts'
+import { createServiceCaller, type ServiceCaller } from '../../src/http/call.ts'
 import { Secrets } from '../../src/secrets.ts'
 import { readSettings } from '../../src/settings/resolve.ts'
 import { ShortLivedSet } from '../../src/short-lived-set.ts'
@@ -17,7 +17,7 @@ import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 
 interface Run {
-  caller: Caller
+  caller: ServiceCaller
   requests: HttpRequest[]
   /** Number of spinners that are shown or pending. */
   spinners(): number
@@ -68,13 +68,13 @@ async function startRun(
       tracker,
     },
   )
-  const caller = createCaller(context, await readSettings(context))
+  const caller = createServiceCaller(context, await readSettings(context))
   const before = [...cleanups].length
   const spinners = () => [...cleanups].length - before
   return { caller, requests, spinners, interrupted: () => tracker.interrupt().consequence }
 }
 
-const call = (caller: Caller, model: string, read: () => Promise<string> = async () => model) =>
+const call = (caller: ServiceCaller, model: string, read: () => Promise<string> = async () => model) =>
   caller
     .call(endpoints.chat, { params: { family: 'alpha', model }, body: Buffer.from('{}') }, read)
     .catch((error: unknown) => error as CliError)

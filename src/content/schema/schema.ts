@@ -4,9 +4,9 @@ import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
 import {
   CliError,
+  createUnsentDeadlineError,
   createUsageErrorFromProblems,
   formatProblemCount,
-  unsentDeadlineError,
   usageError,
 } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
@@ -186,7 +186,7 @@ class SchemaChecker {
     return this.#withTimeLimit('the schema', read(this.#thread)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       // The schema may be valid but slow to check. So a timeout of the deadline is not a usage error.
-      throw error.details.deadline ? unsentDeadlineError(error.message) : usageError(error.message)
+      throw error.details.deadline ? createUnsentDeadlineError(error.message) : usageError(error.message)
     })
   }
 

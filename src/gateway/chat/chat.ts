@@ -5,7 +5,7 @@ import { openAnswerDestination } from '../../content/saved-answer.ts'
 import type { SchemaMismatch } from '../../content/schema/schema.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
+import { createServiceCaller } from '../../http/call.ts'
 import { saveParts } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
@@ -73,7 +73,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     headers: via && { Accept: 'text/event-stream, application/json' },
   }
 
-  const caller = createCaller(context, settings)
+  const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return
   const printOptions: AnswerPrintOptions = {
     destination,

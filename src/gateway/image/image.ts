@@ -5,7 +5,7 @@ import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { addAnswerToSummary } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
-import { createCaller, type ReadableResponse } from '../../http/call.ts'
+import { createServiceCaller, type ReadableResponse } from '../../http/call.ts'
 import { escapeControls } from '../../io/escape.ts'
 import { findPictureProblem, findPictureProtocol, renderPicture } from '../../io/picture.ts'
 import { showSpinner } from '../../io/spinner.ts'
@@ -37,7 +37,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
   const name = createImageName(text || (await readPromptOfBody(body)))
   const destination = await openDestination(context, options, name)
 
-  const caller = createCaller(context, settings)
+  const caller = createServiceCaller(context, settings)
   const parts = { params: { family: values.family, model }, body }
   if (await caller.preview(endpoints.image, parts)) return
   let show: ReturnType<typeof createPreview> | undefined

@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
-import { CliError, maxCountedProblems, unsentDeadlineError, usageError } from '../../errors.ts'
-import { createCaller } from '../../http/call.ts'
+import { CliError, createUnsentDeadlineError, maxCountedProblems, usageError } from '../../errors.ts'
+import { createServiceCaller } from '../../http/call.ts'
 import { escapeJson, oneLine } from '../../io/escape.ts'
 import { yieldToSignals } from '../../io/input.ts'
 import { toTsv } from '../../io/tsv.ts'
@@ -82,7 +82,7 @@ async function addSessionEvents(
   options: PolicyCheckOptions,
 ): Promise<boolean> {
   const parts = createSessionRequestDefaults(context, settings, options)
-  const caller = createCaller(context, settings)
+  const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return false
   for await (const items of listOldestFirst(caller, parts)) for (const item of items) uses.add(item)
   return true
@@ -139,7 +139,8 @@ async function judgeAndPrint(
   const { output, deadline } = context
   const pauser = createPauser(async () => {
     await yieldToSignals()
-    if (deadline.hasPassed) throw unsentDeadlineError('the deadline passed while parley checked the policy')
+    if (deadline.hasPassed)
+      throw createUnsentDeadlineError('the deadline passed while parley checked the policy')
   })
   const rules = { policy, tools, pauser }
   const layOut = await createLayout(context)

@@ -1,5 +1,5 @@
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
+import type { ServiceCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { schedule, type Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -112,7 +112,7 @@ export class EventStream {
   }
 }
 
-type OpenResponse = Awaited<ReturnType<Caller['open']>>
+type OpenResponse = Awaited<ReturnType<ServiceCaller['open']>>
 
 export const createStreamRequest = (parts: RequestParts): RequestParts => ({
   ...parts,
@@ -121,7 +121,7 @@ export const createStreamRequest = (parts: RequestParts): RequestParts => ({
 
 /** Throws a `CliError` if the response is not an event stream. */
 export async function openEventStream(
-  caller: Caller,
+  caller: ServiceCaller,
   parts: RequestParts,
   timers: Timers,
 ): Promise<EventStream> {

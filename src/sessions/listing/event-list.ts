@@ -1,5 +1,5 @@
 import { CliError } from '../../errors.ts'
-import type { Caller } from '../../http/call.ts'
+import type { ServiceCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
@@ -50,7 +50,7 @@ type OnUnprovedOrder = (isCut: boolean) => void
 /**
  * Lists events from the oldest to the newest. Requests this order, because the service's default may differ.
  */
-export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
+export const listOldestFirst = (caller: ServiceCaller, parts: RequestParts): AsyncGenerator<EventItem[]> =>
   listEvents(caller, parts, { order: 'asc' })
 
 /**
@@ -59,7 +59,7 @@ export const listOldestFirst = (caller: Caller, parts: RequestParts): AsyncGener
  * cannot be read, yields the earlier pages, then throws a `CliError`.
  */
 export async function* listEvents(
-  caller: Caller,
+  caller: ServiceCaller,
   parts: RequestParts,
   query: ListQuery = {},
   onUnprovedOrder?: OnUnprovedOrder,
@@ -120,7 +120,7 @@ export async function* listEvents(
  * times of its events do not prove this order, reads the whole list again in ascending order.
  */
 export async function listNewest(
-  caller: Caller,
+  caller: ServiceCaller,
   parts: RequestParts,
   { types, limit, order = 'asc' }: ListQuery & { limit: number },
   onUnprovedOrder: OnUnprovedOrder,
@@ -153,7 +153,7 @@ const readItem = (text: string): EventItem => ({ event: SessionEvent.parse(JSON.
  * incomplete.
  */
 async function* readPages(
-  caller: Caller,
+  caller: ServiceCaller,
   parts: RequestParts,
   query: ListQuery,
 ): AsyncGenerator<EventItem[]> {

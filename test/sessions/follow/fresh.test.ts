@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Context } from '../../../src/context.ts'
 import { Deadline } from '../../../src/deadline.ts'
 import type { CliError } from '../../../src/errors.ts'
-import type { Caller } from '../../../src/http/call.ts'
+import type { ServiceCaller } from '../../../src/http/call.ts'
 import { openFollower } from '../../../src/sessions/following/follower.ts'
 import { createClock } from '../../harness/clock.ts'
 import {
@@ -42,7 +42,7 @@ function createSession(history: Event[], script: SessionScript = {}) {
   const caller = {
     call: async (_, __, read) => read(await get('/events')),
     open: () => get('/events/stream'),
-  } as Pick<Caller, 'call' | 'open'> as Caller
+  } as Pick<ServiceCaller, 'call' | 'open'> as ServiceCaller
   const host = { timers: service.timers, stderr: { isTerminal: true } }
   const context = { messages: { note() {} }, host } as unknown as Context
   const parts = {
