@@ -27,7 +27,7 @@ export async function openConnection(
   const target = proxy ? `${url.host}, through the proxy ${proxy.url.host}` : url.host
   const ending = new AbortController()
   const giveUp = (why: string) => ending.abort(new CliError('not-sent', `${target}: ${why}`))
-  const onAbort = () => giveUp('given up')
+  const onAbort = () => giveUp('the attempt to connect was cancelled')
   const timer =
     timeout > 0
       ? setLongTimeout(() => giveUp(`no connection within ${timeout / 1000} s`), timeout)

@@ -136,7 +136,8 @@ export function parseHeader(line: string): Header {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) {
     throw usageError("a header must have the form 'NAME: VALUE', with a name of letters, digits and hyphens")
   }
-  if (forbidden.test(name)) throw usageError(`the header ${name} cannot be set`)
+  if (forbidden.test(name))
+    throw usageError(`the header ${name} cannot be set: parley manages the connection itself`)
   if (!headerValuePattern.test(value))
     throw usageError(`the header ${name} must be at most 16 KiB of ASCII without control characters`)
   return [name, value]

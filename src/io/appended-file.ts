@@ -18,9 +18,11 @@ import { CliError, hasCode, toFileFailure } from '../errors.ts'
 
 const newline = 0x0a
 
+const symbolicLinkProblem = 'it is a symbolic link: give the path of the file'
+
 function findKindProblem(stat: Stats | undefined): string | undefined {
   if (!stat || stat.isFile()) return undefined
-  if (stat.isSymbolicLink()) return 'it is a link'
+  if (stat.isSymbolicLink()) return symbolicLinkProblem
   return stat.isDirectory() ? 'it is a folder' : 'it is not a regular file'
 }
 
@@ -53,7 +55,7 @@ export class AppendedFile {
     try {
       this.#file = openSync(path, refusal === undefined ? flags : flags | O_EXCL, 0o600)
     } catch (error) {
-      if (hasCode(error, 'ELOOP')) throw failure('it is a link')
+      if (hasCode(error, 'ELOOP')) throw failure(symbolicLinkProblem)
       if (refusal === undefined || !hasCode(error, 'EEXIST')) throw toFileFailure(error, name)
       throw failure(findKindProblem(lstatSync(path, { throwIfNoEntry: false })) ?? refusal)
     }

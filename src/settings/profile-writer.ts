@@ -46,7 +46,10 @@ async function changeOnce(path: string, context: Context, change: Change): Promi
     removeLeftovers(path)
     const file = await readProfiles(context.host, context.messages)
     if (file.version !== undefined && file.version !== version)
-      throw profileFileError(path, 'written by a newer parley')
+      throw profileFileError(
+        path,
+        'a newer version of parley wrote it: update parley, then repeat the command',
+      )
     // Rewriting would make the user the owner of commands that somebody else added.
     const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(context.host) : undefined
     if (exposed !== undefined) throw profileFileError(exposed, `others can write it; ${permissionAdvice}`)

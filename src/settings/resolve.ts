@@ -39,7 +39,9 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
   if (profile.name === demoName && address)
-    throw usageError(`${address.flag}: the demo profile has no network`)
+    throw usageError(
+      `${address.flag}: cannot be used with the demo profile, which sends nothing over the network`,
+    )
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   deadline.moveTo(computeDeadline(context.summary.startMs, resolved))
   // Headers are the first input that is read, so no other input takes the stdin of `-H @-`.

@@ -54,7 +54,7 @@ export async function setUpProfile(context: Context, questioner: Prompter): Prom
     // profile's secret, so the name of the profile is fixed.
     await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
     const flag = flags.profile ? ` --profile ${name}` : ''
-    messages.note(`saved: 'parley config list --effective${flag}' shows it`)
+    messages.note(`saved: 'parley config list --effective${flag}' shows the settings`)
   }
   return services.some(({ service }) => values[addressSettings[service]] !== undefined)
 }

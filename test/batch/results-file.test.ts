@@ -69,7 +69,7 @@ describe('a batch writes its results file', () => {
     symlinkSync(`${path}.elsewhere`, path)
     await expect(open(path, { isResumed: false })).rejects.toMatchObject({
       kind: 'file',
-      message: 'results.ndjson: it is a link',
+      message: 'results.ndjson: it is a symbolic link: give the path of the file',
     })
     expect(existsSync(`${path}.elsewhere`)).toBe(false)
   })

@@ -117,7 +117,7 @@ describe('F30: link to a missing file (needs POSIX files)', () => {
     symlinkSync('loop', join(cwd, 'loop'))
     const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
     expect(ended).toMatchObject({ code: 11, requests: [] })
-    expect(ended.err).toMatch(/loop: it is a link/)
+    expect(ended.err).toMatch(/loop: it is a symbolic link/)
   })
 })
 

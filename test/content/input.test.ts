@@ -198,7 +198,7 @@ describe('parley sends nothing for invalid input', () => {
       ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test'],
       undefined,
       2,
-      '--base-url: the demo profile has no network',
+      '--base-url: cannot be used with the demo profile, which sends nothing over the network',
     ],
     ['--curl with --dry-run', ['chat', 'x', '--curl', '--dry-run'], undefined, 2, 'exclude each other'],
     [

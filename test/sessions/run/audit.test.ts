@@ -233,7 +233,7 @@ describe('path that cannot be an audit file', () => {
     symlinkSync('elsewhere', join(cwd, 'a.ndjson'))
     await expect(open(undefined, cwd)).rejects.toMatchObject({
       kind: 'file',
-      message: 'the audit file a.ndjson: it is a link',
+      message: 'the audit file a.ndjson: it is a symbolic link: give the path of the file',
     })
   })
 })
