@@ -212,7 +212,7 @@ const broken = (error: Error): Exchange => {
   return async (request) => ({ ...(await answering('', { status: 429 })(request)), body: body() })
 }
 
-test('a failure whose body is cut off keeps the kind of its status', async () => {
+test('a 429 with an incomplete body is still reported as a rate limit, with the received part', async () => {
   const reset = broken(new CliError('response', 'the connection was reset'))
   expect(await fetchFailure(reset)).toMatchObject({ kind: 'rate-limited', status: 429, body: 'half of it' })
   expect(await fetchFailure(broken(new TypeError('a bug')))).toMatchObject({ kind: 'unexpected' })

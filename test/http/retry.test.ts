@@ -86,7 +86,7 @@ describe('consequences of a status', () => {
     },
   )
 
-  test('T09: only a 503 with Retry-After is a rate limit, and a 2xx never counts as refused', () => {
+  test('T09: of the statuses 500, 503 and 599 with Retry-After, only 503 is a rate limit and is retried', () => {
     expect([503, 500, 599, 404, 200].map((status) => findKindOfStatus(status, true))).toEqual([
       'rate-limited',
       'service',

@@ -121,7 +121,7 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe(refused)
   })
 
-  test('the message of an interrupted run describes the work in progress, from the inside out', async () => {
+  test('the message of an interrupted run describes the unfinished work, the innermost first', async () => {
     const { tracker, begin, end } = startRun()
     const close = open(tracker, { onInterrupt: () => 'the session continues' })
     begin('a')
@@ -137,7 +137,7 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe('nothing was accepted')
   })
 
-  test('the message of an interrupted run starts with what was accepted, and then describes the running calls', () => {
+  test('the message of an interrupted run starts with the accepted request, and then describes the running calls', () => {
     const { tracker, begin, end } = startRun()
     open(tracker, { onInterrupt: () => 'the session continues' })
     tracker.beginCall(event).confirm('the task was accepted')
@@ -150,7 +150,7 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
   })
 
-  test('the message of an interrupted run has the resume command of its innermost work', async () => {
+  test('an interrupted run has the resume command of the innermost unfinished work that can be resumed', async () => {
     const tracker = new WorkTracker()
     expect(tracker.getResumeCommand()).toBeUndefined()
     const close = open(tracker, { getResumeCommand: () => ['events', 'run'] })
@@ -341,7 +341,7 @@ describe('repetition that may send or bill something twice', () => {
   })
 })
 
-test('an interrupt saves received parts from the inner to the outer work, and returns their messages and files', () => {
+test('an interrupt saves the received data of nested work, the innermost first, and reports the saved files', () => {
   const tracker = new WorkTracker()
   open(tracker, { save: () => [{ text: 'a is saved', file: 'a' }], onInterrupt: () => 'outer' })
   open(tracker, { save: () => [{ text: 'b could not be saved', file: undefined }] })
