@@ -1,6 +1,6 @@
 import type { Deadline } from './deadline.ts'
 import type { CliError } from './errors.ts'
-import type { Command } from './io/command.ts'
+import type { ShellCommand } from './io/command.ts'
 import { Input, type Stdin } from './io/input.ts'
 import { createMessagePrinter, type MessagePrinter } from './io/messages.ts'
 import { createOutput, type Output, type StdStream } from './io/output.ts'
@@ -55,7 +55,7 @@ export interface Host extends ProcessInfo {
    * has a function that ends the command.
    */
   runPager?(
-    command: Pick<Command, 'text' | 'env' | 'input'>,
+    command: Pick<ShellCommand, 'text' | 'env' | 'input'>,
     cleanups: RunContext['cleanups'],
   ): Promise<number | undefined>
   /** Limits V8's young generation until the run ends. May be called again. */

@@ -153,12 +153,12 @@ const addressSecrets = [
 class Secret {
   readonly #word: string
   readonly #words: ReadonlySet<string>
-  readonly #cores: readonly string[]
+  readonly #base64Parts: readonly string[]
 
   constructor(word: string) {
     this.#word = word
     this.#words = new Set([word, resolveEscapes(word).text].filter(({ length }) => length >= minSecretLength))
-    this.#cores = findBase64Cores(word)
+    this.#base64Parts = findBase64Parts(word)
   }
 
   findIn(original: SearchText, read: SearchText): SecretRange[] {
@@ -166,7 +166,9 @@ class Secret {
       ...findCutWord(this.#word, original.text),
       ...findWord(this.#word, original),
       ...[...this.#words].flatMap((word) => findWord(word, read)),
-      ...[original, read].flatMap((text) => this.#cores.flatMap((core) => findWord(core, text, /[\w+/=-]/))),
+      ...[original, read].flatMap((text) =>
+        this.#base64Parts.flatMap((part) => findWord(part, text, /[\w+/=-]/)),
+      ),
     ]
   }
 }
@@ -232,21 +234,21 @@ function findCutWord(word: string, text: string): SecretRange[] {
 }
 
 /** A shorter part of a secret's base64 is not redacted, because many texts contain it by chance. */
-const minCoreLength = 6
+const minBase64PartLength = 6
 
 /**
  * Returns the characters that the base64 of every text with the secret contains. They differ by the position of
  * the secret in a base64 group of three bytes. Characters that also encode bytes around the secret are omitted.
  */
-function findBase64Cores(secret: string): string[] {
+function findBase64Parts(secret: string): string[] {
   const bytes = Buffer.from(secret)
-  const cores = [0, 1, 2].flatMap((before) => {
+  const parts = [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url')
     const isRagged = (before + bytes.length) % 3 !== 0
-    const core = text.slice(Math.ceil((before * 8) / 6), isRagged ? -1 : undefined)
-    return [core, core.replaceAll('-', '+').replaceAll('_', '/')]
+    const part = text.slice(Math.ceil((before * 8) / 6), isRagged ? -1 : undefined)
+    return [part, part.replaceAll('-', '+').replaceAll('_', '/')]
   })
-  return [...new Set(cores)].filter(({ length }) => length >= minCoreLength)
+  return [...new Set(parts)].filter(({ length }) => length >= minBase64PartLength)
 }
 
 /**

@@ -64,7 +64,7 @@ export class Summary {
 /** Maximum number of files in a report. If a batch writes more, the report lists none. */
 const maxFiles = 1000
 
-export function addFile(summary: Summary, name: string): void {
+export function addSummaryFile(summary: Summary, name: string): void {
   if (summary.files?.add(name) && summary.files.size > maxFiles) summary.files = undefined
 }
 

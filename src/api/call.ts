@@ -9,7 +9,7 @@ import { type FileOutput, openFileOutput, type PartSaver, saveParts } from '../i
 import { FailureStoringWriter, type Output } from '../io/output.ts'
 import { createRawPrinter } from '../io/raw-printer.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
-import { addFile } from '../summary.ts'
+import { addSummaryFile } from '../summary.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { requireTextFits } from '../wire/json/body-text.ts'
@@ -49,7 +49,7 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (options.paginate) await paginate(caller, { endpoint, parts, settings }, file ?? context.output)
     else await caller.call(endpoint, parts, (response) => printResponse(saving, response, file))
     await file?.commit()
-    if (file && name) addFile(context.summary, name)
+    if (file && name) addSummaryFile(context.summary, name)
   }
   try {
     const isChange = endpoint.repeat !== 'always'

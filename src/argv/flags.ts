@@ -30,7 +30,7 @@ export class FileArgument extends Argument {}
 export const createFailOnEmptyFlag = () => new Option('--fail-on-empty', 'exit 2 if stdin is empty')
 
 /** `earlier` is false after the flag's `--no-` form. */
-export const appendValue = (value: string, earlier: string[] | false | undefined): string[] => [
+export const appendFlagValue = (value: string, earlier: string[] | false | undefined): string[] => [
   ...(earlier || []),
   value,
 ]

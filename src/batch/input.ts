@@ -11,7 +11,7 @@ import {
   toFileFailure,
   usageError,
 } from '../errors.ts'
-import { utf8Advice } from '../io/file-content.ts'
+import { describeUtf8Fix } from '../io/file-content.ts'
 import { openReadable, readStream } from '../io/input.ts'
 import { absolutePath } from '../io/paths.ts'
 import { type RawLine, splitLines } from '../io/raw-lines.ts'
@@ -131,7 +131,7 @@ const maxLineBytes = maxLineMebibytes * 1024 * 1024
 /** Returns the text of a line, which is empty for a blank line, or the description of its problem. */
 export function decodeLine({ bytes }: RawLine): { text: string } | { problem: string } {
   if (!bytes) return { problem: `it is longer than ${maxLineMebibytes} MiB` }
-  if (!isUtf8(bytes)) return { problem: `it is not UTF-8 text: ${utf8Advice(bytes)}` }
+  if (!isUtf8(bytes)) return { problem: `it is not UTF-8 text: ${describeUtf8Fix(bytes)}` }
   // `trim` also removes a byte order mark.
   return { text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString().trim() }
 }

@@ -2,10 +2,10 @@ import { rmSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, toFileFailure } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
-import { type Lock, lock } from '../io/lock.ts'
+import { type FileLock, lock } from '../io/lock.ts'
 import { absolutePath } from '../io/paths.ts'
 import { splitLines } from '../io/raw-lines.ts'
-import { addFile, type Summary } from '../summary.ts'
+import { addSummaryFile, type Summary } from '../summary.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import type { LineLedger } from './ledger.ts'
@@ -49,7 +49,7 @@ export async function openResults(
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
   const open = () => new AppendedFile({ path, name, refusal })
   let file = open()
-  let held: Lock | undefined
+  let held: FileLock | undefined
   try {
     held = await lock(path, { name, deadline, messages })
     // While this run waited for the lock, the other run may have removed its file, because the file had no
@@ -68,7 +68,7 @@ export async function openResults(
     if (earlier.tail === 'torn') file.truncate(earlier.end)
     if (earlier.tail === 'whole') file.append('\n')
     const results = new ResultsFile(file, held, { path, name, isResumed, earlier, summary })
-    if (earlier.results > 0) addFile(summary, name)
+    if (earlier.results > 0) addSummaryFile(summary, name)
     cleanups.add(results.close)
     return results
   } catch (error) {
@@ -90,10 +90,10 @@ interface OpenedResults {
 
 export class ResultsFile {
   readonly #file: AppendedFile
-  readonly #lock: Lock
+  readonly #lock: FileLock
   readonly #opened: OpenedResults
 
-  constructor(file: AppendedFile, lock: Lock, opened: OpenedResults) {
+  constructor(file: AppendedFile, lock: FileLock, opened: OpenedResults) {
     this.#file = file
     this.#lock = lock
     this.#opened = opened
@@ -122,7 +122,7 @@ export class ResultsFile {
       this.#file.truncate(size)
       throw error
     }
-    addFile(this.#opened.summary, this.#opened.name)
+    addSummaryFile(this.#opened.summary, this.#opened.name)
   }
 
   /** Removes a new file that is still empty. */

@@ -1,9 +1,15 @@
 import { type Command, Option } from 'commander'
-import { appendValue, FileFlag, type FlagCompanions, HeaderFlag } from '../argv/flags.ts'
+import { appendFlagValue, FileFlag, type FlagCompanions, HeaderFlag } from '../argv/flags.ts'
 import type { CommandEntry } from '../commands/command.ts'
 import type { SharedFlags, TypedFlag } from '../context.ts'
 import { usageError } from '../errors.ts'
-import { getFlag, getSetting, isRequestFlag, type SettingName, settingNames } from '../settings/table.ts'
+import {
+  getSetting,
+  getSettingFlag,
+  isRequestSetting,
+  type SettingName,
+  settingNames,
+} from '../settings/table.ts'
 
 export interface GivenFlag extends TypedFlag {
   option: Option
@@ -25,7 +31,7 @@ export const requestFlags = () => [
   new Option('--dry-run', 'send nothing; print the request as JSON'),
   new Option('--curl', 'send nothing; print the request as a curl command'),
   new HeaderFlag('-H, --header <line>', "extra request header 'NAME: VALUE' or @FILE, repeatable").argParser(
-    appendValue,
+    appendFlagValue,
   ),
   new Option('--retry-unknown', 'chat, image, api: also retry a request that was sent but not answered'),
   new Option('--no-stdin', 'never read stdin'),
@@ -33,7 +39,7 @@ export const requestFlags = () => [
   new Option('-v, --verbose', 'show request and response headers, timings and retries on stderr'),
 ]
 
-export const settingFlags = () => settingNames.filter(isRequestFlag).map(settingFlag)
+export const settingFlags = () => settingNames.filter(isRequestSetting).map(settingFlag)
 
 export const declareGeneralFlags = (command: Command) => declareShared(command, generalFlags())
 
@@ -56,8 +62,8 @@ function settingFlag(name: SettingName): Option {
   const { about, default: value } = getSetting(name)
   const isToggle = typeof value === 'boolean'
   const shown = value === undefined || isToggle ? about : `${about} (default ${value})`
-  if (name === 'cacert') return new FileFlag(`${getFlag(name)} <file>`, shown)
-  return new Option(isToggle ? getFlag(name) : `${getFlag(name)} <value>`, shown)
+  if (name === 'cacert') return new FileFlag(`${getSettingFlag(name)} <file>`, shown)
+  return new Option(isToggle ? getSettingFlag(name) : `${getSettingFlag(name)} <value>`, shown)
 }
 
 /**
@@ -95,8 +101,8 @@ export function readSharedFlags(
     quiet: Boolean(flags.quiet || flags.errors === 'json'),
     settings: Object.fromEntries(
       settingNames
-        .filter((name) => isRequestFlag(name) && given[name] !== undefined)
-        .map((name) => [name, { value: given[name], flag: getFlag(name) }]),
+        .filter((name) => isRequestSetting(name) && given[name] !== undefined)
+        .map((name) => [name, { value: given[name], flag: getSettingFlag(name) }]),
     ),
   }
 }

@@ -1,7 +1,7 @@
 import type { Argument, Option } from 'commander'
-import { appendValue, FileFlag } from '../argv/flags.ts'
+import { appendFlagValue, FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
-import { getFlag, getSetting, getVariable, settingNames } from '../settings/table.ts'
+import { getSetting, getSettingFlag, getSettingVariable, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
 import { loadCommands } from './loaded-commands.ts'
 import { type ParleyCommand, UnknownWordError } from './parley-command.ts'
@@ -43,7 +43,7 @@ const describeArgument = (argument: Argument) => ({
 function describeFlag(flag: Option) {
   const { long = '', short, description, argChoices, parseArg } = flag
   const setting = settingNames.find((name) =>
-    [long, short].includes(getSetting(name).commandFlag ?? getFlag(name)),
+    [long, short].includes(getSetting(name).commandFlag ?? getSettingFlag(name)),
   )
   const [, variable] = /environment (\w+)/.exec(description) ?? []
   return {
@@ -53,9 +53,9 @@ function describeFlag(flag: Option) {
     type: getFlagType(flag),
     values: argChoices ?? null,
     default: flag.defaultValue ?? (setting && getSetting(setting).default) ?? null,
-    repeatable: parseArg === appendValue,
+    repeatable: parseArg === appendFlagValue,
     setting: setting ?? null,
-    environment: setting ? getVariable(setting) : (variable ?? null),
+    environment: setting ? getSettingVariable(setting) : (variable ?? null),
     shared: isSharedFlag(flag),
   }
 }

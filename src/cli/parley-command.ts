@@ -3,7 +3,7 @@ import { mustBeAttached } from '../argv/bare-flags.ts'
 import { HeaderFlag, SettingArgument } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
-import { getFlag, settingNames } from '../settings/table.ts'
+import { getSettingFlag, settingNames } from '../settings/table.ts'
 import {
   declareGeneralFlags,
   declareRequestFlags,
@@ -31,7 +31,7 @@ export class UnknownWordError extends Error {
  * Returns the setting that a flag sets, because people type `config set --base-url …` for `config set baseUrl
  * …`. Returns any other word unchanged.
  */
-const findFlagName = (word: string) => settingNames.find((name) => getFlag(name) === word) ?? word
+const findFlagName = (word: string) => settingNames.find((name) => getSettingFlag(name) === word) ?? word
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
 const requestFlagsNote = `Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and each setting (--timeout, --base-url): see 'parley help settings'.`

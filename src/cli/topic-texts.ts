@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Option } from 'commander'
 import { batchFlags } from '../batch/flags.ts'
-import { getSetting, getVariable, isRequestFlag, type SettingName, settingNames } from '../settings/table.ts'
+import {
+  getSetting,
+  getSettingVariable,
+  isRequestSetting,
+  type SettingName,
+  settingNames,
+} from '../settings/table.ts'
 import { generalFlags, requestFlags } from './flags.ts'
 import { formatTwoColumns } from './help-text.ts'
 import type { TopicName } from './topics.ts'
@@ -16,7 +22,7 @@ const generatedLists: Record<string, () => Row[]> = {
   'request flags': () => requestFlags().map(toFlagRow),
   'batch flags': () => batchFlags().map(toFlagRow),
   variables: () => [
-    ...settingNames.map((name): Row => [getVariable(name), getSetting(name).about]),
+    ...settingNames.map((name): Row => [getSettingVariable(name), getSetting(name).about]),
     ['PARLEY_PROFILE', 'the current profile'],
     ['PARLEY_SESSION', 'the default session for events send, confirm, run, list and follow'],
     ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
@@ -34,7 +40,7 @@ const toFlagRow = ({ flags, description }: Option): Row => [flags, description]
 function describeSetting(name: SettingName): string {
   const { about, default: value, commandFlag } = getSetting(name)
   const defaults = value === undefined ? [] : [`default ${value}`]
-  const flags = isRequestFlag(name) ? [] : [commandFlag === undefined ? 'no flag' : `flag ${commandFlag}`]
+  const flags = isRequestSetting(name) ? [] : [commandFlag === undefined ? 'no flag' : `flag ${commandFlag}`]
   const details = [...defaults, ...flags].join(', ')
   return details === '' ? about : `${about} (${details})`
 }

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import type { ApiOptions } from '../api/call.ts'
-import { appendValue, FileFlag } from '../argv/flags.ts'
+import { appendFlagValue, FileFlag } from '../argv/flags.ts'
 import type { CommandModule } from './command.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -11,7 +11,7 @@ export default {
     new Argument('<path>', 'the path and query'),
     new Option('-X, --method <method>', 'the method (default: GET, or POST with a body)').choices(methods),
     new FileFlag('-i, --input <file>', 'the body, from a file or - for stdin'),
-    new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendValue),
+    new Option('--set <path=value>', 'set any field of the JSON body, repeatable').argParser(appendFlagValue),
     new FileFlag('-o, --output <file>', 'write a complete answer to a file, replacing the file', 'writes'),
     new Option('--include', 'print the status line and headers before the body'),
     new Option('--paginate', 'GET: print the items of all pages, one per line'),

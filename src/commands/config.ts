@@ -10,30 +10,30 @@ import {
   changeProfile,
   changeProfileFile,
   chooseProfileName,
-  defaultName,
-  demoName,
+  createUnknownProfileError,
+  defaultProfileName,
+  demoProfileName,
   findProfileValues,
   findReplacedSettings,
   listProfileNames,
   readProfile,
-  unknownProfileError,
 } from '../settings/profiles.ts'
 import {
-  chooseValues,
-  findValueProblem,
+  chooseSettingValues,
+  findSettingProblem,
   formatNameAndValue,
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
 import {
   findSetting,
-  formatValue,
-  isSecret,
-  maskValue,
+  formatSettingValue,
+  isSecretSetting,
+  maskSettingValue,
   type SettingName,
   settingNames,
 } from '../settings/table.ts'
-import { parseTypedValue } from '../settings/typed-value.ts'
+import { parseTypedSetting } from '../settings/typed-value.ts'
 import { describeUndocumentedBeta } from '../wire/sessions/betas.ts'
 import type { CommandModule } from './command.ts'
 
@@ -101,7 +101,7 @@ export const configCommands = {
         throw usageError(
           '--no-validate works only with the setting betas: parley config set betas VALUE --no-validate',
         )
-      if (isSecret(name) && given !== undefined && given !== '-') {
+      if (isSecretSetting(name) && given !== undefined && given !== '-') {
         throw usageError(
           `${name} is a secret, and as an argument it is in the shell's history now: 'parley config set ${name}' asks for it, or reads it from stdin`,
         )
@@ -111,7 +111,7 @@ export const configCommands = {
       const text = isRead
         ? await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, read)
         : given
-      const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, text)
+      const { value, problem, suggestion, hadQuotes } = parseTypedSetting(name, text)
       if (problem !== undefined) {
         // The value may be a secret of the profile, which parley redacts after reading the profile. If reading
         // fails, the message does not quote the value.
@@ -141,8 +141,8 @@ export const configCommands = {
       const value = profile.values[name]
       if (value === undefined)
         throw new CliError('credentials', `${name} is not set in the profile '${profile.name}'`)
-      const whole = formatValue(value)
-      const shown = options.reveal ? whole : maskValue(name, value)
+      const whole = formatSettingValue(value)
+      const shown = options.reveal ? whole : maskSettingValue(name, value)
       if (shown !== whole) context.messages.note('the secret is shortened; --reveal prints it')
       await printValue(context, shown)
     },
@@ -174,14 +174,18 @@ export const configCommands = {
       const rows = effective
         ? [
             ['profile', name, chosenBy, findProfilePath(host) ?? ''],
-            ...chooseValues(sources).map((each) => [each.setting, formatForDisplay(each), each.origin.name]),
+            ...chooseSettingValues(sources).map((each) => [
+              each.setting,
+              formatForDisplay(each),
+              each.origin.name,
+            ]),
           ]
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
       // Rows are not cut to the terminal's width, because the last column (the source) matters most.
       const table = output.isTerminal
-        ? (await import('../io/columns.ts')).createTable({ width: Infinity })
+        ? (await import('../io/columns.ts')).createTableFormatter({ width: Infinity })
         : undefined
       for (const line of table ? table(rows) : rows.map(toTsv)) await output.write(table ? `${line}\n` : line)
       if (rows.length === 0 && output.isTerminal) {
@@ -199,14 +203,14 @@ export const configCommands = {
     ],
     examples: ['parley config use work'],
     async run(context, _, [name = '']) {
-      if (name === demoName)
+      if (name === demoProfileName)
         throw usageError(
-          `${demoName} cannot be the current profile. Use --profile ${demoName} or PARLEY_PROFILE=${demoName} for each command`,
+          `${demoProfileName} cannot be the current profile. Use --profile ${demoProfileName} or PARLEY_PROFILE=${demoProfileName} for each command`,
         )
       await changeProfileFile(context, (file) => {
         // The default profile exists even without values, so it can always be selected.
-        if (findProfileValues(file, name) === undefined && name !== defaultName)
-          throw unknownProfileError(file, name)
+        if (findProfileValues(file, name) === undefined && name !== defaultProfileName)
+          throw createUnknownProfileError(file, name)
         return { ...file, current: name }
       })
       const { PARLEY_PROFILE } = context.host.env
@@ -242,12 +246,13 @@ export const configCommands = {
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],
     async run(context, { yes }: { yes?: boolean }, [name = '']) {
-      if (name === demoName) throw usageError(`the profile ${demoName} is built in and cannot be deleted`)
+      if (name === demoProfileName)
+        throw usageError(`the profile ${demoProfileName} is built in and cannot be deleted`)
       if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
       let wasCurrent = false
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
-        if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
+        if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
         wasCurrent = chooseProfileName(file, { named: undefined, env: {} }).name === name
         return { ...file, current: wasCurrent ? undefined : file.current, profiles }
       })
@@ -269,15 +274,15 @@ export const configCommands = {
  * misplaced secret.
  */
 function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
-  const problem = findValueProblem(candidate)
-  return problem ? `(${problem})` : maskValue(candidate.setting, candidate.value)
+  const problem = findSettingProblem(candidate)
+  return problem ? `(${problem})` : maskSettingValue(candidate.setting, candidate.value)
 }
 
 async function readValue(context: Context, name: SettingName): Promise<string> {
   const { input } = context
   const piped = input.stdinKind === 'terminal' ? '' : await input.readText('-', name)
   if (piped !== '') return piped
-  if (!isSecret(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
+  if (!isSecretSetting(name)) throw usageError(`${name} needs a value: parley config set ${name} VALUE`)
   if (input.stdinKind !== 'terminal')
     throw usageError(`${name}: stdin is empty. Run the command on a terminal, or with < FILE`)
   const { withPrompter } = await import('../io/question.ts')
@@ -291,7 +296,7 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
   const { input } = context
   const file = await readProfiles(context.host, context.messages)
-  if (findProfileValues(file, name) === undefined) throw unknownProfileError(file, name)
+  if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
   if (input.stdinKind !== 'terminal')
     throw usageError(
       `config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete '${name}'`,

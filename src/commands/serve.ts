@@ -1,6 +1,6 @@
 import { getSystemErrorMap } from 'node:util'
 import { InvalidArgumentError, Option } from 'commander'
-import { appendValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
+import { appendFlagValue, FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import { createEmulator, faultEndpoints } from '../emulator/emulator.ts'
 import { faultKinds, parseFaults } from '../emulator/faults.ts'
@@ -35,7 +35,7 @@ export default {
     new Option(
       '--fault <spec>',
       `simulate failures, repeatable: 429x2, chat:500, 402, ${faultKinds.join(', ')}, or rate:10`,
-    ).argParser(appendValue),
+    ).argParser(appendFlagValue),
     new Option('--latency <ms>', 'wait before each answer; also 500ms or 2s')
       .argParser(parseMilliseconds)
       .default(0),

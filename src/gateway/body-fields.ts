@@ -1,5 +1,11 @@
 import { Option } from 'commander'
-import { appendValue, createFailOnEmptyFlag, FileFlag, toJsonInteger, toJsonNumber } from '../argv/flags.ts'
+import {
+  appendFlagValue,
+  createFailOnEmptyFlag,
+  FileFlag,
+  toJsonInteger,
+  toJsonNumber,
+} from '../argv/flags.ts'
 
 /** `parse` converts the flag's value to JSON source text. */
 interface BodyField {
@@ -37,7 +43,7 @@ const bodyFieldFlags = (notes: BodyFieldValues = {}): Option[] =>
 export const promptFlags = (aboutFile: string, notes?: BodyFieldValues): Option[] => [
   ...bodyFieldFlags(notes),
   new FileFlag('-i, --input <file>', 'a whole request body, from a file or - for stdin'),
-  new FileFlag('-f, --file <file>', `${aboutFile}, or - for stdin, repeatable`).argParser(appendValue),
-  new Option('--set <path=value>', 'set any field of the body, repeatable').argParser(appendValue),
+  new FileFlag('-f, --file <file>', `${aboutFile}, or - for stdin, repeatable`).argParser(appendFlagValue),
+  new Option('--set <path=value>', 'set any field of the body, repeatable').argParser(appendFlagValue),
   createFailOnEmptyFlag(),
 ]

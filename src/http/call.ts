@@ -2,14 +2,20 @@ import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import { showSpinner } from '../io/spinner.ts'
-import { demoName } from '../settings/profiles.ts'
+import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
 import type { Call } from '../work-tracker.ts'
 import { createCredentials } from './credentials.ts'
 import { decodeBody } from './decode.ts'
-import { buildRequest, describeSettingFix, parseHeaders, type Request, type RequestParts } from './request.ts'
+import {
+  buildRequest,
+  describeSettingFix,
+  type PreparedRequest,
+  parseHeaders,
+  type RequestParts,
+} from './request.ts'
 import { type FailureHeaders, readErrorResponse, readFailureHeaders } from './response.ts'
 import {
   decideRetry,
@@ -47,14 +53,14 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   const retries = isBatch ? 0 : settings.values.retries
   const { dryRun, curl, retryUnknown = false } = flags
   let stopSpinner: (() => void) | undefined
-  const isOnNetwork = !host.exchange && settings.profile.name !== demoName
+  const isOnNetwork = !host.exchange && settings.profile.name !== demoProfileName
   /** Last session that was recorded for TAB completion. Later requests to it record nothing. */
   let recorded: string | undefined
 
   let choosing: Promise<Exchange> | undefined
 
   const headers = parseHeaders(settings.headers, host)
-  const build = (endpoint: Endpoint, parts: RequestParts): Request =>
+  const build = (endpoint: Endpoint, parts: RequestParts): PreparedRequest =>
     buildRequest(endpoint, parts, settings.values, headers)
 
   /**

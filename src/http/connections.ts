@@ -92,10 +92,10 @@ export function closeConnection({ client, socket }: Connection): void {
 }
 
 async function connect(url: URL, options: ConnectOptions, signal: AbortSignal): Promise<Connection> {
-  const opened = await openConnection(url, options, { signal, meanwhile: loadClient })
-  const { createClient } = await loadClient()
-  return { ...opened, client: createClient(url, opened.socket), isUsed: false }
+  const opened = await openConnection(url, options, { signal, meanwhile: loadUndiciClient })
+  const { createUndiciClient } = await loadUndiciClient()
+  return { ...opened, client: createUndiciClient(url, opened.socket), isUsed: false }
 }
 
 /** A batch loads undici before it opens many connections, because loading code needs a free descriptor. */
-export const loadClient = () => import('./undici-client.ts')
+export const loadUndiciClient = () => import('./undici-client.ts')

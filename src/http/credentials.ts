@@ -10,12 +10,12 @@ import {
   secretSettings,
   serviceNames,
 } from '../settings/resolve.ts'
-import { getSchema } from '../settings/schemas.ts'
-import { getVariable, type SettingName } from '../settings/table.ts'
+import { getSettingSchema } from '../settings/schemas.ts'
+import { getSettingVariable, type SettingName } from '../settings/table.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'
-import type { Request } from './request.ts'
+import type { PreparedRequest } from './request.ts'
 
 type Service = Endpoint['service']
 
@@ -43,7 +43,7 @@ export function createCredentials(context: Context, settings: ResolvedSettings) 
      * Throws a `CliError` of kind `credentials` if the address or the secret is missing, or the secret does
      * not belong to that address.
      */
-    async addTo(request: Request): Promise<HttpRequest> {
+    async addTo(request: PreparedRequest): Promise<HttpRequest> {
       const { endpoint, credential, headers } = request
       const { service } = endpoint
       if (!checked.has(service)) {
@@ -99,7 +99,7 @@ async function runSecretCommand(
       retry: limit.hasPassed || exitCode === temporaryFailure ? 'later' : undefined,
     })
   const [line = ''] = stdout.toString().split('\n', 1)
-  const parsed = getSchema('accessToken').safeParse(line)
+  const parsed = getSettingSchema('accessToken').safeParse(line)
   if (parsed.success) return parsed.data
   throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
 }
@@ -111,7 +111,7 @@ const withoutSecrets = (env: ProcessInfo['env']) =>
 function requireUsable(
   { messages }: Context,
   settings: ResolvedSettings,
-  { endpoint: { service }, credential }: Request,
+  { endpoint: { service }, credential }: PreparedRequest,
 ): void {
   const { values, origins } = settings
   const name = addressSettings[service]
@@ -125,7 +125,7 @@ function requireUsable(
   const secret = findSecretOrigin(settings, service)
   if (secret?.source !== 'profile') return
   if (origin?.source === 'environment') {
-    const hint = `set ${getVariable(plain)} too, or choose a profile with --profile`
+    const hint = `set ${getSettingVariable(plain)} too, or choose a profile with --profile`
     throw authError(`the secret of ${secret.name} is not sent to the address in ${origin.name}: ${hint}`)
   }
   if (origin?.source === 'flag')
@@ -152,7 +152,7 @@ function missingSettingsError(service: Service, names: SettingName[], resolved: 
   const what = names.map((name) => (name === addressSettings[service] ? 'no address' : secret)).join(' and ')
   const hints = [
     `'parley config init${formatProfileFlag(resolved)}' asks for the missing settings`,
-    ...(resolved.profile.isNamed ? [] : [`set ${names.map(getVariable).join(' and ')}`]),
+    ...(resolved.profile.isNamed ? [] : [`set ${names.map(getSettingVariable).join(' and ')}`]),
     "try '--profile demo'",
   ]
   return authError(`${what} for ${serviceNames[service]}: ${hints.join(', or ')}`)

@@ -6,16 +6,16 @@ import { tryDecodeUtf8 } from '../io/file-content.ts'
 import { quoteSimple, shellQuote } from '../io/shell-quote.ts'
 import { isSecretHeader, type Secrets } from '../secrets.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
-import { getVariable } from '../settings/table.ts'
+import { getSettingVariable } from '../settings/table.ts'
 import { tryParseJson } from '../wire/json/parse.ts'
 import { toOneLineJson } from '../wire/page.ts'
 import { refusePlainHttp } from './credentials.ts'
-import type { Request } from './request.ts'
+import type { PreparedRequest } from './request.ts'
 
 export async function previewRequest(
   { flags, output, messages, secrets }: Context,
   settings: ResolvedSettings,
-  { request, isBatch }: { request: Request; isBatch: boolean },
+  { request, isBatch }: { request: PreparedRequest; isBatch: boolean },
 ): Promise<void> {
   const setting = request.credential?.setting
   // A user may have given a secret as another value by mistake, such as a model. So all output is redacted.
@@ -24,11 +24,12 @@ export async function previewRequest(
   const { isTerminal } = output
   if (flags.curl) {
     refusePlainHttp(settings, request.endpoint.service)
-    const own = setting && settings.origins[setting]?.source !== 'environment' ? [getVariable(setting)] : []
+    const own =
+      setting && settings.origins[setting]?.source !== 'environment' ? [getSettingVariable(setting)] : []
     const variables = [...own, ...findSecretNames(request.headers).map(variableFor)]
     if (variables.length > 0) messages.note(`set ${variables.join(' and ')} before running the command`)
     const shown = { ...request, url: secrets.redact(request.url) }
-    await output.write(toCurl(shown, getVariable(setting ?? 'accessToken'), isTerminal))
+    await output.write(toCurl(shown, getSettingVariable(setting ?? 'accessToken'), isTerminal))
   } else {
     const json = toDryRun(request, secrets, isBatch)
     await output.write(isTerminal ? escapeForTerminal(json) : json)
@@ -43,7 +44,7 @@ export async function previewRequest(
 const escapeForTerminal = (json: string): string => escapeJson(json.replace(/\r\n?/g, '\n'))
 
 function toDryRun(
-  { method, url, headers, body, credential }: Request,
+  { method, url, headers, body, credential }: PreparedRequest,
   secrets: Secrets,
   isLine: boolean,
 ): string {
@@ -71,7 +72,7 @@ const maxArgumentBytes = 100 * 1024
  * body, because its arguments may have any length. For a terminal, control characters become escapes, which
  * bash and zsh support.
  */
-function toCurl(request: Request, variable: string, isTerminal: boolean): string {
+function toCurl(request: PreparedRequest, variable: string, isTerminal: boolean): string {
   const { method, url, headers, body, credential, removedHeaders } = request
   const quote = isTerminal ? (text: string) => shellQuote(text, unsafeCharacters) : quoteSimple
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
@@ -105,7 +106,7 @@ function toShellText(body: Uint8Array): string {
   return Buffer.from(body).toString()
 }
 
-const findSecretNames = (headers: Request['headers']) =>
+const findSecretNames = (headers: PreparedRequest['headers']) =>
   Object.keys(headers).filter((name) => isSecretHeader(name, headers[name] ?? ''))
 
 const variableFor = (name: string): string => name.toUpperCase().replace(/^\d|\W/g, '_')

@@ -12,7 +12,7 @@ import {
 } from '../settings/resolve.ts'
 import { headerValuePattern, type Settings } from '../settings/schemas.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { refusesSecret } from './retry.ts'
+import { isSecretRefusal } from './retry.ts'
 
 export interface RequestParts {
   params: Record<string, string>
@@ -44,7 +44,7 @@ type Header = [name: string, value: string]
  */
 export type RunHeaders = ReadonlyMap<string, Header>
 
-export type Request = ReturnType<typeof buildRequest>
+export type PreparedRequest = ReturnType<typeof buildRequest>
 
 /** Throws a usage error for a value that is not allowed in a path or a header. */
 export function buildRequest(
@@ -155,13 +155,13 @@ export const createAgentHeaders = (
 
 export function describeSettingFix(
   { details: { status } }: CliError,
-  { endpoint, credential, headers, url }: Request,
+  { endpoint, credential, headers, url }: PreparedRequest,
   params: RequestParts['params'],
   settings: ResolvedSettings,
 ): string | undefined {
   const { values, origins } = settings
   const { service, path } = endpoint
-  if (refusesSecret(status)) {
+  if (isSecretRefusal(status)) {
     if (credential) return describeSecretSource(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'the refused secret is from --header' : undefined

@@ -89,7 +89,7 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
 }
 
 /** A 407 is not included, because a proxy sends it and it does not refuse the service's secret. */
-export const refusesSecret = (status: number | undefined): boolean => status === 401 || status === 403
+export const isSecretRefusal = (status: number | undefined): boolean => status === 401 || status === 403
 
 export const findKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   retryTable.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'
@@ -159,21 +159,21 @@ export function canRetry(
  * Returns whether a follower waits and tries again. An unknown host counts as transient, because the network
  * may be down.
  */
-export function isTransient(error: CliError): boolean {
+export function isTransientFailure(error: CliError): boolean {
   const { isPermanent } = error.details
   if (isPermanent && error.kind !== 'not-sent') return false
   const { retryable, isTransient } = findRow(error)
   return retryable === 'all' || isTransient === true
 }
 
-export const retryWaits = { first: 500, longest: 8000 }
+export const retryWaitsMs = { first: 500, longest: 8000 }
 
 /**
  * Returns the wait after `earlierWaits` waits, in milliseconds. Waits double from the first to the longest.
  * `random` is from 0 to 1: 0 halves the wait.
  */
 export const computeBackoffMs = (
-  { first, longest }: typeof retryWaits,
+  { first, longest }: typeof retryWaitsMs,
   earlierWaits: number,
   random = 1,
 ): number => Math.min(first * 2 ** earlierWaits, longest) * (0.5 + random / 2)
@@ -198,7 +198,7 @@ export function decideRetry(
   if (attempt > policy.retries || !canRetry(policy, error)) return error
   const wait = Math.max(
     (error.details.retryAfter ?? 0) * 1000,
-    computeBackoffMs(retryWaits, attempt - 1, random),
+    computeBackoffMs(retryWaitsMs, attempt - 1, random),
   )
   const refusal = refuseLongWait(error, wait)
   if (refusal) return refusal

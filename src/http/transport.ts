@@ -2,7 +2,7 @@ import { promises as fs } from 'node:fs'
 import type { Context, Host } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
-import { demoName } from '../settings/profiles.ts'
+import { demoProfileName } from '../settings/profiles.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
@@ -16,7 +16,7 @@ export async function chooseExchange(
   isBatch: boolean,
 ): Promise<Exchange> {
   const { host, flags } = context
-  const create = settings.profile.name === demoName ? createDemo : createNetwork
+  const create = settings.profile.name === demoProfileName ? createDemo : createNetwork
   const exchange = host.exchange ?? (await create(context, settings, isBatch))
   return flags.verbose ? withLog(exchange, context) : exchange
 }
@@ -67,11 +67,11 @@ async function createNetwork(
 ): Promise<Exchange> {
   const { host, cleanups, messages } = context
   const { values } = settings
-  const [{ createHttpExchange }, { createConnections, loadClient }] = await Promise.all([
+  const [{ createHttpExchange }, { createConnections, loadUndiciClient }] = await Promise.all([
     import('./exchange.ts'),
     import('./connections.ts'),
   ])
-  if (isBatch) await loadClient()
+  if (isBatch) await loadUndiciClient()
   if (host.env.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     messages.warn(
       'NODE_TLS_REJECT_UNAUTHORIZED=0 turns off the check of TLS certificates: others may read all traffic',

@@ -4,7 +4,7 @@ import type { Client } from 'undici'
 import UndiciClient from 'undici/lib/dispatcher/client.js'
 import { CliError } from '../errors.ts'
 
-export function createClient(url: URL, socket: Socket): Client {
+export function createUndiciClient(url: URL, socket: Socket): Client {
   let isUsed = false
   return new UndiciClient(url.origin, {
     connect: (_, callback) => {

@@ -1,17 +1,17 @@
 import { oneLine } from './escape.ts'
-import { clip, measureColumns, pad } from './width.ts'
+import { clipToColumns, measureColumns, padToColumns } from './width.ts'
 
 /**
  * Returns a function that formats rows as lines. In later calls, a column keeps its width or gets wider. With
  * an infinite `width`, no cell is cut. `limits` has the maximum width of each column except the last, which
  * takes the remaining width.
  */
-export function createTable({ width, limits = [] }: { width: number; limits?: readonly number[] }) {
+export function createTableFormatter({ width, limits = [] }: { width: number; limits?: readonly number[] }) {
   const widths: number[] = []
 
   function layOut(row: readonly string[]): string {
     const last = row.length - 1
-    const cells = row.slice(0, last).map((cell, column) => pad(cell, widths[column] ?? 0))
+    const cells = row.slice(0, last).map((cell, column) => padToColumns(cell, widths[column] ?? 0))
     const used = widths.slice(0, last).reduce((sum, each) => sum + each + columnGap.length, 0)
     return [...cells, clipCell(row[last] ?? '', Math.max(width - used, 1))].join(columnGap).trimEnd()
   }
@@ -31,4 +31,4 @@ export function createTable({ width, limits = [] }: { width: number; limits?: re
 export const columnGap = '  '
 
 const clipCell = (cell: string, width: number) =>
-  width === Infinity ? oneLine(cell, width) : clip(cell, width)
+  width === Infinity ? oneLine(cell, width) : clipToColumns(cell, width)

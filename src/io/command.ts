@@ -5,7 +5,7 @@ import type { Deadline } from '../deadline.ts'
 import { describeFileError } from '../errors.ts'
 import type { ShortLivedSet } from '../short-lived-set.ts'
 
-export interface Command {
+export interface ShellCommand {
   text: string
   env: Readonly<Record<string, string | undefined>>
   input?: string
@@ -14,14 +14,14 @@ export interface Command {
   deadline: Deadline
 }
 
-export interface CommandOptions {
+export interface ShellCommandOptions {
   /** Reading `cwd` throws if the current folder was removed. */
-  host: { readonly cwd: string; platform: NodeJS.Platform; env: Command['env'] }
+  host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
   /** While the command runs, the set has a function that kills it. */
   cleanups: ShortLivedSet<() => void>
 }
 
-export interface CommandResult {
+export interface ShellCommandResult {
   stdout: Buffer
   /** The last 8 KiB. */
   stderr: string
@@ -37,9 +37,9 @@ const maxStderrBytes = 8192
 
 /** Kills the command at its deadline, or if it prints more than `maxStdoutBytes`. */
 export async function runCommand(
-  { text, env, input, isGroupLeader, deadline }: Command,
-  { host, cleanups }: CommandOptions,
-): Promise<CommandResult> {
+  { text, env, input, isGroupLeader, deadline }: ShellCommand,
+  { host, cleanups }: ShellCommandOptions,
+): Promise<ShellCommandResult> {
   const stdin = input === undefined ? 'ignore' : 'pipe'
   const options = {
     cwd: currentFolder(host),
@@ -63,7 +63,7 @@ export async function runCommand(
 }
 
 export function runOnTerminal(
-  { text, env, input }: Pick<Command, 'text' | 'env' | 'input'>,
+  { text, env, input }: Pick<ShellCommand, 'text' | 'env' | 'input'>,
   cleanups: ShortLivedSet<() => unknown>,
 ): Promise<number | undefined> {
   // Without exec, the command may be a child of the shell, and a signal to the shell would not end it.
@@ -82,7 +82,7 @@ export function runOnTerminal(
 
 const commandNotFound = 127
 
-function currentFolder(host: CommandOptions['host']): string | undefined {
+function currentFolder(host: ShellCommandOptions['host']): string | undefined {
   try {
     return host.cwd
   } catch {
@@ -94,7 +94,7 @@ function collectOutput(
   child: ChildProcess,
   ending: AbortController,
   stop: () => void,
-): Promise<CommandResult> {
+): Promise<ShellCommandResult> {
   const printed: Buffer[] = []
   let size = 0
   let tail = Buffer.alloc(0)
@@ -129,7 +129,7 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
 }
 
 /** Synchronous, because signal handlers call it. */
-function end(child: ChildProcess, isLeader: boolean, { platform, env }: CommandOptions['host']): void {
+function end(child: ChildProcess, isLeader: boolean, { platform, env }: ShellCommandOptions['host']): void {
   if (child.pid === undefined) return
   const isEnded = platform === 'win32' ? endTree(child.pid, env) : isLeader && endGroup(child.pid)
   if (!isEnded) child.kill()
@@ -145,7 +145,7 @@ function endGroup(pid: number): boolean {
 const maxEndMs = 400
 
 /** On Windows, `kill` would not end the child processes. */
-function endTree(pid: number, env: Command['env']): boolean {
+function endTree(pid: number, env: ShellCommand['env']): boolean {
   // Windows searches the current folder first, so parley runs taskkill by its full path.
   const taskkill = win32.join(env.SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   const words = ['/PID', String(pid), '/T', '/F']

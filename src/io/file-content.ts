@@ -7,10 +7,10 @@ import { maxTextLength } from '../wire/json/body-text.ts'
  * first invalid line. `advice` is a hint for input that is not text.
  */
 export function decodeUtf8(bytes: Uint8Array, name: string, advice?: string): string {
-  if (bytes.length > maxTextLength) throw tooLongError(name)
+  if (bytes.length > maxTextLength) throw createTooLongError(name)
   const text = tryDecodeUtf8(bytes)
   if (text !== undefined) return text
-  const ways = advice === undefined ? utf8Advice(bytes) : `${advice}; ${utf8Advice(bytes)}`
+  const ways = advice === undefined ? describeUtf8Fix(bytes) : `${advice}; ${describeUtf8Fix(bytes)}`
   throw usageError(`${name}: not UTF-8 text on line ${findInvalidLine(bytes)}: ${ways}`)
 }
 
@@ -22,7 +22,7 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
   return text.startsWith('\ufeff') ? text.slice(1) : text
 }
 
-export const utf8Advice = (bytes: Uint8Array): string =>
+export const describeUtf8Fix = (bytes: Uint8Array): string =>
   `if it is text, iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
 
 /** Checks the byte order mark, as PowerShell writes it. */
@@ -32,7 +32,7 @@ export const isUtf16 = ([first, second]: Uint8Array): boolean =>
 export const isBlank = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
 
-export const tooLongError = (name: string) =>
+export const createTooLongError = (name: string) =>
   usageError(`${name}: longer than 512 MiB, the most that parley reads`)
 
 function findInvalidLine(bytes: Uint8Array): number {

@@ -22,7 +22,7 @@ import { CliError, describeFileError, hasCode, joinSavedFiles, toFileFailure } f
 import type { ShortLivedSet } from '../short-lived-set.ts'
 import { oneLine } from './escape.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { findOwnDescriptor, findTarget, type TargetHost } from './paths.ts'
+import { findOutputTarget, findOwnDescriptor, type TargetHost } from './paths.ts'
 
 export interface SavedPart {
   /** The end of a sentence: `is saved as …`. */
@@ -59,7 +59,7 @@ export async function openFileOutput(
   name: string,
   { host, deadline }: { host: TargetHost; deadline: Deadline },
 ): Promise<FileOutput> {
-  const { path: target, stat: existing, isDirect } = findTarget(host, name)
+  const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
   const sink = isDirect
     ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
     : createFileSink(target, name, host.uid)

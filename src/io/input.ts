@@ -7,12 +7,12 @@ import { schedule, type Timers } from '../timers.ts'
 import { readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/body-text.ts'
 import {
+  createTooLongError,
   decodeUtf8,
   detectMimeType,
   isBlank,
   isPdf,
   isUtf16,
-  tooLongError,
   tryDecodeUtf8,
 } from './file-content.ts'
 import { absolutePath } from './paths.ts'
@@ -95,7 +95,7 @@ export class Input {
     try {
       const path = absolutePath(host, name)
       const stat = await fs.stat(path)
-      if (stat.isFile() && stat.size > maxTextLength) throw tooLongError(shown)
+      if (stat.isFile() && stat.size > maxTextLength) throw createTooLongError(shown)
       if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
       return await this.#read(
         (stop) => openReadable(path, stop),
@@ -248,7 +248,7 @@ export class Input {
       stop.abort()
       return createUnsentDeadlineError(`the deadline passed while ${name} was read`)
     })
-    if (bytes.length > maxTextLength) throw tooLongError(name)
+    if (bytes.length > maxTextLength) throw createTooLongError(name)
     await yieldToSignals()
     return bytes
   }

@@ -25,7 +25,7 @@ interface LockOptions {
 const heartbeatMs = 1000
 
 /** The lock is an empty file next to the locked file. */
-export class Lock {
+export class FileLock {
   readonly #name: string
   readonly #path: string
   readonly #file: number
@@ -90,7 +90,7 @@ const maxCountedStepMs = 500
 export async function lock(
   target: string,
   { name, deadline, messages, consequence = 'nothing was sent' }: LockOptions,
-): Promise<Lock> {
+): Promise<FileLock> {
   const path = `${target}.parley-lock`
   const failure = (why: string) => new CliError('file', `${name}: ${why}`, { consequence })
   const start = performance.now()
@@ -104,7 +104,7 @@ export async function lock(
     const now = performance.now()
     const waited = now - start
     const file = tryCreate(path, waited)
-    if (file !== undefined) return new Lock(path, file, name)
+    if (file !== undefined) return new FileLock(path, file, name)
     const stat = statLock(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, so parley does not change it`)

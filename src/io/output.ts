@@ -34,7 +34,7 @@ export function createOutput(stdout: StdStream, deadline?: Deadline): Output {
   let last: Promise<void> = Promise.resolve()
   let stream: Writable | undefined
   function openWatched(): Writable {
-    requireOpen(stdout)
+    requireOpenStdout(stdout)
     return stdout.open().on('error', (error) => {
       failure ??= error
     })
@@ -126,14 +126,14 @@ export function ignoreClosedReader(output: Output): Output {
 }
 
 /** Throws a `CliError` if stdout was closed when the process started. */
-export function requireOpen(stdout: StdStream, details: { consequence?: string } = {}): void {
+export function requireOpenStdout(stdout: StdStream, details: { consequence?: string } = {}): void {
   if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started', details)
 }
 
 export async function writeText(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {
   // A signal may have arrived, and a blocking write would delay its handler. So Node handles signals first.
   await new Promise(setImmediate)
-  requireOpen(stdout)
+  requireOpenStdout(stdout)
   const bytes = Buffer.from(text)
   let written = 0
   try {

@@ -64,7 +64,7 @@ export interface TargetHost {
  * any other file is an error. Throws a `CliError` of kind `file` if the file cannot be created or, with
  * `replaces`, replaced.
  */
-export function findTarget(host: TargetHost, name: string, replaces = true) {
+export function findOutputTarget(host: TargetHost, name: string, replaces = true) {
   if (name === '') throw usageError('a file must have a name')
   const path = absolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)

@@ -23,7 +23,7 @@ export const styles = {
 export const getText = (line: StyledLine): string => line.map(({ text }) => text).join('')
 
 /** Each span resets its style, so the text can be cut anywhere. */
-export function paint(line: StyledLine, isColoured: boolean): string {
+export function addColours(line: StyledLine, isColoured: boolean): string {
   if (!isColoured) return getText(line)
   let painted = ''
   for (let at = 0; at < line.length; ) {

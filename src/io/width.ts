@@ -7,7 +7,7 @@ export const measureColumns = (text: string): number => stringWidth(text, { coun
 const characters = new Intl.Segmenter()
 
 /** Shortens remote text to one line, and keeps combined characters whole. */
-export function clip(text: string, width: number): string {
+export function clipToColumns(text: string, width: number): string {
   const maxLength = width * 4
   const line = oneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
   // `oneLine` cuts a longer text.
@@ -23,5 +23,5 @@ export function clip(text: string, width: number): string {
   return `${shown.trimEnd()}…`
 }
 
-export const pad = (text: string, width: number): string =>
+export const padToColumns = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - measureColumns(text)))

@@ -1,7 +1,7 @@
 import type { Deadline } from '../deadline.ts'
 import { CliError } from '../errors.ts'
 import type { ServiceCaller } from '../http/call.ts'
-import { computeBackoffMs, isTransient, type RetryRules, refuseLongWait } from '../http/retry.ts'
+import { computeBackoffMs, isTransientFailure, type RetryRules, refuseLongWait } from '../http/retry.ts'
 import { oneLine } from '../io/escape.ts'
 import type { Timers } from '../timers.ts'
 
@@ -105,7 +105,7 @@ export class ReconnectPolicy implements RetryRules {
   #allowsRetry(error: CliError): boolean {
     const { isPermanent, retryAfter = 0, status } = error.details
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses
-    if (isTransient(error)) {
+    if (isTransientFailure(error)) {
       this.#requestedWaitMs = retryAfter * 1000
       return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
     }

@@ -1,7 +1,7 @@
 import type { Context, TypedFlag } from '../context.ts'
 import { quoteWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
-import { getFlag, isRequestFlag, settingNames } from '../settings/table.ts'
+import { getSettingFlag, isRequestSetting, settingNames } from '../settings/table.ts'
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
@@ -16,8 +16,8 @@ const serviceFlags = new Set([
   '--no-beta',
   '--no-validate',
   ...settingNames
-    .filter(isRequestFlag)
-    .map(getFlag)
+    .filter(isRequestSetting)
+    .map(getSettingFlag)
     .filter((flag) => !timeFlags.includes(flag)),
 ])
 

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { appendValue } from '../argv/flags.ts'
+import { appendFlagValue } from '../argv/flags.ts'
 import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -27,7 +27,7 @@ export const sessionFlags = ({
 } = {}): Option[] => [new Option('-s, --session <id>', sessionHelp), ...betaFlags(noValidateHelp)]
 
 export const betaFlags = (noValidateHelp = 'accept undocumented betas'): Option[] => [
-  new Option('--beta <id>', 'add a beta of the service, repeatable').argParser(appendValue),
+  new Option('--beta <id>', 'add a beta of the service, repeatable').argParser(appendFlagValue),
   new Option('--no-beta', 'send no betas'),
   new Option('--no-validate', noValidateHelp),
 ]

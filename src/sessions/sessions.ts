@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
-import { createTable } from '../io/columns.ts'
+import { createTableFormatter } from '../io/columns.ts'
 import { oneLine } from '../io/escape.ts'
 import { formatZonedTime } from '../io/local-time.ts'
 import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
@@ -47,7 +47,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
   const layOut = output.isTerminal
-    ? createTable({ width: host.stdout.columns || 80, limits: [1024, 12, 30] })
+    ? createTableFormatter({ width: host.stdout.columns || 80, limits: [1024, 12, 30] })
     : undefined
   const history = createPageHistory(name)
   let count = 0

@@ -66,7 +66,7 @@ export async function readProfiles(host: ProcessInfo, messages: Context['message
     bytes = readProtected(path, host, messages)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadableError : profileFileError)(
+    throw (hasCode(error, 'EACCES', 'EPERM') ? unreadableError : createProfileFileError)(
       path,
       describeFileError(error),
     )
@@ -107,15 +107,15 @@ function parseProfiles(bytes: Uint8Array, path: string): ProfileFile {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
     content = JSON.parse(text)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw profileFileError(path, 'not UTF-8 text')
-    throw profileFileError(path, `not valid JSON: ${describeJsonError(text)}`)
+    if (!(error instanceof SyntaxError)) throw createProfileFileError(path, 'not UTF-8 text')
+    throw createProfileFileError(path, `not valid JSON: ${describeJsonError(text)}`)
   }
   const issue = ProfileFile().safeParse(content).error?.issues[0]
-  if (issue) throw profileFileError(path, `${formatPath(issue.path) || 'the file'}: ${issue.message}`)
+  if (issue) throw createProfileFileError(path, `${formatPath(issue.path) || 'the file'}: ${issue.message}`)
   return content as ProfileFile
 }
 
-export const othersPermissions = 0o077
+export const othersPermissionBits = 0o077
 
 /**
  * Prints a warning if others have access to the file. Returns `undefined` if the file does not exist. Throws
@@ -131,10 +131,10 @@ function readProtected(
   try {
     const stat = fstatSync(file)
     if (!stat.isFile())
-      throw profileFileError(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
+      throw createProfileFileError(path, stat.isDirectory() ? 'it is a folder' : 'it is not a regular file')
     const isOtherUsers = uid !== undefined && stat.uid !== uid && stat.uid !== 0
     if (isOtherUsers) throw unreadableError(path, `it belongs to another user (uid ${stat.uid})`)
-    if (uid !== undefined && (stat.mode & othersPermissions) !== 0)
+    if (uid !== undefined && (stat.mode & othersPermissionBits) !== 0)
       messages.warn(`${path}: others have access to it; 'chmod 600' removes the access`)
     return readFileSync(file)
   } finally {
@@ -148,7 +148,7 @@ function openExisting(path: string): number | undefined {
     return openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
-    if (lstatIfExists(path)) throw profileFileError(path, 'it is a broken symbolic link')
+    if (lstatIfExists(path)) throw createProfileFileError(path, 'it is a broken symbolic link')
     return undefined
   }
 }
@@ -159,7 +159,8 @@ export const findSymbolicLink = (path: string): string | undefined =>
 
 export const lstatIfExists = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
-export const profileFileError = (path: string, why: string) => new CliError('credentials', `${path}: ${why}`)
+export const createProfileFileError = (path: string, why: string) =>
+  new CliError('credentials', `${path}: ${why}`)
 
 export const permissionAdvice =
   'check that its commands are your own, then remove the permission (chmod go-w)'

@@ -6,13 +6,13 @@ import { CliError, describeFileError, hasCode } from '../errors.ts'
 import { makePrivateFolder } from '../io/cache-folder.ts'
 import { lock } from '../io/lock.ts'
 import {
+  createProfileFileError,
   findExposedPath,
   findSymbolicLink,
   lstatIfExists,
-  othersPermissions,
+  othersPermissionBits,
   type ProfileFile,
   permissionAdvice,
-  profileFileError,
   readProfiles,
   requireProfilePath,
 } from './profile-file.ts'
@@ -32,7 +32,7 @@ export async function changeProfiles(context: Context, change: Change): Promise<
     while (!(await changeOnce(path, context, change))) {}
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw profileFileError(path, describeFileError(error))
+    throw createProfileFileError(path, describeFileError(error))
   }
 }
 
@@ -46,13 +46,14 @@ async function changeOnce(path: string, context: Context, change: Change): Promi
     removeLeftovers(path)
     const file = await readProfiles(context.host, context.messages)
     if (file.version !== undefined && file.version !== version)
-      throw profileFileError(
+      throw createProfileFileError(
         path,
         'a newer version of parley wrote it: update parley, then repeat the command',
       )
     // Rewriting would make the user the owner of commands that somebody else added.
     const exposed = JSON.stringify(file).includes('Command"') ? findExposedPath(context.host) : undefined
-    if (exposed !== undefined) throw profileFileError(exposed, `others can write it; ${permissionAdvice}`)
+    if (exposed !== undefined)
+      throw createProfileFileError(exposed, `others can write it; ${permissionAdvice}`)
     const changed = change(file)
     if (!held.isHeld()) return false
     if (changed) write(path, changed)
@@ -92,10 +93,10 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
   const link = findSymbolicLink(path)
-  if (link) throw profileFileError(link, 'it is a symbolic link: change the file that it points to')
+  if (link) throw createProfileFileError(link, 'it is a symbolic link: change the file that it points to')
   const stat = lstatIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
-    throw profileFileError(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
+    throw createProfileFileError(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)
   }
   if (!stat) protectFolder(folder, info)
 }
@@ -104,7 +105,7 @@ function prepareProtected(path: string, info: ProcessInfo): void {
 function protectFolder(folder: string, { uid, env }: ProcessInfo): void {
   const stat = lstatIfExists(folder)
   if (env.PARLEY_CONFIG_DIR || !stat?.isDirectory() || stat.uid !== uid) return
-  if ((stat.mode & othersPermissions) !== 0) chmodSync(folder, 0o700)
+  if ((stat.mode & othersPermissionBits) !== 0) chmodSync(folder, 0o700)
 }
 
 /** Creates folders one by one. In places such as /proc, Node's recursive mkdir never returns. */

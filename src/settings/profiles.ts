@@ -2,7 +2,7 @@ import { didYouMean } from '../argv/spelling.ts'
 import type { Context, ProcessInfo } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { findExposedPath, type ProfileFile, readProfiles, UnreadableProfiles } from './profile-file.ts'
-import { getSetting, isSecret, type SettingName, settingNames } from './table.ts'
+import { getSetting, isSecretSetting, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
   name: string
@@ -19,12 +19,12 @@ export interface Profile {
 }
 
 /** Uses the emulator and cannot be changed. */
-export const demoName = 'demo'
+export const demoProfileName = 'demo'
 
-export const defaultName = 'default'
+export const defaultProfileName = 'default'
 
 const demo = {
-  name: demoName,
+  name: demoProfileName,
   isNamed: true,
   values: {
     baseUrl: 'https://gateway.demo.invalid',
@@ -45,20 +45,20 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   const { host, flags, messages, secrets } = context
   const choice = { named: flags.profile, env: host.env }
   const requested = chooseProfileName({}, choice)
-  const exposedPath = requested.name === demoName ? undefined : findExposedPath(host)
+  const exposedPath = requested.name === demoProfileName ? undefined : findExposedPath(host)
   let file: ProfileFile = {}
   try {
-    if (requested.name !== demoName) file = await readProfiles(host, messages)
+    if (requested.name !== demoProfileName) file = await readProfiles(host, messages)
   } catch (error) {
     if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfiles)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)
   }
   // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
   const { name, chosenBy, isRequested } = chooseProfileName(file, choice)
-  if (name === demoName) return { ...demo, chosenBy }
+  if (name === demoProfileName) return { ...demo, chosenBy }
   const values = findProfileValues(file, name)
-  if (values === undefined && isRequested) throw unknownProfileError(file, name)
-  for (const setting of settingNames.filter(isSecret)) secrets.add(String(values?.[setting] ?? ''))
+  if (values === undefined && isRequested) throw createUnknownProfileError(file, name)
+  for (const setting of settingNames.filter(isSecretSetting)) secrets.add(String(values?.[setting] ?? ''))
   return {
     name,
     chosenBy,
@@ -75,7 +75,11 @@ export function chooseProfileName(
 ): { name: string; chosenBy: string; isRequested: boolean } {
   if (named) return { name: named, chosenBy: '--profile', isRequested: true }
   if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isRequested: true }
-  return { name: current || defaultName, chosenBy: current ? 'config use' : 'default', isRequested: false }
+  return {
+    name: current || defaultProfileName,
+    chosenBy: current ? 'config use' : 'default',
+    isRequested: false,
+  }
 }
 
 /** Reads own properties only, so `constructor` is not a profile. */
@@ -84,11 +88,11 @@ export const findProfileValues = ({ profiles = {} }: ProfileFile, name: string) 
 
 /** The built-in profile is last. */
 export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
-  ...Object.keys(profiles).filter((name) => name !== demoName),
-  demoName,
+  ...Object.keys(profiles).filter((name) => name !== demoProfileName),
+  demoProfileName,
 ]
 
-export function unknownProfileError(file: ProfileFile, name: string): CliError {
+export function createUnknownProfileError(file: ProfileFile, name: string): CliError {
   const names = listProfileNames(file)
   const known = `the profiles are ${names.join(', ')}`
   const hint = `'parley config init --profile NAME' creates another`
@@ -141,8 +145,8 @@ export async function changeProfile(
 
 /** Throws a usage error if the profile is built in or its name is invalid. */
 export function requireChangeableProfile({ name, chosenBy }: { name: string; chosenBy: string }): void {
-  if (name === demoName) {
-    const which = `the profile ${demoName}, chosen by ${chosenBy},`
+  if (name === demoProfileName) {
+    const which = `the profile ${demoProfileName}, chosen by ${chosenBy},`
     throw usageError(`${which} is built in and cannot be changed: --profile NAME chooses another`)
   }
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {

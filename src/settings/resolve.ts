@@ -3,9 +3,9 @@ import { CliError, usageError } from '../errors.ts'
 import { oneLine } from '../io/escape.ts'
 import { shellQuote } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
-import { demoName, type Profile, readProfile } from './profiles.ts'
-import { getSchema, type Settings } from './schemas.ts'
-import { getSetting, getVariable, type SettingName, settingNames } from './table.ts'
+import { demoProfileName, type Profile, readProfile } from './profiles.ts'
+import { getSettingSchema, type Settings } from './schemas.ts'
+import { getSetting, getSettingVariable, type SettingName, settingNames } from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
@@ -38,7 +38,7 @@ export async function readSettings(context: Context): Promise<ResolvedSettings> 
   const profile = await readProfile(context, true)
   const { baseUrl, agentsUrl } = flags.settings
   const address = baseUrl ?? agentsUrl
-  if (profile.name === demoName && address)
+  if (profile.name === demoProfileName && address)
     throw usageError(
       `${address.flag}: cannot be used with the demo profile, which sends nothing over the network`,
     )
@@ -60,7 +60,7 @@ export const computeDeadline = (startMs: number, { values }: Pick<ResolvedSettin
 export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings, 'headers'> {
   const values: Record<string, unknown> = {}
   const origins: ResolvedSettings['origins'] = {}
-  for (const chosen of chooseValues(sources)) {
+  for (const chosen of chooseSettingValues(sources)) {
     const { setting, value, origin } = chosen
     origins[setting] = origin
     if (origin.source === 'default') values[setting] = value
@@ -80,12 +80,12 @@ const profileOnlySettings: readonly SettingName[] = [
   'workspaceId',
 ]
 
-export function chooseValues({ flags, profile, env }: SettingSources): UncheckedSetting[] {
+export function chooseSettingValues({ flags, profile, env }: SettingSources): UncheckedSetting[] {
   // The name is shown in messages, and a profile file may contain any name, so it is shortened.
   const profileSource = `profile '${oneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): UncheckedSetting => {
     const given = flags[setting]
-    const variable = getVariable(setting)
+    const variable = getSettingVariable(setting)
     const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
     const [value, name = ''] = {
       flag: [given?.value, given?.flag],
@@ -109,18 +109,18 @@ export function chooseValues({ flags, profile, env }: SettingSources): Unchecked
 }
 
 /** Describes an invalid value by the end of a sentence, such as `must be text`. Never quotes a secret. */
-export const findValueProblem = ({
+export const findSettingProblem = ({
   setting,
   value,
 }: Pick<UncheckedSetting, 'setting' | 'value'>): string | undefined =>
-  getSchema(setting).safeParse(value).error?.issues[0]?.message
+  getSettingSchema(setting).safeParse(value).error?.issues[0]?.message
 
 /** Returns `NAME VALUE:`, or only the name if the value may contain a password. */
 export const formatNameAndValue = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${oneLine(value, 60)}:`
 
 function parseValue({ setting, value, origin: { source, name } }: UncheckedSetting): unknown {
-  const parsed = getSchema(setting).safeParse(value)
+  const parsed = getSettingSchema(setting).safeParse(value)
   if (parsed.success) return parsed.data
   const location = {
     profile: `'${setting}' in ${name}`,

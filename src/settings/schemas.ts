@@ -100,7 +100,7 @@ type Value<K extends SettingName> = (typeof settings)[K]['type'] extends readonl
   ? Word
   : OfType<(typeof settings)[K]['type']>
 
-export function getSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K>> {
+export function getSettingSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K>> {
   const { type } = settings[name]
   const schema = typeof type === 'string' ? types[type]() : z.enum(type)
   return schema as unknown as z.ZodMiniType<Value<K>>

@@ -12,8 +12,8 @@ import {
   requireChangeableProfile,
 } from './profiles.ts'
 import { addressSettings, secretSettings } from './resolve.ts'
-import { getSetting, isSecret, maskValue, type SettingName } from './table.ts'
-import { parseTypedValue } from './typed-value.ts'
+import { getSetting, isSecretSetting, maskSettingValue, type SettingName } from './table.ts'
+import { parseTypedSetting } from './typed-value.ts'
 
 /** Throws a usage error if the profile cannot be changed. Returns whether the profile has an address. */
 export async function setUpProfile(context: Context, questioner: Prompter): Promise<boolean> {
@@ -108,9 +108,9 @@ async function promptForSetting(
   name: keyof typeof explanations,
   { current, questioner, print }: { current: unknown; questioner: Prompter; print(line: string): void },
 ): Promise<unknown> {
-  const isHidden = isSecret(name)
+  const isHidden = isSecretSetting(name)
   let offered = current
-  const shown = () => (offered === undefined ? '' : ` [${maskValue(name, offered)}]`)
+  const shown = () => (offered === undefined ? '' : ` [${maskSettingValue(name, offered)}]`)
   // If the profile has no secret, the next question asks for a command that prints the secret.
   const enter =
     current === undefined ? 'To have a command print it each time, press Enter.' : 'Enter keeps it.'
@@ -121,7 +121,7 @@ async function promptForSetting(
       { isHidden },
     )
     if (typed === '') return offered === current ? undefined : offered
-    const { value, problem, suggestion, hadQuotes } = parseTypedValue(name, typed)
+    const { value, problem, suggestion, hadQuotes } = parseTypedSetting(name, typed)
     if (problem !== undefined) print(`${name} ${problem}`)
     else {
       if (hadQuotes) print(`The quotes around the value of ${name} were removed.`)

@@ -106,16 +106,16 @@ export const settingNames = Object.keys(settings) as SettingName[]
 
 export const getSetting = (name: SettingName): Setting => settings[name]
 
-export const isSecret = (name: SettingName): boolean => settings[name].type === 'secret'
+export const isSecretSetting = (name: SettingName): boolean => settings[name].type === 'secret'
 
-export function isRequestFlag(name: SettingName): boolean {
+export function isRequestSetting(name: SettingName): boolean {
   const { printsSecret, commandFlag } = getSetting(name)
-  return !(isSecret(name) || printsSecret || commandFlag)
+  return !(isSecretSetting(name) || printsSecret || commandFlag)
 }
 
-export const getFlag = (name: SettingName): string => `--${hyphenated(name)}`
+export const getSettingFlag = (name: SettingName): string => `--${hyphenated(name)}`
 
-export const getVariable = (name: SettingName): string =>
+export const getSettingVariable = (name: SettingName): string =>
   `PARLEY_${hyphenated(name).replaceAll('-', '_').toUpperCase()}`
 
 const hyphenated = (name: string) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
@@ -126,8 +126,8 @@ export function findSetting(given: string): SettingName {
   if (name) return name
   const hint = didYouMean(given, [
     ...settingNames,
-    ...settingNames.map(getFlag),
-    ...settingNames.map(getVariable),
+    ...settingNames.map(getSettingFlag),
+    ...settingNames.map(getSettingVariable),
   ])
   throw usageError(`unknown setting '${given}'${hint}; 'parley help settings' lists them`)
 }
@@ -138,14 +138,14 @@ const normalizeName = (given: string) =>
     .replace(/[-_]/g, '')
     .toLowerCase()
 
-export function maskValue(name: SettingName, value: unknown): string {
-  const text = formatValue(value)
-  if (!isSecret(name)) return text
+export function maskSettingValue(name: SettingName, value: unknown): string {
+  const text = formatSettingValue(value)
+  if (!isSecretSetting(name)) return text
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 
 /** `config set` and the environment accept the result. */
-export function formatValue(value: unknown): string {
+export function formatSettingValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

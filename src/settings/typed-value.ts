@@ -1,4 +1,4 @@
-import { getSchema } from './schemas.ts'
+import { getSettingSchema } from './schemas.ts'
 import { getSetting, type SettingName } from './table.ts'
 
 interface TypedValue {
@@ -10,10 +10,10 @@ interface TypedValue {
 }
 
 /** Removes quotes around the value: they usually come from a file of variables, and no value needs them. */
-export function parseTypedValue(name: SettingName, typed: string): TypedValue {
+export function parseTypedSetting(name: SettingName, typed: string): TypedValue {
   // The quotes of a shell command have a meaning, so they stay.
   const [, , inner] = (!getSetting(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
-  const parsed = getSchema(name).safeParse(inner ?? typed)
+  const parsed = getSettingSchema(name).safeParse(inner ?? typed)
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
   const suggestion = removeAddedPath(name, parsed.data)
   if (suggestion === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }

@@ -6,7 +6,7 @@ import { man, version } from '../../package.json'
 import { loadCommands } from '../../src/cli/loaded-commands.ts'
 import { renderManPage } from '../../src/cli/man-page.ts'
 import { exitCodes } from '../../src/errors.ts'
-import { getFlag, getVariable, settingNames } from '../../src/settings/table.ts'
+import { getSettingFlag, getSettingVariable, settingNames } from '../../src/settings/table.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { temporaryFolder } from '../harness/run.ts'
 
@@ -52,12 +52,12 @@ test('the man page has every command, flag, example, setting, variable and exit 
       const named = flags.filter(({ hidden }) => !hidden)
       expect(named.filter((flag) => !own.some((line) => line.startsWith(flag.flags)))).toEqual([])
     }
-    const general = shared.filter(({ long }) => !settingNames.some((name) => getFlag(name) === long))
+    const general = shared.filter(({ long }) => !settingNames.some((name) => getSettingFlag(name) === long))
     const others = flags.filter(({ long }) => long !== '--version')
     expect([...others, ...general].map((flag) => flag.flags).filter((flag) => !has(flag))).toEqual([])
     expect((module?.examples ?? []).filter((example) => !lines.includes(example))).toEqual([])
   }
   const exits = Object.entries(exitCodes).map(([kind, exit]) => `${exit}`.padEnd(4) + kind)
   expect(['0', ...exits].filter((exit) => !has(exit))).toEqual([])
-  expect(settingNames.filter((name) => !has(name) || !has(getVariable(name)))).toEqual([])
+  expect(settingNames.filter((name) => !has(name) || !has(getSettingVariable(name)))).toEqual([])
 })

@@ -14,9 +14,9 @@ import {
   getBatchConsequence,
   getDeliveryState,
   getRetryAdvice,
-  isTransient,
+  isSecretRefusal,
+  isTransientFailure,
   type RetryPolicy,
-  refusesSecret,
 } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
@@ -218,7 +218,7 @@ test.each<[FailureKind, FailureDetails, boolean]>([
   ['credentials', { status: 401 }, false],
   ['usage', {}, false],
 ])('a failure of kind "%s" with %j is transient: %s', (kind, details, expected) => {
-  expect(isTransient(new CliError(kind, 'x', details))).toBe(expected)
+  expect(isTransientFailure(new CliError(kind, 'x', details))).toBe(expected)
 })
 
 test('--retry-unknown repeats a chat that got no answer, but none whose answer has begun', () => {
@@ -299,5 +299,5 @@ describe('decision about another attempt', () => {
 })
 
 test('401 and 403 reject the secret of the service, but 407 does not', () => {
-  expect([401, 403, 407, 402, undefined].map(refusesSecret)).toEqual([true, true, false, false, false])
+  expect([401, 403, 407, 402, undefined].map(isSecretRefusal)).toEqual([true, true, false, false, false])
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
 import { quoteSimple } from '../../io/shell-quote.ts'
-import { getFlag, getSetting, settingNames } from '../../settings/table.ts'
+import { getSetting, getSettingFlag, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
 import { documentedBetas } from '../../wire/sessions/betas.ts'
 import { eventTypes } from '../../wire/sessions/event-types.ts'
@@ -111,7 +111,7 @@ function listArgumentValues(argument: Argument, path: string): readonly string[]
 }
 
 function findChoices(flag: string): readonly string[] | undefined {
-  const name = settingNames.find((each) => getFlag(each) === flag)
+  const name = settingNames.find((each) => getSettingFlag(each) === flag)
   const type = name && getSetting(name).type
   return typeof type === 'object' ? type : undefined
 }

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { appendValue, parsePositiveCount } from '../../argv/flags.ts'
+import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { listEvents, listNewest, toListQuery } from '../../sessions/listing/event-list.ts'
 import { createRowPrinter, printIds } from '../../sessions/listing/rows.ts'
@@ -18,7 +18,7 @@ interface ListFlags extends SessionOptions {
 export default {
   parameters: () => [
     ...sessionFlags(),
-    new Option('--type <type>', 'only events of this type, repeatable').argParser(appendValue),
+    new Option('--type <type>', 'only events of this type, repeatable').argParser(appendFlagValue),
     new Option('--order <order>', 'oldest or newest first').choices(['asc', 'desc']),
     new Option('--limit <n>', 'only the newest N events; with --order asc, the oldest N').argParser(
       parsePositiveCount,

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import {
-  appendValue,
+  appendFlagValue,
   createFailOnEmptyFlag,
   FileFlag,
   parseAmount,
@@ -21,7 +21,7 @@ export default {
     new FileFlag('--policy <file>', 'allow and deny tool uses by these rules'),
     new FileFlag('--audit <file>', 'record decisions; rerun the same command to resume', 'updates'),
     new Option('--tool <name=command>', 'execute a tool with a shell command, repeatable').argParser(
-      appendValue,
+      appendFlagValue,
     ),
     new Option('--tool-timeout <seconds>', 'longest time for a --tool command (default 600)'),
     new Option('--fail-on-tool-error', 'exit 14 if a --tool command failed or timed out'),

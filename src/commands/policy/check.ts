@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { appendValue, FileArgument } from '../../argv/flags.ts'
+import { appendFlagValue, FileArgument } from '../../argv/flags.ts'
 import { checkPolicy } from '../../sessions/checking/policy-check.ts'
 import { sessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
@@ -14,7 +14,7 @@ export default {
     new Option(
       '--tool <name=command>',
       "a tool and its command, as for 'events run'; the command is not executed; repeatable",
-    ).argParser(appendValue),
+    ).argParser(appendFlagValue),
     new Option('--fail-on-deny', 'exit 14 unless the policy allows every tool use'),
   ],
 

@@ -10,7 +10,7 @@ import { saveParts } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import type { Settings } from '../../settings/schemas.ts'
-import { addFile } from '../../summary.ts'
+import { addSummaryFile } from '../../summary.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { createAssignment } from '../../wire/json/edit.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
@@ -146,7 +146,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       if ('failure' in answer) throw answer.failure
     })
     .finally(() => answerOutput?.close())
-  if (fileName !== undefined) addFile(context.summary, fileName)
+  if (fileName !== undefined) addSummaryFile(context.summary, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
 }
 

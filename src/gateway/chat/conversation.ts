@@ -6,8 +6,8 @@ import { CliError, toFileFailure } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
-import { type Lock, lock } from '../../io/lock.ts'
-import { findTarget, resolveRealPath } from '../../io/paths.ts'
+import { type FileLock, lock } from '../../io/lock.ts'
+import { findOutputTarget, resolveRealPath } from '../../io/paths.ts'
 import { createListEndAssignment } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
 import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
@@ -39,7 +39,7 @@ export async function openConversation(context: Context, name: string) {
     return { ...splitModel(text, thread), name }
   }
 
-  let held: Lock | undefined
+  let held: FileLock | undefined
   if (!flags.dryRun && !flags.curl) {
     held = await lock(target, { name, deadline, messages }).catch((error: unknown) => {
       throw toFileFailure(error, name)
@@ -123,7 +123,7 @@ function requireConversation(thread: object, name: string): void {
 }
 
 function findThreadFile({ host }: Context, name: string): string {
-  const { path, isDirect } = findTarget(host, name)
+  const { path, isDirect } = findOutputTarget(host, name)
   if (isDirect) throw new CliError('file', `${name}: it is not a regular file`)
   return resolveRealPath(path)
 }

@@ -3,7 +3,7 @@ import { dirname, extname, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
 import { createFileAtomically, type FileOutput, openFileOutput } from '../../io/file-output.ts'
-import { absolutePath, findReplaceProblem, findTarget, isFolderName } from '../../io/paths.ts'
+import { absolutePath, findOutputTarget, findReplaceProblem, isFolderName } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongExtension } from './format.ts'
 
@@ -84,7 +84,7 @@ async function createFileDestination(
 ): Promise<ImageDestination> {
   const { host, messages, cleanups } = context
   const findRegularFile = (file: string) => {
-    const { path, isDirect } = findTarget(host, file, replaces)
+    const { path, isDirect } = findOutputTarget(host, file, replaces)
     if (isDirect) throw new CliError('file', `${file}: it is not a regular file`)
     return path
   }

@@ -1,5 +1,5 @@
 import type { Output } from '../output.ts'
-import { paint, type Span, type StyledLine } from '../spans.ts'
+import { addColours, type Span, type StyledLine } from '../spans.ts'
 import { trimEnd } from './inline.ts'
 
 export const blanks = (count: number): Span => ({ text: ' '.repeat(count), sgr: '' })
@@ -39,7 +39,7 @@ export class Page {
     this.#needsBlankLine = false
     this.#isEmpty = false
     this.#isInRow = true
-    this.#text += paint(spans, this.#isColoured)
+    this.#text += addColours(spans, this.#isColoured)
   }
 
   endRow(): void {

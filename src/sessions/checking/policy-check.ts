@@ -180,13 +180,13 @@ async function createLayout(context: Context): Promise<(page: readonly Judgement
 }
 
 async function createJudgementTable({ host, messages }: Context) {
-  const { createTable } = await import('../../io/columns.ts')
+  const { createTableFormatter } = await import('../../io/columns.ts')
   const paints: Record<Decision, (text: string) => string> = {
     allow: messages.style.green,
     ask: messages.style.yellow,
     deny: messages.style.red,
   }
-  const layOut = createTable({ width: host.stdout.columns || 80, limits: [8, 12, 24] })
+  const layOut = createTableFormatter({ width: host.stdout.columns || 80, limits: [8, 12, 24] })
   let head = [['DECISION', 'RULE', 'TOOL', 'INPUT']]
   return (page: readonly Judgement[]): string => {
     const rows = page.map((each) => {

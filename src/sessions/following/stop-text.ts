@@ -19,11 +19,11 @@ export async function createWaitingError(
   state: SessionState,
   ids: string[],
 ): Promise<CliError> {
-  const { clip } = isLaidOut(context) ? await import('../../io/width.ts') : { clip: String }
+  const { clipToColumns } = isLaidOut(context) ? await import('../../io/width.ts') : { clipToColumns: String }
   const columns = (context.host.stderr.columns || 80) - indent
   return new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
-    problems: ids.map((id) => clip(summarizeToolUse(state, id), columns)),
+    problems: ids.map((id) => clipToColumns(summarizeToolUse(state, id), columns)),
     ...describeWaiting(context, session, state, ids),
   })
 }

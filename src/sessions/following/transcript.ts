@@ -165,8 +165,8 @@ export function createEventPrinter(
     await printer.end()
   }
   const toDimLine = async (text: string, { columns }: StdStream) => {
-    const { clip } = await import('../../io/width.ts')
-    return messages.style.dim(clip(text, columns || 80))
+    const { clipToColumns } = await import('../../io/width.ts')
+    return messages.style.dim(clipToColumns(text, columns || 80))
   }
   const printEvent = async (item: EventItem, state: SessionState) => {
     const { event } = item

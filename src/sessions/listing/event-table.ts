@@ -1,8 +1,8 @@
-import { columnGap, createTable } from '../../io/columns.ts'
+import { columnGap, createTableFormatter } from '../../io/columns.ts'
 import { oneLine } from '../../io/escape.ts'
 import { toLocalTime } from '../../io/local-time.ts'
 import type { Style } from '../../io/style.ts'
-import { clip, measureColumns, pad } from '../../io/width.ts'
+import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
 import { takeStart } from '../../wire/text-start.ts'
 
 export type EventRow = [id: string, type: string, time: string, text: string]
@@ -61,7 +61,7 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
   const longestText = getMaxColumns(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
   if (used + Math.min(minTextColumns, longestText) > width)
     return (page) => page.map((row) => stack(row, { width, idWidth, typeWidth, isNarrow: used > width }))
-  const layOut = createTable({ width, limits: [Infinity, typeWidth, timeWidth] })
+  const layOut = createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
   return layOut
 }
 
@@ -73,12 +73,15 @@ function stack(
   widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },
 ): string {
   const { width, idWidth, typeWidth, isNarrow } = widths
-  const below = (line: string) => (line === '' ? '' : `\n${indent}${clip(line, width - indent.length)}`)
+  const below = (line: string) =>
+    line === '' ? '' : `\n${indent}${clipToColumns(line, width - indent.length)}`
   const before = isNarrow ? indent.length : idWidth + columnGap.length
   const room = Math.max(width - before - columnGap.length - timeWidth, 1)
-  const shownType = pad(clip(type, Math.min(maxTypeColumns, room)), typeWidth)
-  const moment = [shownType, clip(time, timeWidth)].join(columnGap).trimEnd()
-  const head = isNarrow ? `${id}${below(moment)}` : `${pad(id, idWidth)}${columnGap}${moment}`.trimEnd()
+  const shownType = padToColumns(clipToColumns(type, Math.min(maxTypeColumns, room)), typeWidth)
+  const moment = [shownType, clipToColumns(time, timeWidth)].join(columnGap).trimEnd()
+  const head = isNarrow
+    ? `${id}${below(moment)}`
+    : `${padToColumns(id, idWidth)}${columnGap}${moment}`.trimEnd()
   return `${head}${below(text)}`
 }
 

@@ -4,7 +4,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { type Lock, lock } from '../../io/lock.ts'
+import { type FileLock, lock } from '../../io/lock.ts'
 import { absolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -56,7 +56,7 @@ type AuditEvent = (typeof events)[number]
 export class Audit {
   readonly #context: Context
   readonly #session: string
-  readonly #locks: Lock[] = []
+  readonly #locks: FileLock[] = []
   #isClosed = false
   /** States of the replies at the end of the last run, by tool use id. */
   readonly replies = new Map<string, ReplyState>()

@@ -1,7 +1,7 @@
 import type { CommandEnd, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { addSavedPart, saveParts } from '../../io/file-output.ts'
-import { ignoreClosedReader, requireOpen } from '../../io/output.ts'
+import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
@@ -31,7 +31,7 @@ import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput 
 export async function runTask(context: Context, plan: RunPlan): Promise<CommandEnd> {
   const { caller, parts, task, address, auditPath } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
-  requireOpen(context.host.stdout, { consequence: 'nothing was sent' })
+  requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
   const target = { ...parts.params, address, deadline: parts.deadline }
   const audit = await Audit.open(context, target, auditPath)
   const resumption = new Resumption(context, plan, audit)

@@ -5,7 +5,7 @@ import type { Context } from '../../context.ts'
 import { type CliError, usageError } from '../../errors.ts'
 import type { PartSaver } from '../../io/file-output.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
-import { addFile } from '../../summary.ts'
+import { addSummaryFile } from '../../summary.ts'
 import { createListEndAssignment, editJson } from '../../wire/json/edit.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { readText, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -100,7 +100,7 @@ export async function deliverAnswer(
   printer.add(answer)
   await printer.end()
   await file?.commit()
-  if (name !== undefined) addFile(summary, name)
+  if (name !== undefined) addSummaryFile(summary, name)
   if (file?.savedNote) messages.note(file.savedNote)
 }
 

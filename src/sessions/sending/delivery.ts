@@ -1,5 +1,5 @@
 import { CliError, type FailureDetails } from '../../errors.ts'
-import { refusesSecret } from '../../http/retry.ts'
+import { isSecretRefusal } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -85,7 +85,7 @@ export async function openFollowerBeforeSending(
     const { status, consequence } = error.details
     // For a refused secret, `consequence` names the secret's source. For a 404, it is the command that lists
     // the sessions.
-    const fix = refusesSecret(status) || status === 404 ? consequence : undefined
+    const fix = isSecretRefusal(status) || status === 404 ? consequence : undefined
     const isPastDeadline = error.kind === 'stopped' && error.details.deadline
     const message = isPastDeadline
       ? 'the deadline passed before the session could be followed'

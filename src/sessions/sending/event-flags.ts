@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { appendValue, FileFlag, TextFlag } from '../../argv/flags.ts'
+import { appendFlagValue, FileFlag, TextFlag } from '../../argv/flags.ts'
 import type { Context } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { oneLine } from '../../io/escape.ts'
@@ -36,10 +36,12 @@ export const eventFlags = ({ isListed = true } = {}): Option[] => [
   ...flags.map(([name, value, about]) => {
     const usage = `--${name}${value ? ` ${value}` : ''}`
     const option = about.includes('@FILE') ? new TextFlag(usage, about) : new Option(usage, about)
-    if (value && name !== 'system') option.argParser(appendValue)
+    if (value && name !== 'system') option.argParser(appendFlagValue)
     return option.hideHelp(!isListed)
   }),
-  new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(appendValue),
+  new FileFlag('-f, --file <file>', 'add a text, image or PDF file, or - for stdin').argParser(
+    appendFlagValue,
+  ),
 ]
 
 export const getGivenEventFlags = ({ flags: { given } }: Pick<Context, 'flags'>): EventFlag[] =>
