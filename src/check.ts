@@ -133,7 +133,7 @@ function describeRefusal(error: unknown, session: string | undefined): string {
 
 const maxPageStartBytes = 1024
 
-/** Pages in HTML come from a server in front of the service, or from another server. */
+/** Such a page comes from a server in front of the service, or from another server. */
 const isWebPage = (body: unknown) => typeof body === 'string' && body.trimStart().startsWith('<')
 
 function describe({ kind, message, details }: CliError, settings: ResolvedSettings): string {

@@ -22,7 +22,7 @@ export const exitCodes = {
 
 export type FailureKind = keyof typeof exitCodes
 
-/** Header names are in lower case. */
+/** Response as received. Header names are in lower case. */
 interface RawResponse {
   status: number
   statusText: string

@@ -116,19 +116,19 @@ export class Secrets {
 /** In UTF-16 units. */
 const blockLength = 256 * 1024
 
-/** One UTF-16 unit of a secret may be escaped several times, for example as JSON within JSON. */
+/** Maximum length of one escaped UTF-16 unit, which may be escaped several times, as in JSON within JSON. */
 const maxEscapeLength = 64
 
-/** For user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
+/** Maximum length of user info or a query value of a URL that crosses the end of a block, in UTF-16 units. */
 const maxAddressPartLength = 4096
 
-/** In UTF-16 units: of each text of a failure, and of all texts of its body together. */
+/** Maximum lengths of each text of a failure, and of all texts of its body together, in UTF-16 units. */
 const maxTextLength = 64 * 1024
 const maxBodyLength = 1024 * 1024
 
 const maxDepth = 200
 
-/** In UTF-16 units. A shorter secret would match many words by chance. */
+/** A shorter secret is not redacted, because it would match many words by chance. In UTF-16 units. */
 const minSecretLength = 4
 
 interface SecretRange {

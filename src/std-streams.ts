@@ -99,8 +99,8 @@ const isNull = ({ rdev }: Stats): boolean =>
   process.platform !== 'win32' && rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
 
 /**
- * Node opens /dev/null for a closed descriptor, for reading and writing. A shell's redirection opens
- * /dev/null only for one of the two. Only Linux shows how a descriptor was opened.
+ * Returns whether the descriptor was closed when the process started. Node then opens /dev/null for reading and
+ * writing, but a shell's redirection opens /dev/null only for one of the two. Only Linux shows the difference.
  */
 function wasClosed(descriptor: number): boolean {
   try {

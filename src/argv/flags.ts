@@ -35,7 +35,7 @@ export const appendFlagValue = (value: string, earlier: string[] | false | undef
   value,
 ]
 
-/** Only for parley's own numbers. Fields of the request use `toJsonInteger`. */
+/** Parses an option of parley itself. Fields of the request use `toJsonInteger`. */
 export function parseWholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw invalid('not a whole number')
   return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
@@ -59,7 +59,7 @@ export function toJsonNumber(value: string): string {
   return json
 }
 
-/** For a field of the body. The number may have any length. */
+/** Checks a whole number for the body of a request. The number may have any length. */
 export function toJsonInteger(value: string): string {
   if (!isInteger.test(value)) throw invalid('not a whole number, such as 0 or 800')
   return value

@@ -41,7 +41,7 @@ export interface ReadableResponse extends HttpResponse {
   fail<E>(error: E): E | CliError
 }
 
-/** Sends the requests of a run, also several at once. Each failure has the details of its own request. */
+/** Sends the requests of a run, also concurrently. Each failure has the details of its own request. */
 export type ServiceCaller = ReturnType<typeof createServiceCaller>
 
 /**

@@ -4,7 +4,7 @@ import { setLongTimeout } from '../timers.ts'
 export interface TimeLimits {
   /** Limits the wait for the response's headers, and the silence after them. Milliseconds; 0 for no limit. */
   timeout: number
-  /** `undefined` in a batch, which cancels its requests itself. */
+  /** A batch has no deadline here, because it cancels its requests itself. */
   deadline?: Deadline | undefined
 }
 

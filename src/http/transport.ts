@@ -7,8 +7,8 @@ import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Exchange } from '../wire/exchange.ts'
 
 /**
- * Returns the network or, for the demo profile, the emulator. With `isBatch`, connections stay open for later
- * requests.
+ * Returns the function that sends requests over the network or, for the demo profile, to the emulator. With
+ * `isBatch`, connections stay open for later requests.
  */
 export async function chooseExchange(
   context: Context,

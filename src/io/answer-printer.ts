@@ -3,7 +3,7 @@ import { escapeControls } from './escape.ts'
 import type { Output } from './output.ts'
 
 export interface AnswerPrinter {
-  /** A piece may end inside a line break or inside a surrogate pair. */
+  /** Adds a piece of the answer, which may end inside a line break or a surrogate pair. */
   add(text: string): void
   write(): Promise<void>
   end(): Promise<void>

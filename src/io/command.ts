@@ -54,7 +54,7 @@ export async function runCommand(
   const cancelDeadline = deadline.onPass(({ limitText = 'did not end before the deadline' }) =>
     ending.abort(limitText),
   )
-  // The command may end before it has read its input, so a failed write is no error.
+  // The command may end before it has read its input, so a failed write is ignored.
   child.stdin?.on('error', () => {}).end(input)
   return collectOutput(child, ending, stop).finally(() => {
     cancelDeadline()
@@ -70,7 +70,7 @@ export function runOnTerminal(
   const isSimple = platform() !== 'win32' && /^[\w\s./+,:@%-]+$/.test(text)
   const script = isSimple ? `exec ${text}` : text
   const child = spawn(script, { env, shell: true, stdio: ['pipe', 'inherit', 'inherit'] })
-  // The command may end before it has read its input, so a failed write is no error.
+  // The command may end before it has read its input, so a failed write is ignored.
   child.stdin.on('error', () => {}).end(input)
   const stop = () => void child.kill()
   cleanups.add(stop)

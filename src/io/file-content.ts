@@ -25,7 +25,7 @@ export function tryDecodeUtf8(bytes: Uint8Array): string | undefined {
 export const describeUtf8Fix = (bytes: Uint8Array): string =>
   `if it is text, iconv -f ${isUtf16(bytes) ? 'utf-16' : 'latin1'} -t utf-8 converts it`
 
-/** Checks the byte order mark, as PowerShell writes it. */
+/** Detects UTF-16 by its byte order mark, which PowerShell writes. */
 export const isUtf16 = ([first, second]: Uint8Array): boolean =>
   (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
 

@@ -48,7 +48,7 @@ export function withPrompter<T>(
   return work(prompter).finally(prompter.close)
 }
 
-/** Enter means `byDefault`. The end of the input (Ctrl-D) means no. */
+/** Returns true for yes. Enter means `byDefault`; the end of the input (Ctrl-D) means no. */
 export async function askYesNo(prompter: Prompter, question: string, byDefault = false): Promise<boolean> {
   const typed = await prompter.prompt(`${question} `).catch((error: unknown) => {
     if (error instanceof InputEnded) return 'no'

@@ -48,7 +48,7 @@ export function measureWidth(line: StyledLine): number {
 const unit =
   /[ \t]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}][\p{M}\p{P}ー々]*|[^ \t\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+/gu
 
-/** A word that is wider than a line stays whole. */
+/** Wraps a line between words. A word that is wider than a line stays whole. */
 export function wrapLine(line: StyledLine, columns: number): StyledLine[] {
   if (measureWidth(line) <= columns) return [line]
   const rows: StyledLine[] = []

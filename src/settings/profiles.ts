@@ -18,7 +18,7 @@ export interface Profile {
   exposedPath?: string | undefined
 }
 
-/** Uses the emulator and cannot be changed. */
+/** Name of the built-in profile, which uses the emulator and cannot be changed. */
 export const demoProfileName = 'demo'
 
 export const defaultProfileName = 'default'
@@ -68,7 +68,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   }
 }
 
-/** The chosen profile may not exist. */
+/** Returns the name that applies, even if no profile has this name. */
 export function chooseProfileName(
   { current }: ProfileFile,
   { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
@@ -86,7 +86,7 @@ export function chooseProfileName(
 export const findProfileValues = ({ profiles = {} }: ProfileFile, name: string) =>
   Object.hasOwn(profiles, name) ? profiles[name] : undefined
 
-/** The built-in profile is last. */
+/** Returns all names, with the built-in profile last. */
 export const listProfileNames = ({ profiles = {} }: ProfileFile): string[] => [
   ...Object.keys(profiles).filter((name) => name !== demoProfileName),
   demoProfileName,

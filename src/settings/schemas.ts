@@ -4,7 +4,7 @@ import * as z from '../wire/zod.ts'
 import { durationForms, parseDuration } from './duration.ts'
 import { type SettingName, settings } from './table.ts'
 
-/** Flags and the environment have text. Other values, from the profile file, stay unchanged. */
+/** Converts text from flags and the environment. Other values, from the profile file, stay unchanged. */
 const convertText = (convert: (text: string) => unknown) =>
   z.transform((value: unknown) => (typeof value === 'string' ? convert(value.trim()) : value))
 

@@ -144,7 +144,7 @@ export function maskSettingValue(name: SettingName, value: unknown): string {
   return text.length < 8 ? '…' : `…${text.slice(-4)}`
 }
 
-/** `config set` and the environment accept the result. */
+/** Returns a text that `config set` and the environment accept. */
 export function formatSettingValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

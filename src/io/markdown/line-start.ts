@@ -5,7 +5,7 @@ type LineKind = 'text' | 'fence' | 'heading' | 'rule' | 'quote' | 'row' | 'code'
 
 interface ListMarker {
   mark: string
-  /** For example `[x] `. */
+  /** Checkbox of a task list item, such as `[x] `. */
   box: string
   indent: number
   textIndent: number

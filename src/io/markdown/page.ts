@@ -17,7 +17,7 @@ export class Page {
     this.#isColoured = isColoured
   }
 
-  /** A spinner would erase an unfinished row. */
+  /** Returns true in an unfinished row, which a spinner would erase. */
   get isInRow(): boolean {
     return this.#isInRow
   }

@@ -49,7 +49,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   readonly #options: MarkdownOptions
   readonly #source = new MarkdownBuffer()
   readonly #page: Page
-  /** Empty while its text is printed as part of a paragraph. */
+  /** Received part of the current line; empty while the line is printed as part of a paragraph. */
   #line = ''
   /** The rest of the line belongs to the open paragraph. */
   #isInText = false
@@ -74,7 +74,6 @@ export class MarkdownPrinter implements AnswerPrinter {
   async write(): Promise<void> {
     this.#read(this.#source.take(false))
     await this.#page.write()
-    // A spinner would erase an unfinished row.
     if (this.#page.isInRow || (this.#line === '' && !this.#held)) return
     const kind = this.#held?.kind
     const isTable = kind === 'table' || kind === 'row' || /^[ \t]*\|/.test(this.#line)

@@ -6,8 +6,8 @@ import { maxBlockLength, readInlineTokens } from './source.ts'
 export const maxTableLength = 64 * 1024
 
 /**
- * Also applies in a pipe. Without a limit, a short cell next to a very long cell would become a long row of
- * blanks.
+ * Maximum width of a table, also in a pipe. Without a limit, a short cell next to a very long cell would become
+ * a long row of blanks.
  */
 const maxTableColumns = 500
 const minColumnWidth = 8
@@ -99,7 +99,7 @@ function measureCells(
   return widths
 }
 
-/** For a table that is too wide: one line per cell, after the header of its column. */
+/** Lays out a table that is too wide: one line per cell, after the header of its column. */
 function layOutCells([header = [], ...rows]: readonly StyledLine[][][], columns: number): StyledLine[] {
   const names = header.map((lines) => lines.flatMap((line, index) => (index > 0 ? [blank, ...line] : line)))
   if (rows.length === 0) return names.flatMap((name) => wrapLine(name, columns))
