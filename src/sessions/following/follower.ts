@@ -332,8 +332,7 @@ export class Follower {
   }
 
   async #execute(effect: Exclude<FollowEffect, { do: 'show' | 'end' }>): Promise<FollowEffectResult> {
-    const { context, parts } = this.#access
-    const { deadline } = parts
+    const { deadline } = this.#access.parts
     if (effect.do === 'list') {
       await deadline.wait(effect.delayMs)
       requireTime(deadline)
@@ -354,7 +353,6 @@ export class Follower {
       return next === 'end' ? { is: 'ended' } : { is: 'event', item: next }
     }
     requireTime(deadline)
-    if (effect.because === 'ended') context.messages.note('the stream of events broke off; connecting again')
     this.#stream?.close()
     await deadline.wait(this.#reconnectPolicy.nextWaitMs())
     requireTime(deadline)

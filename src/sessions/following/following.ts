@@ -86,7 +86,7 @@ export type FollowEffect =
    */
   | { do: 'list'; delayMs: number; isQuiet?: boolean; readsSession?: boolean }
   | { do: 'listen'; maxMs: number }
-  | { do: 'connect'; because: 'ended' | 'failed' }
+  | { do: 'connect' }
   | { do: 'end' }
 
 export interface FollowStep {
@@ -151,7 +151,7 @@ export function stepFollowState(before: FollowState, result: FollowEffectResult,
       return { state: next, effect }
     }
     case 'ended':
-      return { state, effect: hasEnded(state, now) ? { do: 'end' } : { do: 'connect', because: 'ended' } }
+      return { state, effect: hasEnded(state, now) ? { do: 'end' } : { do: 'connect' } }
     case 'opened':
       // Neither the old nor the new stream delivers the events between them, so the follower reads the list.
       seen.addConnection()
@@ -164,7 +164,7 @@ export function stepFollowState(before: FollowState, result: FollowEffectResult,
       if (result.isConnecting) return { state, effect: readList }
       // Only the request for the list failed. The stream is still open.
       if (state.is === 'comparing') return continueFollowing({ ...state, listDelaysMs: [] }, now)
-      return { state, effect: { do: 'connect', because: 'failed' } }
+      return { state, effect: { do: 'connect' } }
   }
 }
 

@@ -179,6 +179,18 @@ describe('Y240: list that is read at an idle event', () => {
 })
 
 describe('events follow after failures', () => {
+  test.each(['end', 'reset'] as const)('events follow reconnects without a message: %s', async (end) => {
+    const streams: [Event[], 'end' | 'reset' | 'stay'][] = [
+      [[], end],
+      [[say('a', 'hi'), done('b')], 'stay'],
+    ]
+    const { code, out, err } = await createScripted(
+      [[sent], [sent], [sent, say('a', 'hi'), done('b')]],
+      streams,
+    ).events('follow')
+    expect({ code, err, isPrinted: out.includes('hi') }).toEqual({ code: 0, err: '', isPrinted: true })
+  })
+
   test.each([['follow'], ['send', 'go', '--follow']])(
     'Y241: events %s exits with 4 if the followed session is gone',
     async (...words) => {

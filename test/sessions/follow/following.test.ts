@@ -310,7 +310,7 @@ function describeTurn({ state, effect }: FollowStep): string {
     const when = effect.delayMs > 0 ? ` after ${effect.delayMs}` : ''
     return `${state.is}: ${effect.readsSession ? 'ask, then ' : ''}list${when}`
   }
-  return `${state.is}: ${effect.do}${effect.do === 'connect' ? `, ${effect.because}` : ''}`
+  return `${state.is}: ${effect.do}`
 }
 
 const news: Record<Kind, FollowEffectResult> = {
@@ -448,25 +448,25 @@ describe('follower of a running session', () => {
       list: 'current: show nothing',
       event: 'current: listen for 100',
       silence: 'current: list',
-      ended: 'current: connect, ended',
+      ended: 'current: connect',
       opened: 'joining: list',
-      failed: 'current: connect, failed',
+      failed: 'current: connect',
       shown: 'current: listen for 100',
     },
     joining: {
       list: 'joining: show say1 say2',
       event: 'comparing: list',
       silence: 'joining: list',
-      ended: 'joining: connect, ended',
+      ended: 'joining: connect',
       opened: 'joining: list',
-      failed: 'joining: connect, failed',
+      failed: 'joining: connect',
       shown: 'joining: listen for 30000',
     },
     comparing: {
       list: 'current: show say1 say2',
       event: 'comparing: show nothing',
       silence: 'comparing: list',
-      ended: 'comparing: connect, ended',
+      ended: 'comparing: connect',
       opened: 'joining: list',
       failed: 'current: show say1',
       shown: 'comparing: list after 250',
@@ -475,9 +475,9 @@ describe('follower of a running session', () => {
       list: 'current: show say2',
       event: 'current: show say3',
       silence: 'current: list',
-      ended: 'current: connect, ended',
+      ended: 'current: connect',
       opened: 'joining: list',
-      failed: 'current: connect, failed',
+      failed: 'current: connect',
       shown: 'current: listen for 30000',
     },
   }
