@@ -101,7 +101,7 @@ const isJsonDocument = /^application\/json\b/i
 
 const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => blankBytes.includes(byte))
 
-const blankBytes = [...Buffer.from(' \t\r\n')]
+const blankBytes = [...' \t\r\n'].map((char) => char.charCodeAt(0))
 
 /** Length of `event` and `retry`, the longest names that may start an event stream. */
 const maxFieldNameLength = 5
