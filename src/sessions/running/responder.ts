@@ -282,7 +282,6 @@ export class Responder {
   /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
   #warnOfInterrupted(use: KnownToolUse): void {
     if (this.#replies.getUnpostedResult(use.id) !== interruptedCommandResult) return
-    this.#commandCount++
     const what = `an earlier run ended while its command ran: ${interruptedCommandResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
   }

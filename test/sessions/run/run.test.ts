@@ -522,7 +522,7 @@ describe('events run continues from its audit file', () => {
     expect(err).toBe(
       'parley: the tool use c1 failed (count): an earlier run ended while its command ran: interrupted, effect unknown\n',
     )
-    expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 1, open: 0 })
+    expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 0, failedCommands: 1, open: 0 })
     const reply = agent.acceptedReplies.get('c1')?.[0]
     expect(reply).toMatchObject({ is_error: true, content: [{ text: 'interrupted, effect unknown' }] })
     expect(existsSync(join(agent.cwd, 'made'))).toBe(false)
