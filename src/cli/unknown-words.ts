@@ -121,6 +121,8 @@ export function describeUnknown(unknown: UnknownWordError, isHelp: boolean): str
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
   const group = command.words
+  if (isHelp && group.length === 0 && isTopic(word))
+    return `the topic '${word}' has no subtopics; 'parley help' prints one topic at a time: parley help ${word}`
   const typed = [...group, word].join(' ')
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
   const hint = findHint(typed) ?? suggestFromOtherGroups(typed, isHelp)

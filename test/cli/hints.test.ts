@@ -76,6 +76,12 @@ test('help for a word after a command without subcommands exits with 2', async (
   )
 })
 
+test('help for a word after a topic exits with 2', async () => {
+  expect(await usageError(['help', 'ci', 'github'])).toBe(
+    "the topic 'ci' has no subtopics; 'parley help' prints one topic at a time: parley help ci",
+  )
+})
+
 test('the message for an unknown profile names the command that sets one up', async () => {
   const { code, err } = await run(['chat', 'hi', '--profile', 'nope'])
   expect(code).toBe(3)
