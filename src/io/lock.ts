@@ -121,7 +121,7 @@ export async function lock(
       throw stuck.with({ retry: 'later', deadline: true })
     }
     if (!isNoted && waited > waitingNoteDelayMs) {
-      messages.note(`waiting for another parley that uses ${name}`)
+      messages.note(`another parley locked ${name}; waiting until it ends, or a few seconds if it was killed`)
       isNoted = true
     }
     await wait(20 + Math.random() * 80)

@@ -159,7 +159,7 @@ faultsOnce('F: conversations', [
     code: 0,
     out: '1 user: hi\n',
     reqs: 1,
-    err: ['waiting for another parley that uses t.json'],
+    err: ['another parley locked t.json; waiting until it ends, or a few seconds if it was killed'],
     files: ['cwd/t.json'],
     atLeast: 4,
   },
