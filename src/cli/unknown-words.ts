@@ -96,7 +96,10 @@ const hints: readonly (readonly [names: string, text: string])[] = [
   ['--no-color, --no-colour', '--color never turns colors off'],
   ['--url, --endpoint', "--base-url URL sets the gateway's address, --agents-url URL the session service's"],
   ['--system-prompt, --instructions', '--system TEXT instructs the model or the agent'],
-  ['-s', '--system TEXT instructs the model of chat; -s ID, after the name of a command, names a session'],
+  [
+    '-s, --session',
+    '-s ID names a session, as in: parley events list -s ID; without a flag: parley sessions show ID; --system TEXT instructs the model of chat',
+  ],
   ['-a, --attachment, --attach', '-f FILE adds a file'],
   [
     '-d, --data',

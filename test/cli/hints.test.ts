@@ -42,7 +42,9 @@ test.each([
   ['events confirm t1 --deny --reason no', 'events confirm --deny --message TEXT'],
   ['sessions create --env e1', 'sessions create --environment ID'],
   ['events run hi --max-budget-usd 3', '--max-cost'],
-  ['events -s s1 list', '-s ID, after the name of a command, names a session'],
+  ['events -s s1 list', '-s ID names a session, as in: parley events list -s ID'],
+  ['sessions show -s s1', 'without a flag: parley sessions show ID'],
+  ['sessions show --session s1', 'without a flag: parley sessions show ID'],
 ])("P62: the message for a flag or command of another tool names parley's own: %s", async (line, message) => {
   const text = await usageError(line.split(' '))
   expect(text).toContain(message)
