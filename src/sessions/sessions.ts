@@ -245,5 +245,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const waiting = [...state.answerable, ...unlisted]
   if (waiting.length === 0) return
   const { details } = await createWaitingError(context, session.id, state, waiting)
-  for (const line of details.consequence?.split('\n') ?? []) messages.note(line)
+  const [line = '', ...more] = details.consequence?.split('\n') ?? []
+  messages.note(line)
+  for (const line of more) messages.printLine(messages.wrap(`  ${line}`))
 }

@@ -206,7 +206,7 @@ test('sessions show prints status and usage, the tool uses that wait, and the co
   const exchange = () => answerInOrder({ ...first, title: null, usage }, { data: events, next_page: null })
   const { code, out, err, requests } = await run(['sessions', 'show', 'sesn_1'], { exchange: exchange() })
   expect(code).toBe(0)
-  expect(err).toContain('parley: answer with: parley events confirm -s sesn_1 t1 --allow\n')
+  expect(err).toBe('parley: answer with: parley events confirm -s sesn_1 t1 --allow\n  or with --deny\n')
   const atTerminal = await run(['sessions', 'show', 'sesn_1'], {
     exchange: exchange(),
     tty: ['stdout', 'stderr'],
