@@ -39,6 +39,8 @@ class Program implements CommandTree {
   readonly #host: Host
   readonly #options: ProgramOptions
   #help = ''
+  /** False for a group without a subcommand, which prints its help too. */
+  #isHelpRequested = true
   #end: ProgramEnd = { exit: 0 }
 
   constructor(argv: string[], host: Host, options: ProgramOptions) {
@@ -58,7 +60,8 @@ class Program implements CommandTree {
       const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
       const text = wrapHelp(this.#help, stdout.columns, style)
       const { cleanups } = this.#options.run
-      await printHelp({ host: this.#host, cleanups }, text, !hasFlag(this.#argv, '--no-pager'))
+      const isPaged = this.#isHelpRequested && !hasFlag(this.#argv, '--no-pager')
+      await printHelp({ host: this.#host, cleanups }, text, isPaged)
     }
     return this.#end
   }
@@ -81,7 +84,8 @@ class Program implements CommandTree {
     } catch (error) {
       if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
         throw error
-      if (error.code === 'commander.help' && words.some(isFlagExceptHelp)) throw usageError(noCommand)
+      this.#isHelpRequested = error.code !== 'commander.help'
+      if (!this.#isHelpRequested && words.some(isFlagExceptHelp)) throw usageError(noCommand)
     }
   }
 

@@ -29,7 +29,7 @@ async function runPaged(argv: string[], world: RunOptions = {}, code: number | u
 const isHelp = expect.stringContaining('parley chat')
 
 describe('long help on a terminal goes through the pager', () => {
-  test.each([['help ci'], ['chat --help'], ['events send -h']])(
+  test.each([['help ci'], ['chat --help'], ['events send -h'], ['--help'], ['help']])(
     'parley %s shows long help in the pager',
     async (words) => {
       const { code, out, err, shown } = await runPaged(words.split(' '))
@@ -58,6 +58,7 @@ describe('help without the pager', () => {
     ['in a pipe', 'help ci', { tty: [] }],
     ['on Windows if no variable names one', 'help ci', { env: { PAGER: undefined }, platform: 'win32' }],
     ['if it is for programs', 'help chat --json', {}],
+    ['for a group without a subcommand', 'events', { rows: 5 }],
   ])('help does not use the pager %s', async (_, argv, world) => {
     const { code, out, shown } = await runPaged(argv.split(' '), world)
     expect([code, shown, out.length > 500]).toEqual([0, [], true])
