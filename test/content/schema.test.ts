@@ -277,6 +277,23 @@ test.each([
   expect(createValidator(schema).problems.join()).toContain(said)
 })
 
+test.each([
+  [{ typ: 'object', requird: ['x'] }, 'unknown keywords: typ, requird'],
+  [
+    { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'deny' } },
+    'unknown keywords: rules',
+  ],
+])('--schema refuses a schema that has unknown keywords and constrains nothing: %j', async (schema, why) => {
+  const { code, err, requests } = await ask('{}', schema)
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain(`$: no keyword of JSON Schema constrains the answer; ${why}`)
+})
+
+test.each([true, {}, { title: 'any', $schema: 'https://json-schema.org/draft/2020-12/schema' }])(
+  '--schema accepts %j, which allows every value',
+  (schema) => expect(createValidator(schema).problems).toEqual([]),
+)
+
 /** Returns the mismatches of a text. The schema is copied, because validating changes it. */
 const findMismatches = (schema: unknown, text: string): string[] =>
   createValidator(structuredClone(schema)).validate(JSON.parse(text))

@@ -27,7 +27,8 @@ const drafts = [
 
 /**
  * Creates a validator for draft-07 if the schema names it, otherwise for draft 2020-12. As the drafts require,
- * the validator ignores unknown keywords and formats, and `format` is only an annotation.
+ * the validator ignores unknown keywords and formats, and `format` is only an annotation. A schema that has
+ * unknown keywords and constrains nothing is probably a mistake, so it is a problem.
  */
 export function createValidator(schema: unknown): SchemaValidator {
   const failing = (problems: Problems): SchemaValidator => ({ problems, validate: () => problems })
@@ -42,6 +43,8 @@ export function createValidator(schema: unknown): SchemaValidator {
       for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]
       if (namesProto(part)) return failing(['a property must not be named __proto__'])
     }
+    const ignored = findIgnoredKeywords(schema, validator)
+    if (ignored.length > 0) return failing([describeUnconstrained(ignored)])
     const validate: ValidateFunction = validator.compile(schema as object)
     // A schema that refers to itself without end throws here, before any answer is requested.
     validate(null)
@@ -67,6 +70,19 @@ const validatorOnlyKeywords = [
 /** Returns whether a property is named `__proto__`, which ajv would ignore. */
 const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>
   [properties, patternProperties].some((map) => isObject(map) && Object.hasOwn(map, '__proto__'))
+
+/**
+ * Returns the unknown keywords of a schema that constrains nothing, such as a policy file. Returns an empty list
+ * for `{}`, and for a schema with annotations only.
+ */
+function findIgnoredKeywords(schema: unknown, { RULES }: Ajv): string[] {
+  const keywords = isObject(schema) ? Object.keys(schema) : []
+  const isConstrained = keywords.some((keyword) => Object.hasOwn(RULES.all, keyword))
+  return isConstrained ? [] : keywords.filter((keyword) => !Object.hasOwn(RULES.keywords, keyword))
+}
+
+const describeUnconstrained = (ignored: readonly string[]): string =>
+  `$: no keyword of JSON Schema constrains the answer; unknown keywords: ${shorten(ignored.join(', '))}`
 
 function describeRefusal(error: unknown): string {
   if (error instanceof RangeError) return 'it refers to itself without end'
