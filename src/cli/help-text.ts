@@ -3,8 +3,16 @@ import type { Context } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
-/** Minimum width for wrapping. A narrower terminal wraps the lines itself. */
-export const helpOptions = { minWidthToWrap: 20 }
+/** If a description would have less than 20 columns, it has its own lines. */
+export const helpOptions: Partial<Help> = {
+  minWidthToWrap: 20,
+  formatItem(term, termWidth, description, helper) {
+    const { helpWidth = 80 } = helper
+    if (!description || helpWidth - termWidth - 4 >= 20)
+      return Help.prototype.formatItem.call(helper, term, termWidth, description, helper)
+    return `  ${[term, ...helper.boxWrap(description, helpWidth - 4).split('\n')].join('\n    ')}`
+  },
+}
 
 const createLayout = (width = 80) => Object.assign(new Help(), helpOptions, { helpWidth: width })
 

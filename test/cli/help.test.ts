@@ -97,3 +97,8 @@ test.concurrent('a signal ends a run that writes its last message to a full pipe
   await promisify(execFile)('bash', ['-c', shell, process.execPath, binary], { cwd, env })
   expect(readFileSync(`${cwd}/code`, 'utf8')).toBe('124\n')
 })
+
+test('help on a narrow terminal puts long descriptions below their flags and wraps them at words', async () => {
+  const { out } = await run(['chat', '--help'], { tty: ['stdout'], columns: 40 })
+  expect(out).toContain('\n  prompt\n    the prompt; stdin is appended, or\n    replaces the word -\n')
+})
