@@ -71,6 +71,8 @@ export interface FailureDetails {
   session?: string
   /** Text of an answer that does not match the request. */
   answer?: string
+  /** True if `answer` is a text that could be saved in no file, so stderr must show it. */
+  showsAnswer?: boolean
   /** Files in which parley saved received data after the failure. */
   kept?: SavedFiles
 }

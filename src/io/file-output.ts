@@ -30,6 +30,8 @@ export interface SavedPart {
   name?: string
   /** Data that could not be saved; base64 for images. */
   unsaved?: string | undefined
+  /** True if `unsaved` is a text. */
+  isText?: boolean
 }
 
 /** Until the answer is complete, parley writes it to a temporary file next to the target. */
@@ -178,6 +180,7 @@ export const addSavedPart = (failure: CliError, part: SavedPart | undefined): Cl
         ...failure.details,
         kept: joinSavedFiles(failure.details.kept, part.name),
         answer: failure.details.answer ?? part.unsaved,
+        showsAnswer: failure.details.showsAnswer || (part.isText && part.unsaved !== undefined),
       })
     : failure
 

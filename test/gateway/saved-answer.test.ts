@@ -156,6 +156,15 @@ describe('stdout that fails while an answer arrives', () => {
     const { code, err } = await run(['chat', 'x', '--errors', 'json'], { env, exchange, stdout })
     expect([code, JSON.parse(err).error]).toMatchObject([11, { kind: 'file', body: 'paid' }])
   })
+
+  test('stderr has the escaped text if neither stdout nor the temporary folder accepts it', async () => {
+    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
+    const stdout = createFailingStdout(0, 'ENOSPC')
+    const exchange = answering(message('paid\n::notice::\u001b[2J'))
+    const { code, err } = await run(['chat', 'x'], { env, exchange, stdout })
+    expect(code).toBe(11)
+    expect(err).toContain('\n  the answer:\n  | paid\n  | ::notice::^[[2J\n')
+  })
 })
 
 test('if stdout fails, the received part of a body that is cut before any text is saved', async () => {
