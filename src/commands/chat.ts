@@ -7,7 +7,7 @@ import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
 import type { CommandModule } from './command.ts'
 
-const notSpecified = '(the spec has no such field)'
+const notSpecified = '(an undocumented field)'
 
 export default {
   parameters: () => [

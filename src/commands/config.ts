@@ -191,7 +191,7 @@ export const configCommands = {
       if (rows.length === 0 && output.isTerminal) {
         const setUp = `'parley config init${formatProfileFlag({ profile })}' prompts for them`
         messages.note(
-          `profile '${name}' has no settings yet: ${setUp}, and --effective shows the values that apply without a profile`,
+          `profile '${name}' has no settings yet: ${setUp}, and 'parley config list --effective' shows the values that apply`,
         )
       }
     },
