@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import { type CliError, createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { createServiceCaller } from '../http/call.ts'
-import { createTableFormatter } from '../io/columns.ts'
 import { oneLine } from '../io/escape.ts'
 import { formatZonedTime } from '../io/local-time.ts'
 import { createRawPrinter, printRaw } from '../io/raw-printer.ts'
@@ -18,6 +17,7 @@ import { createResponseError, unexpectedBodyFailure } from '../wire/problem/prob
 import { readUsage } from '../wire/sessions/usage.ts'
 import { createWaitingError } from './following/stop-text.ts'
 import { listOldestFirst } from './listing/event-list.ts'
+import { chooseLayout, type EventRow, type Layout } from './listing/event-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './plain-name.ts'
 import { accessSession, type BetaOptions, createServiceHeaders, type SessionOptions } from './session.ts'
@@ -34,6 +34,8 @@ const isSession = (value: unknown): value is SessionRecord =>
 /** No schema checks the fields of a session, so a field may have any type. */
 const toCell = (value: unknown): string => (typeof value === 'string' ? value : '')
 
+const maxTimeColumns = '2026-01-31 14:03:22 UTC+01:00'.length
+
 export interface ListSessionsOptions extends BetaOptions {
   ids?: boolean
 }
@@ -46,9 +48,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   if (await caller.preview(endpoints.listSessions, parts)) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
-  const layOut = output.isTerminal
-    ? createTableFormatter({ width: host.stdout.columns || 80, limits: [1024, 12, 30] })
-    : undefined
+  let layout: Layout | undefined
   const history = createPageHistory(name)
   let count = 0
   let cursor: PageCursor | undefined
@@ -67,9 +67,11 @@ export async function listSessions(context: Context, options: ListSessionsOption
     else if (flags.raw) {
       for (const text of page.texts) raw.add(`${text}\n`)
       await raw.write()
-    } else if (layOut) {
-      const head = count === 0 && sessions.length > 0 ? [['ID', 'STATUS', 'CHANGED', 'TITLE']] : []
-      for (const line of layOut([...head, ...sessions.map(toTableRow)])) await output.write(`${line}\n`)
+    } else if (output.isTerminal) {
+      const rows = sessions.map(toTableRow)
+      if (count === 0 && rows.length > 0) rows.unshift(['ID', 'STATUS', 'CHANGED', 'TITLE'])
+      layout ??= chooseLayout(host.stdout.columns || 80, rows, maxTimeColumns)
+      for (const line of layout(rows)) await output.write(`${line}\n`)
     } else await output.write(sessions.map((session) => toTsv(toRow(session))).join(''))
     count += sessions.length
     cursor = page.next()
@@ -86,9 +88,9 @@ const toRow = ({ id, status, title, updated_at: updated, created_at: created }: 
 ]
 
 /** The title is the last column, because a table cuts the last column to fit. */
-function toTableRow(session: SessionRecord): string[] {
+function toTableRow(session: SessionRecord): EventRow {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
-  return [id, status, formatZonedTime(changed), title]
+  return [oneLine(id, 1024), status, formatZonedTime(changed), title]
 }
 
 export interface CreateSessionOptions extends BetaOptions {

@@ -46,6 +46,12 @@ test('sessions list prints ids, JSON lines, or on a terminal a table without con
   expect(table.out).not.toContain('\u001b[2J')
 })
 
+test('sessions list on a narrow terminal puts time and title of each session below its id', async () => {
+  const exchange = answerInOrder({ data: [{ ...first, title: 'Review the change' }], next_page: null })
+  const { out } = await run(['sessions', 'list'], { exchange, tty: ['stdout'], columns: 40 })
+  expect(out).toContain('\nsesn_1\n  idle 2026-11-02 00:00:00 UTC\n  Review the change\n')
+})
+
 test.each([
   ['a session without an id', { data: [{ status: 'idle' }] }, 'data[0] has no id'],
   ['pages that repeat', { data: [first], next_page: 'p' }, 'its pages repeat'],

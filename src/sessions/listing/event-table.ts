@@ -36,7 +36,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
       return [oneLine(id, maxIdColumns), brief(type), time, text]
     })
     const head: EventRow[] = layout ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
-    layout ??= chooseLayout(width, cells)
+    layout ??= chooseLayout(width, cells, timeWidth)
     const laidOut = layout([...head, ...cells])
     const lines = laidOut.splice(0, head.length).map((title) => style.bold(title))
     for (const [index, line] of laidOut.entries()) {
@@ -51,16 +51,18 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
 }
 
 /** Formats the rows of a page. All pages have the layout that fits the first page. */
-type Layout = (rows: readonly EventRow[]) => string[]
+export type Layout = (rows: readonly EventRow[]) => string[]
 
-function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
+/** Also for the list of sessions, whose rows have other columns: id, status, time of the change and title. */
+export function chooseLayout(width: number, rows: readonly EventRow[], timeWidth: number): Layout {
   const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))
   const types = ['TYPE', ...rows.map(([, type]) => type)]
   const typeWidth = Math.min(maxTypeColumns, getMaxColumns(types))
   const used = [idWidth, typeWidth, timeWidth].reduce((sum, each) => sum + each + columnGap.length, 0)
   const longestText = getMaxColumns(rows.map(([, , , text]) => takeStart(text, minTextColumns)))
   if (used + Math.min(minTextColumns, longestText) > width)
-    return (page) => page.map((row) => stack(row, { width, idWidth, typeWidth, isNarrow: used > width }))
+    return (page) =>
+      page.map((row) => stack(row, { width, idWidth, typeWidth, timeWidth, isNarrow: used > width }))
   const layOut = createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
   return layOut
 }
@@ -70,9 +72,9 @@ function chooseLayout(width: number, rows: readonly EventRow[]): Layout {
  */
 function stack(
   [id, type, time, text]: EventRow,
-  widths: { width: number; idWidth: number; typeWidth: number; isNarrow: boolean },
+  widths: { width: number; idWidth: number; typeWidth: number; timeWidth: number; isNarrow: boolean },
 ): string {
-  const { width, idWidth, typeWidth, isNarrow } = widths
+  const { width, idWidth, typeWidth, timeWidth, isNarrow } = widths
   const below = (line: string) =>
     line === '' ? '' : `\n${indent}${clipToColumns(line, width - indent.length)}`
   const before = isNarrow ? indent.length : idWidth + columnGap.length
