@@ -102,8 +102,8 @@ async function checkToken({ values }: ResolvedSettings, caller: ServiceCaller): 
 }
 
 /**
- * Requests one event of the session, or one session if `session` is `undefined`. Throws a `CliError` if the
- * request fails or the answer is not a list.
+ * Checks the key by a small request: for one event of the session or, without `session`, for one session.
+ * Throws a `CliError` if the request fails or the answer is not a list.
  */
 async function checkKey(
   context: Context,

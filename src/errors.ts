@@ -152,8 +152,9 @@ export const createUnsentDeadlineError = (message: string): CliError =>
   })
 
 /**
- * For a follower or a batch: converts a failure to `stopped` if the deadline passed while parley wrote to
- * stdout, or while a request ran (`isCut`). Returns any other error unchanged.
+ * Returns a failure of kind `stopped` if the deadline ended a follower or a batch: the deadline passed while
+ * parley wrote to stdout, or `isCut` returns true because the deadline cut a request. Returns any other error
+ * unchanged.
  */
 export function toStoppedAtDeadline(
   error: unknown,

@@ -255,7 +255,7 @@ test('a successful run exits with 11 if its report cannot be written at the end'
   }
 })
 
-test('--report after -- is a word, and a report contains no secret', async () => {
+test('--report after -- is part of the prompt and writes no report, and a report contains no secret', async () => {
   const cwd = temporaryFolder()
   expect((await run(['chat', '--', 'hi', '--report', 'r.json'], { cwd })).code).toBe(0)
   expect(readdirSync(cwd)).toEqual([])

@@ -29,7 +29,7 @@ export interface LineHandlers extends ResultHandlers {
 
 const defaultConcurrency = 8
 
-/** Throws a `CliError`. */
+/** Sends the requests of a batch, or prints them with `--dry-run`. Throws a `CliError`. */
 export async function runBatch(
   outerContext: Context,
   options: BatchOptions,

@@ -40,7 +40,7 @@ export const allBatchFlags = (): Option[] => [
   ...batchFlags().map((flag) => flag.hideHelp()),
 ]
 
-export const batchCompanions: FlagCompanions = {
+export const batchFlagConstraints: FlagCompanions = {
   ...Object.fromEntries(batchFlags().map(({ long }) => [long, { needs: ['--batch'] }])),
   '--resume': { needs: ['--results'] },
   '--input': { bars: ['--batch'] },

@@ -40,7 +40,10 @@ export interface LineCall {
    * continues an incomplete answer. Throws a `CliError`.
    */
   send(line: BatchLine, requireNext: () => void): Promise<LineAnswer>
-  /** Returns `undefined` if there is no received part. Synchronous, because signal handlers call it. */
+  /**
+   * Returns the failure with the received part of the answer, or `undefined` if nothing was received.
+   * Synchronous, because signal handlers call it.
+   */
   addReceived?(failure: CliError): CliError | undefined
 }
 

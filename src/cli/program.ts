@@ -131,10 +131,11 @@ class Program implements CommandTree {
 
   #openGroup(group: ParleyCommand): void {
     group.enablePositionalOptions()
-    // A group needs the request flags only if a flag precedes the command's name, which is rare.
+    // A group parses request flags only if they precede the command's name, which is rare. Without such a flag,
+    // only the command declares the request flags.
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
-    // For an unknown word, commander emits an event. With --help it prints the group's help instead, so the
-    // help's listener checks the word, too.
+    // commander emits `command:*` for an unknown word, but with --help it prints the group's help instead. So
+    // the word is also checked before the help is printed.
     const rejectWord = (words: readonly string[]) => {
       if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
       return ''

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
-import { allBatchFlags, type BatchOptions, batchCompanions } from '../batch/flags.ts'
+import { allBatchFlags, type BatchOptions, batchFlagConstraints } from '../batch/flags.ts'
 import { usageError } from '../errors.ts'
 import { promptFlags } from '../gateway/body-fields.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
@@ -37,7 +37,7 @@ export default {
   ],
 
   companions: {
-    ...batchCompanions,
+    ...batchFlagConstraints,
     '--schema': { bars: ['--raw'] },
     '--schema-retries': { needs: ['--schema'] },
     '--stream': { bars: ['--batch'] },

@@ -1,6 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag } from '../argv/flags.ts'
-import { allBatchFlags, type BatchOptions, batchCompanions } from '../batch/flags.ts'
+import { allBatchFlags, type BatchOptions, batchFlagConstraints } from '../batch/flags.ts'
 import { promptFlags } from '../gateway/body-fields.ts'
 import type { ImageOptions } from '../gateway/image/image.ts'
 import type { CommandModule } from './command.ts'
@@ -23,7 +23,7 @@ export default {
   ],
 
   companions: {
-    ...batchCompanions,
+    ...batchFlagConstraints,
     '--output': { bars: ['--raw'] },
     '--force': { bars: ['--raw'] },
     '--preview': { bars: ['--raw', '--batch'] },

@@ -21,7 +21,10 @@ export interface ArgumentInputs {
   files: MessagePart[]
 }
 
-/** Throws a usage error. */
+/**
+ * Reads the inputs that flags and arguments name, but no piped text. Throws a `CliError` if an input is invalid
+ * or cannot be read.
+ */
 export async function readArgumentInputs(
   input: Input,
   { schema, system, input: path, file = [] }: InputOptions,

@@ -9,7 +9,7 @@ export interface BodyFlags extends InputOptions, BodyFieldValues {
   set?: string[]
 }
 
-/** Throws a usage error. */
+/** Converts flags to parts of a request body. Throws a usage error if a value of `--set` is invalid. */
 export const createBodyFlags = (
   { set = [], ...options }: BodyFlags,
   { system }: Pick<ArgumentInputs, 'system'>,

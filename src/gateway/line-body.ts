@@ -56,7 +56,10 @@ interface LineReading<T> {
   requireNext: RequireContinuation
 }
 
-/** Throws a usage error. */
+/**
+ * Returns the functions that build, preview and send the requests of a batch. Throws a usage error if a flag is
+ * invalid.
+ */
 export async function createLineSender(
   outer: Context,
   settings: ResolvedSettings,
@@ -85,7 +88,7 @@ export async function createLineSender(
     context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: async (request: LineRequest) => void (await caller.preview(endpoint, createParts(request))),
-    /** Throws a usage error. */
+    /** Builds the request of an input line. Throws a usage error if the line is invalid. */
     async build(line: LineInput): Promise<LineRequest> {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       return {

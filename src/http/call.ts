@@ -25,7 +25,7 @@ import {
   type RetryRules,
   retry,
 } from './retry.ts'
-import { chooseExchange } from './transport.ts'
+import { chooseTransport } from './transport.ts'
 
 export interface ReadableResponse extends HttpResponse {
   attempts: number
@@ -76,7 +76,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     summary.session = parts.params.session
     const request = build(endpoint, parts)
     const signed = await credentials.addTo(request)
-    choosing ??= chooseExchange(context, settings, isBatch)
+    choosing ??= chooseTransport(context, settings, isBatch)
     const exchange = await choosing
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
@@ -86,7 +86,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const { retry, consequence } = failure.details
       return failure.with({
         delivery: call.state(),
-        // The result of a batch line needs `mayDuplicate` of its own call, and never the response.
+        // A batch reports `mayDuplicate` for each line, so the failure has the value of this call. Only `--raw`
+        // and `api` print the response, so a batch line does not need it.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
         sent: outcome.sent,
         retry: retry ?? getRetryAdvice(failure, outcome),

@@ -10,7 +10,7 @@ import type { Exchange } from '../wire/exchange.ts'
  * Returns the function that sends requests over the network or, for the demo profile, to the emulator. With
  * `isBatch`, connections stay open for later requests.
  */
-export async function chooseExchange(
+export async function chooseTransport(
   context: Context,
   settings: ResolvedSettings,
   isBatch: boolean,

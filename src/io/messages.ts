@@ -26,7 +26,8 @@ interface MessageOptions {
 }
 
 /**
- * Maximum length before blanks are joined, in UTF-16 units. After that, parley prints at most 2,000 characters.
+ * Maximum length of a redacted message, in UTF-16 units. `oneLine` then joins its blanks and keeps at most
+ * 2,000 characters.
  */
 const maxMessageLength = 64 * 1024
 

@@ -10,7 +10,7 @@ const characters = new Intl.Segmenter()
 export function clipToColumns(text: string, width: number): string {
   const maxLength = width * 4
   const line = oneLine(text, maxLength).replace(/\p{Cs}/gu, '\ufffd')
-  // `oneLine` reads only the start of a longer text.
+  // `oneLine` omits the end of a longer text, so a longer text always ends with an ellipsis.
   const isWhole = text.length <= maxLength * 4
   if (isWhole && measureColumns(line) <= width) return line
   let shown = ''

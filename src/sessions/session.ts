@@ -106,7 +106,7 @@ export function createServiceHeaders(
  * Throws a usage error if PARLEY_SESSION is set and the first word looks like a session id. Without this
  * check, parley would send the word as a message. The error message ends with `hint`.
  */
-export function refuseSessionIdAsWord(
+export function rejectPositionalSessionId(
   { host }: Context,
   { session }: SessionOptions,
   [word = '']: readonly string[],

@@ -3,7 +3,7 @@ import { getSetting, type SettingName } from './table.ts'
 
 interface TypedValue {
   value?: unknown
-  /** The end of a sentence. Never quotes the text. */
+  /** Ends a sentence that starts with the setting's name: `must be …`. Does not contain the typed text. */
   problem?: string | undefined
   suggestion?: string
   hadQuotes?: boolean

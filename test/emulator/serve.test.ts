@@ -163,7 +163,7 @@ const wrongRequests: [{ headers?: object; body?: string }, message: string][] = 
   ],
 ]
 
-test('serve answers a request that the specification forbids with a 400 only with --strict', async () => {
+test('serve --strict answers 400 to a request that the specification forbids, and serve without --strict answers 200', async () => {
   for (const flags of [['--strict'], []]) {
     const served = await serve('--api-key', 'k', ...flags)
     const post = async (path: string, request: { headers: object; body: string }) => {

@@ -66,7 +66,7 @@ describe('delivery of a whole run', () => {
     expect(tracker.sent).toBe('yes')
   })
 
-  test('the delivery of a run that only reads depends on all its requests', () => {
+  test('a run that only reads counts as sent after one completed request, and does not report "nothing was sent"', () => {
     for (const isToChange of [false, true]) {
       const tracker = new WorkTracker()
       if (isToChange) open(tracker, { isChange: true })

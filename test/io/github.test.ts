@@ -41,7 +41,7 @@ const hostile = [
   '%0A::error::x',
 ]
 
-test.each(hostile)('%j in a refusal starts no runner command', async (text) => {
+test.each(hostile)('GitHub Actions reads no workflow command from %j in a refusal', async (text) => {
   const { err } = await github(['chat', 'hi'], { exchange: refusal(text) })
   expect(commandsIn(err)).toHaveLength(1)
   expect(commandsIn(err)[0]).toMatch(/^::error title=parley chat%3A refused \(exit 4\)::/)
@@ -50,7 +50,7 @@ test.each(hostile)('%j in a refusal starts no runner command', async (text) => {
 })
 
 test.each(hostile)(
-  '%j in headers, notes, warnings and texts next to an image starts no runner command',
+  'GitHub Actions reads no workflow command from %j in headers, notes, warnings and texts next to an image',
   async (text) => {
     const image = { inlineData: { mimeType: 'image/png', data: 'aGVsbG8=' } }
     const parts = [{ text }, image, { fileData: { fileUri: `https://x.test/${text}` } }]

@@ -143,7 +143,7 @@ describe('the step of help ci works as printed (needs bash)', () => {
     return { job, requests, env, ...(await job.step(untrustedStep, { env })) }
   }
 
-  test('the step of help ci treats untrusted text neither as a flag nor as a file nor as a command', async () => {
+  test('the step that help ci prints for untrusted text sends the text unchanged and runs no command in it', async () => {
     const { job, requests, env, code, log } = await runUntrusted('echo tea > notes.md')
     expect(code, log).toBe(0)
     expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([

@@ -249,7 +249,7 @@ test.each<[string, object, boolean]>([
   }
 })
 
-test('a tool use that is repeated after its decision is not compared', () => {
+test('a tool use with a result does not count as changed if it is repeated with another input', () => {
   const state = after('use1 use2 ran1:use1')
   for (const id of ['use1', 'use2']) state.addRepeated({ ...toEvent(id), input: { a: 1 } })
   expect(['use1', 'use2'].map((id) => state.getToolUse(id)?.isContradicted ?? false)).toEqual([false, true])

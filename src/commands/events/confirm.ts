@@ -1,7 +1,7 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, TextFlag } from '../../argv/flags.ts'
 import { type ConfirmOptions, confirmToolUses } from '../../sessions/confirming/confirm.ts'
-import { refuseSessionIdAsWord, sessionFlags } from '../../sessions/session.ts'
+import { rejectPositionalSessionId, sessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
@@ -33,7 +33,7 @@ export default {
   ],
 
   async run(context, options: ConfirmOptions, ids) {
-    refuseSessionIdAsWord(context, options, ids)
+    rejectPositionalSessionId(context, options, ids)
     return confirmToolUses(context, options, ids)
   },
 } satisfies CommandModule

@@ -9,7 +9,7 @@ import {
 import { type RunOptions, readRunPlan } from '../../sessions/running/plan.ts'
 import { runTask } from '../../sessions/running/run.ts'
 import { eventFlags } from '../../sessions/sending/event-flags.ts'
-import { refuseSessionIdAsWord, sessionFlags } from '../../sessions/session.ts'
+import { rejectPositionalSessionId, sessionFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 export default {
@@ -63,7 +63,7 @@ export default {
   ],
 
   async run(context, options: RunOptions, words) {
-    refuseSessionIdAsWord(context, options, words, '; --message sends it as text')
+    rejectPositionalSessionId(context, options, words, '; --message sends it as text')
     return runTask(context, await readRunPlan(context, options, words))
   },
 } satisfies CommandModule

@@ -5,7 +5,7 @@ import { eventFlags } from '../../sessions/sending/event-flags.ts'
 import { createRequiredEventsBody, type EventsOptions } from '../../sessions/sending/request.ts'
 import {
   accessSession,
-  refuseSessionIdAsWord,
+  rejectPositionalSessionId,
   type SessionOptions,
   sessionFlags,
 } from '../../sessions/session.ts'
@@ -32,7 +32,7 @@ export default {
   ],
 
   async run(context, options: SendOptions, words) {
-    refuseSessionIdAsWord(context, options, words, '; --message sends it as text')
+    rejectPositionalSessionId(context, options, words, '; --message sends it as text')
     const access = await accessSession(context, options)
     const body = await createRequiredEventsBody(context, options, words)
     const { markdown } = access.settings.values

@@ -24,7 +24,10 @@ import {
 import { type AnswerPart, joinResponses, LongAnswer } from '../long-answer.ts'
 import { type ChatOptions, chooseChatModel, loadSchema } from './chat.ts'
 
-/** Throws a usage error. */
+/**
+ * Returns the functions that prepare and preview the chat requests of a batch. Throws a `CliError` if a flag or
+ * an input is invalid.
+ */
 export async function prepareChatLines(
   context: Context,
   settings: ResolvedSettings,

@@ -13,7 +13,7 @@ import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPart } from '../long-answer.ts'
 
-export interface ImageReading {
+export interface ReadImagesOptions {
   /** Called for a failed part only if its token counts are known. */
   onSummary(summary: AnswerSummary): void
   /**
@@ -31,7 +31,7 @@ export interface ImageReading {
  * cut part. The reader saves the body of an answer without images, because the user paid for it. With `--raw`,
  * the reader prints the bytes as they arrive, and only an error or a body that is not JSON is a failure.
  */
-export function openImageAnswer(context: Context, reading: ImageReading) {
+export function openImageAnswer(context: Context, reading: ReadImagesOptions) {
   const finder = new ImageFinder()
   const { findings } = finder
   const isRaw = context.flags.raw
@@ -117,7 +117,7 @@ const findFailureWithImages = ({ unreadable, error, broken }: ImageFinder) => un
 function checkAnswer(
   finder: ImageFinder,
   summary: AnswerSummary,
-  { onSummary }: ImageReading,
+  { onSummary }: ReadImagesOptions,
 ): CliError | undefined {
   const { findings, hasImages, unreadable, broken } = finder
   const failure = hasImages ? findFailureWithImages(finder) : (unreadable ?? finder.failure ?? broken)
@@ -151,7 +151,7 @@ export async function readImagePart(
   { flags, output, host: { timers } }: Context,
   response: HttpResponse,
   finder: ImageFinder,
-  { keepsConnection = false }: Pick<ImageReading, 'keepsConnection'>,
+  { keepsConnection = false }: Pick<ReadImagesOptions, 'keepsConnection'>,
 ): Promise<ReadPart> {
   const { images, links } = finder.findings
   const before = images.length + links.length

@@ -25,7 +25,10 @@ import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
 import { saveImages } from './saving.ts'
 
-/** Throws a usage error. */
+/**
+ * Returns the functions that prepare and preview the image requests of a batch. Throws a `CliError` if a flag
+ * or an input is invalid.
+ */
 export async function prepareImageLines(
   context: Context,
   settings: ResolvedSettings,

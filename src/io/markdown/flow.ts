@@ -1,7 +1,7 @@
 import { canBreakBetween, measureWidth, type Span, type StyledLine, splitWords } from '../spans.ts'
 import { readLines } from './inline.ts'
 import { blanks, type Page } from './page.ts'
-import { SegmentCutter } from './segments.ts'
+import { ParagraphSplitter } from './segments.ts'
 import { readInlineTokens } from './source.ts'
 
 export interface TextFlowLayout {
@@ -15,7 +15,7 @@ export interface TextFlowLayout {
 /** Prints a paragraph word by word while its text arrives. */
 export class TextFlow {
   readonly #space: TextFlowLayout
-  readonly #cutter = new SegmentCutter()
+  readonly #splitter = new ParagraphSplitter()
   #lead: StyledLine
   #width = 0
   #lastText: string | undefined
@@ -27,12 +27,12 @@ export class TextFlow {
   }
 
   add(text: string): void {
-    for (const segment of this.#cutter.take(text, false)) this.#print(segment)
+    for (const segment of this.#splitter.take(text, false)) this.#print(segment)
   }
 
   /** Delimiters that were not closed, such as `**`, are printed as text. */
   end(): void {
-    for (const segment of this.#cutter.take('', true)) this.#print(segment)
+    for (const segment of this.#splitter.take('', true)) this.#print(segment)
     if (this.#lastText !== undefined) this.#endRow()
   }
 

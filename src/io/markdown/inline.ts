@@ -1,6 +1,6 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { getText, type Span, type StyledLine, styles } from '../spans.ts'
-import { decodeReferences } from './references.ts'
+import { decodeCharacterReferences } from './references.ts'
 
 export function readLines(tokens: readonly Token[], sgr: string): StyledLine[] {
   const lines: Span[][] = [[]]
@@ -43,7 +43,9 @@ function readSpans(tokens: readonly Token[], sgr: string): Span[] {
       case 'escape':
         return [{ text: token.text, sgr }]
       case 'text':
-        return token.tokens ? readSpans(token.tokens, sgr) : [{ text: decodeReferences(token.raw), sgr }]
+        return token.tokens
+          ? readSpans(token.tokens, sgr)
+          : [{ text: decodeCharacterReferences(token.raw), sgr }]
       case 'html':
         if (!/^<br\s*\/?>$/i.test(token.raw)) return [{ text: token.raw, sgr }]
         // The source also ends the line here, so one line break is enough.
@@ -58,8 +60,8 @@ const join = (sgr: string, added: string): string => (sgr === '' ? added : `${sg
 
 function readLink(token: Tokens.Link | Tokens.Image, spans: Span[], sgr: string): Span[] {
   const { title } = token
-  const href = decodeReferences(token.href)
-  const raw = decodeReferences(token.raw)
+  const href = decodeCharacterReferences(token.href)
+  const raw = decodeCharacterReferences(token.raw)
   const shown = getText(spans)
   const isBare = raw === shown || raw === `<${shown}>`
   const address = { text: ` (${href}${title ? ` "${title}"` : ''})`, sgr: join(sgr, styles.address) }

@@ -9,7 +9,7 @@ const reference = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z][A-Za-z\d]{1,8
 const blank = /^[\s\u200b]$/
 
 /** References to control characters, to line breaks and to unknown names stay unchanged. */
-export function decodeReferences(text: string): string {
+export function decodeCharacterReferences(text: string): string {
   if (!text.includes('&')) return text
   return text.replace(reference, (source: string, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return named.get(name) ?? source

@@ -14,11 +14,11 @@ interface OpenDelimiter {
 }
 
 /**
- * Cuts the text of a paragraph, which arrives in pieces, into segments whose layout no later text can change.
+ * Splits the text of a paragraph, which arrives in pieces, into segments whose layout no later text can change.
  * A segment ends between words, outside of any open delimiter. The segments depend only on the text, not on
  * its pieces. Every character is read once, except for the characters after an unclosed backtick.
  */
-export class SegmentCutter {
+export class ParagraphSplitter {
   #text = ''
   /** Offset of `#text` in the paragraph. */
   #base = 0

@@ -52,7 +52,8 @@ export class FollowedTask {
   add(entry: LoggedEvent): boolean {
     const { event, isUnseen } = entry
     if (isUnseen) {
-      // The caller adds the task again when the service lists or streams it.
+      // An accepted task ends the followed task at once. The caller adds the accepted task again when the
+      // service lists or streams it.
       if (isTask(event)) this.#clear()
       return false
     }

@@ -79,7 +79,7 @@ export class SeenEvents {
     this.#streamedBefore = undefined
   }
 
-  /** An event without an id that equals an old event counts as old. */
+  /** Returns whether an event is new. An event without an id is not new if an equal event was received before. */
   isNew(item: EventItem): boolean {
     const identity = getEventIdentity(item)
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))
@@ -377,7 +377,7 @@ class SentEvents {
     this.#sent = sent
     this.wasBusy = wasBusy
     this.hasEqual = hasEqual
-    for (const event of sent) this.#add(event.id ?? getMatchText(event), 1)
+    for (const event of sent) this.#add(event.id ?? getComparableText(event), 1)
     this.#missingCount = sent.filter(startsWork).length
   }
 
@@ -423,12 +423,13 @@ class SentEvents {
   /** Continues the search by content. Returns false if the search already compares content. */
   stopSeekingIds(): boolean {
     if (!this.seeksIds) return false
-    for (const event of this.#sent) if (this.#wanted.delete(event.id ?? '')) this.#add(getMatchText(event), 1)
+    for (const event of this.#sent)
+      if (this.#wanted.delete(event.id ?? '')) this.#add(getComparableText(event), 1)
     return true
   }
 
   #findWanted(event: SessionEvent): string | undefined {
-    return [event.id ?? '', getMatchText(event)].find((name) => this.#wanted.has(name))
+    return [event.id ?? '', getComparableText(event)].find((name) => this.#wanted.has(name))
   }
 
   #add(name: string, by: number): void {
@@ -440,13 +441,14 @@ class SentEvents {
 
 const isUserOrSystem = ({ type }: SessionEvent) => /^(user|system)\./.test(type)
 
-const hashText = (event: SessionEvent) => createHash('sha256').update(getMatchText(event)).digest('base64')
+const hashText = (event: SessionEvent) =>
+  createHash('sha256').update(getComparableText(event)).digest('base64')
 
 /**
- * Returns the text by which parley recognizes a sent event without an id: the fields that a service does not
- * change.
+ * Returns the text by which parley recognizes a sent event without an id. It consists of the fields that a
+ * service does not change.
  */
-export const getMatchText = (event: SessionEvent): string =>
+export const getComparableText = (event: SessionEvent): string =>
   JSON.stringify([
     event.type,
     event.tool_use_id ?? event.custom_tool_use_id ?? event.session_thread_id ?? null,

@@ -34,7 +34,7 @@ export interface AuditEntry extends Partial<Omit<ReturnType<typeof toAuditFields
   known?: ListSnapshot
   /** Event that contains the result of a command. */
   result?: SessionEvent
-  /** Id of the last idle event before a reply was sent: the field `rest` of the line. */
+  /** Id of the last idle event before a reply was sent. The audit file stores the id in the field `rest`. */
   lastIdleEvent?: string | undefined
 }
 

@@ -89,7 +89,8 @@ export async function judgeToolUse(
 ): Promise<Judgement> {
   const { decision, reason, rule } = await decideByPolicy(policy, use, pauser)
   if (rule !== undefined) return { use, decision, by: 'rule', rule, reason }
-  if (findExecutor(use, tools) === 'command' && !use.isUnclear) return { use, decision: 'allow', by: 'tool' }
+  if (getToolUseExecutor(use, tools) === 'command' && !use.isUnclear)
+    return { use, decision: 'allow', by: 'tool' }
   const why = decision === 'allow' ? undefined : explainMismatch(policy, use)
   return { use, decision, by: 'default', reason, why }
 }
@@ -107,7 +108,7 @@ export const toAuditFields = ({ use, decision, by, rule, reason }: Judgement) =>
 })
 
 /** Returns who executes a tool use: the service, a `--tool` command, or another client (`other`). */
-export function findExecutor(
+export function getToolUseExecutor(
   use: KnownToolUse,
   tools: JudgementRules['tools'],
 ): 'service' | 'command' | 'other' {

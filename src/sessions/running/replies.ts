@@ -114,8 +114,8 @@ export class ReplySender {
 
   findClosedReason({ id, isContradicted }: KnownToolUse): string | undefined {
     const { state } = this.#follower
-    // parley runs a command only for a tool use with one input. If there is a result, the tool use had one
-    // input when the command started.
+    // A command starts only for a tool use that the service sent with a single input. So a reply with a result
+    // had a single input when its command started, even if `isContradicted` is true now.
     const hadSingleInput = !isContradicted || this.#getReply(id).is === 'has-result'
     const isChanged = hadSingleInput && state.getToolUse(id)?.isContradicted
     return (

@@ -173,8 +173,9 @@ function isLaterThanKnown(sent: SendContext, { idleEvents }: ListEvidence): bool
 }
 
 /**
- * Returns whether the last idle event is certainly newer than the reply: it is not an event of `older`, or it
- * is more than `maxDeliveryMs` newer.
+ * Returns whether the last idle event is certainly newer than the arrival of the reply. `older` contains the
+ * ids of the idle events that may be older. An event in `older` is newer only if its time and the current time
+ * are more than `maxDeliveryMs` after the reply was sent.
  */
 function isNewer(
   sent: SendContext,

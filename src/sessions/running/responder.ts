@@ -14,7 +14,7 @@ import type { SessionAccess } from '../session.ts'
 import type { Denials } from './denials.ts'
 import {
   describeDecider,
-  findExecutor,
+  getToolUseExecutor,
   type Judgement,
   type JudgementRules,
   judgeToolUse,
@@ -237,7 +237,7 @@ export class Responder {
 
   #createDecisionReply({ use, decision, reason }: Judgement): Reply[] {
     if (decision === 'ask') return []
-    if (findExecutor(use, this.#rules.tools) === 'service')
+    if (getToolUseExecutor(use, this.#rules.tools) === 'service')
       return [{ use, event: createConfirmation(use.id, decision, reason) }]
     return decision === 'deny'
       ? [{ use, event: createToolResult(use, { text: reason ?? 'denied', isError: true }) }]
@@ -245,7 +245,7 @@ export class Responder {
   }
 
   #needsCommand({ use, decision }: Judgement): boolean {
-    return decision === 'allow' && findExecutor(use, this.#rules.tools) === 'command'
+    return decision === 'allow' && getToolUseExecutor(use, this.#rules.tools) === 'command'
   }
 
   /** Returns the reply with the result of a command of this run or of an earlier run that was killed. */
@@ -294,7 +294,7 @@ const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
 
 /** A tool use with two inputs or without an executor cannot be allowed, so a prompt would have no effect. */
 const needsPrompt = ({ use, decision }: Judgement, { tools }: JudgementRules): boolean =>
-  decision === 'ask' && !use.isContradicted && findExecutor(use, tools) !== 'other'
+  decision === 'ask' && !use.isContradicted && getToolUseExecutor(use, tools) !== 'other'
 
 /** Returns `undefined` for an ambiguous call, which `a` (always allow) must not cover. */
 const getFingerprint = ({ type, server, name, inputText, isUnclear }: KnownToolUse): string | undefined =>

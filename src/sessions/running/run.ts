@@ -142,7 +142,9 @@ async function follow(run: FollowingRun): Promise<CliError | undefined> {
       if (interrupted) return interrupted
       if (task.otherTask && !task.answer) return resumption.createOtherClientError(task.otherTask)
       if (task.otherTask)
-        context.messages.note(`${describeOtherTask(task.otherTask)}: later messages are not the answer`)
+        context.messages.note(
+          `${describeOtherTask(task.otherTask)}: messages after that do not answer your task`,
+        )
       const answer = await checkAnswer(wanted, task)
       if ('failure' in answer) return answer.failure
       // The transcript already marks redacted parts.

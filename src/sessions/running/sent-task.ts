@@ -35,7 +35,7 @@ export async function findSentTask(
     throw new CliError('unknown', message, {
       sent: isAccepted ? 'yes' : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
-      consequence: `check with '${parts.inspectCommand}'\nas soon as the event list of the session contains the task, run your command again to continue the session; to send the task once more, name another --audit file`,
+      consequence: `check with '${parts.inspectCommand}' whether the event list contains the task\nonce the list contains the task, run your command again to continue the session; to send the task a second time, name another --audit file`,
       // The resume command has no task, so it cannot find or send a task that may not have arrived.
       resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
     })

@@ -41,8 +41,8 @@ export class ImageFinder {
   #pieces: string[] = []
   #isThought = false
   /**
-   * True between the start of a JSON value and its first text. Only this text may continue the last text of
-   * the previous value; every other text is searched separately.
+   * True until the first text of the current JSON value is added. This text may continue the last text of the
+   * previous value, so parley joins the two. Every other text is searched separately.
    */
   #isContinued = false
 

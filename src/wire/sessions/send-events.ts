@@ -3,12 +3,12 @@ import { maxCountedProblems } from '../../errors.ts'
 import * as z from '../zod.ts'
 import { type SentType, sentTypes } from './event-types.ts'
 
-// zod counts characters, as the specification does: an emoji counts as one.
 const notEmpty = z.lazily(() => z.minLength(1, 'must not be empty'))
 
 /** The id of a tool use (src/wire/README.md: session events, 8). */
 export const ToolUseId = z.lazily(() => z.string().check(notEmpty(), z.maxLength(128)))
 
+/** Maximum length in characters. zod counts an emoji as one character, as the specification does. */
 export const maxDenyMessageLength = 10_000
 
 /** The reason of a denial (src/wire/README.md: session events, 8). */

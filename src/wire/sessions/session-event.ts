@@ -3,7 +3,7 @@ import { describeError } from '../problem/problem.ts'
 import * as z from '../zod.ts'
 
 /** An event of any type, with a schema for only those fields that parley reads. */
-export const SessionEvent = z.withoutCopy(
+export const SessionEvent = z.returnInputIfUnchanged(
   z.looseObject({
     id: z.catch(z.optional(z.string()), undefined),
     type: z.string(),

@@ -97,9 +97,13 @@ const interrupts: [script: string, isInterrupted: boolean][] = [
   ['t1 [t1 i1]', true],
   ['t1 c1 [t1 i1 c1]', false],
 ]
-test.each(interrupts.map(([script, isInterrupted]) => [nameTypes(script), isInterrupted, script] as const))(
-  'after %s, the session was interrupted: %s',
-  (_, isInterrupted, script) => {
+const interruptCases = interrupts.map(
+  ([script, isInterrupted]) =>
+    [nameTypes(script), isInterrupted ? 'counts' : 'does not count', isInterrupted, script] as const,
+)
+test.each(interruptCases)(
+  'after %s, the session %s as interrupted',
+  (_event, _counts, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },
 )

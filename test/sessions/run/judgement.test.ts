@@ -4,7 +4,7 @@ import {
   describeDecider,
   describeJudgement,
   describeToolUse,
-  findExecutor,
+  getToolUseExecutor,
   judgeToolUse,
   type KnownToolUse,
   readToolUse,
@@ -108,7 +108,7 @@ test.each<[type: string, name: string, permission: string | undefined, executor:
   'a tool use of type %s and tool %s, with permission %s, is executed by: %s',
   (type, name, permission, executor) => {
     const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission ?? null)}`, type)
-    expect(findExecutor(use, new Map([['x', 'echo']]))).toBe(executor)
+    expect(getToolUseExecutor(use, new Map([['x', 'echo']]))).toBe(executor)
   },
 )
 

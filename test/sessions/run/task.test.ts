@@ -7,8 +7,9 @@ import { always, atTerminal, getLockPath, type Outcome, openAgent } from './agen
 
 const notice =
   'the audit file shows that an earlier run sent this task: the run continues the session and does not send the task again'
+const check = "check with 'parley events list -s s1' whether the event list contains the task"
 const advice =
-  'as soon as the event list of the session contains the task, run your command again to continue the session; to send the task once more, name another --audit file'
+  'once the list contains the task, run your command again to continue the session; to send the task a second time, name another --audit file'
 
 const isPost = ({ method }: { method: string }) => method === 'POST'
 
@@ -119,7 +120,7 @@ describe('Y134: repeated events run', () => {
     expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
   })
 
-  test('Y218: after an interrupt, the resume command has words and a --schema that the audit file does not contain', async () => {
+  test('Y218: after an interrupt, the resume command names a new task, with other words than the last task in the audit file', async () => {
     const agent = openAgent({ rounds: [], end: running })
     agent.write('number.json', { type: 'number' })
     const runTask = async (words: string[]) => {
@@ -186,10 +187,10 @@ describe('Y135: task of unknown delivery', () => {
       expect(agent.taskLines()).toEqual(lines)
       if (arrives) return
       expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
-      expect(err).toContain(`  check with 'parley events list -s s1'\n  ${advice}\n`)
+      expect(err).toContain(`  ${check}\n  ${advice}\n`)
       expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --last\n')
       const forPrograms = await agent.runTask(['--no-stdin', '--last', '--errors', 'json', '-q'])
-      const hints = ["check with 'parley events list -s s1'", advice]
+      const hints = [check, advice]
       expect(JSON.parse(forPrograms.err).error.hints).toEqual(hints)
     },
   )

@@ -28,7 +28,7 @@ async function runOn(script: AgentScript & { policy?: object }, words: string[],
 describe('events run --last prints only the last answer', () => {
   const before = [userSays('before'), says('old'), endTurn]
 
-  test('Y120: --last prints the last message since the task, across idle events, and no message of a thread', async () => {
+  test('Y120: --last prints the last message after the task, also after a pause for a tool use, and no message of a child thread', async () => {
     const rounds = [
       [says('first'), bash('t1')],
       [says('the answer'), says('of a thread', { session_thread_id: 'th1' })],
