@@ -1,85 +1,93 @@
 import fc from 'fast-check'
-import { createIdleClock } from '../../harness/clock.ts'
-import {
-  createSessionService,
-  type Event,
-  type SessionScript,
-  type Steps,
-  shown,
-} from '../../harness/session-service.ts'
+import type { Event, SessionScript, StreamScript } from './session-service.ts'
 
 /** The end of a turn, and its exit code. */
 interface Ending {
   /** Number of tool uses without a reply. */
   open: number
   /** Returns the last event, given the ids of the open tool uses. */
-  last(ids: string[]): Event
+  last(ids: string[]): { type: string } & Record<string, unknown>
   code: 0 | 12 | 13
 }
 
-const idle = (fields: object = {}): Event => ({ type: 'session.status_idle', ...fields })
+const idle = (fields: object = {}) => ({ type: 'session.status_idle', ...fields })
 
 const endings = fc.constantFrom<Ending>(
   { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) },
   { open: 0, code: 0, last: () => idle({ stop_reason: 'end_turn' }) },
+  { open: 0, code: 0, last: () => idle() },
   { open: 0, code: 0, last: () => idle({ stop_reason: null }) },
   { open: 2, code: 12, last: (ids) => idle({ stop_reason: { type: 'requires_action', event_ids: ids } }) },
   { open: 2, code: 12, last: () => idle({ stop_reason: { type: 'requires_action' } }) },
+  { open: 1, code: 12, last: () => idle({ stop_reason: 'requires_action' }) },
   { open: 1, code: 12, last: () => idle() },
   { open: 0, code: 13, last: () => idle({ stop_reason: { type: 'retries_exhausted' } }) },
   { open: 0, code: 13, last: () => ({ type: 'session.status_terminated' }) },
   { open: 0, code: 13, last: () => ({ type: 'session.deleted' }) },
 )
 
-const inThread = (id: string) => ({ session_thread_id: `${id}th` })
-const says = (id: string) => ({ id, type: 'agent.message', content: [{ type: 'text', text: id }] })
-const usesTool = (id: string) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })
-
-/** The agent's actions. The text of a message is its id, so that a printed line names its event. */
-const actions = fc.constantFrom<(id: string) => Event[]>(
-  (id) => [says(id)],
-  (id) => [{ ...says(id), content: id }],
-  (id) => [{ ...says(id), ...inThread(id) }],
-  (id) => [{ id, type: 'agent.thinking' }],
-  (id) => [{ id, type: 'session.status_rescheduled' }],
-  (id) => [{ id, type: 'session.error', error: { message: 'x', retry_status: { type: 'retrying' } } }],
-  (id) => [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }],
-  (id) => [
-    usesTool(id),
-    { id: `${id}r`, type: 'agent.tool_result', tool_use_id: id, content: [{ type: 'text', text: 'out' }] },
-  ],
-  (id) => [
-    { id: `${id}c`, type: 'session.thread_created', ...inThread(id) },
-    { ...usesTool(id), ...inThread(id) },
-    {
-      id: `${id}w`,
-      type: 'session.thread_status_idle',
-      ...inThread(id),
-      stop_reason: { type: 'requires_action', event_ids: [id] },
-    },
-    { id: `${id}t`, type: 'session.thread_status_terminated', ...inThread(id) },
-  ],
-  (id) => [
-    { id, type: 'workflow_run.created', workflow_run_id: `${id}run` },
-    idle({ id: `${id}i`, stop_reason: { type: 'end_turn' } }),
-    {
-      id: `${id}e`,
-      type: 'workflow_run.status_ended',
-      workflow_run_id: `${id}run`,
-      result: { type: 'completed' },
-    },
-  ],
+/** The agent's actions between the message and the end of its turn. */
+const doings = fc.array(
+  fc.constantFrom(
+    'says',
+    'says as a string',
+    'says in a thread',
+    'thinks',
+    'uses a tool',
+    'uses a tool in a thread',
+    'runs a workflow',
+    'is rescheduled',
+    'fails',
+    'is new',
+  ),
+  { maxLength: 4 },
 )
-const agentActions = fc.array(actions, { maxLength: 4 })
-type Actions = typeof agentActions extends fc.Arbitrary<infer T> ? T : never
+type Doing = (typeof doings extends fc.Arbitrary<infer T> ? T : never)[number]
+
+/**
+ * Returns the events of an action. The text of a message is its id, so that a printed line names its event.
+ */
+function act(doing: Doing, id: string): Event[] {
+  if (doing === 'says') return [{ id, type: 'agent.message', content: [{ type: 'text', text: id }] }]
+  if (doing === 'says as a string') return [{ id, type: 'agent.message', content: id }]
+  if (doing === 'says in a thread')
+    return [{ id, type: 'agent.message', session_thread_id: 'th1', content: [{ type: 'text', text: id }] }]
+  if (doing === 'thinks') return [{ id, type: 'agent.thinking' }]
+  if (doing === 'is rescheduled') return [{ id, type: 'session.status_rescheduled' }]
+  if (doing === 'fails')
+    return [{ id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } }]
+  if (doing === 'uses a tool in a thread') {
+    const thread = { session_thread_id: `${id}th` }
+    const waits = { stop_reason: { type: 'requires_action', event_ids: [id] } }
+    return [
+      { id: `${id}c`, type: 'session.thread_created', ...thread },
+      { id, type: 'agent.tool_use', name: 'bash', input: {}, ...thread },
+      { id: `${id}w`, type: 'session.thread_status_idle', ...thread, ...waits },
+      { id: `${id}t`, type: 'session.thread_status_terminated', ...thread },
+    ]
+  }
+  if (doing === 'runs a workflow') {
+    const run = { workflow_run_id: `${id}run` }
+    return [
+      { id, type: 'workflow_run.created', ...run },
+      { id: `${id}i`, ...idle({ stop_reason: { type: 'end_turn' } }) },
+      { id: `${id}e`, type: 'workflow_run.status_ended', ...run, result: { type: 'completed' } },
+    ]
+  }
+  if (doing === 'is new') return [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }]
+  return [
+    { id, type: 'agent.tool_use', name: 'bash', input: { command: 'ls' } },
+    { id: `${id}r`, type: 'agent.tool_result', tool_use_id: id, content: [{ type: 'text', text: 'out' }] },
+  ]
+}
 
 /** Returns a turn from the agent's first action to the idle event. */
-function createTurn(name: string, list: Actions, { open, last }: Ending): Event[] {
+function toTurn(name: string, list: readonly Doing[], { open, last }: Ending): Event[] {
   const uses = Array.from({ length: open }, (_, i) => `${name}u${i}`)
   return [
     { id: `${name}run`, type: 'session.status_running' },
-    ...list.flatMap((act, i) => act(`${name}e${i}`)),
-    ...uses.map(usesTool),
+    ...list.flatMap((doing, i) => act(doing, `${name}e${i}`)),
+    ...uses.map((id): Event => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
     { id: `${name}end`, ...last(uses) },
   ]
 }
@@ -95,7 +103,7 @@ const message = (id: string, text: string): Event => ({
 const past = fc
   .array(
     fc.record({
-      list: agentActions,
+      list: doings,
       isSame: fc.boolean(),
       after: fc.constantFrom(undefined, 'session.status_terminated', 'user.interrupt'),
     }),
@@ -104,138 +112,48 @@ const past = fc
   .map((turns) =>
     turns.flatMap(({ list, isSame, after }, i) => [
       message(`h${i}m`, isSame ? taskText : 'something else'),
-      ...createTurn(`h${i}`, list, { open: 0, code: 0, last: () => idle() }),
+      ...toTurn(`h${i}`, list, { open: 0, code: 0, last: () => idle({ stop_reason: { type: 'end_turn' } }) }),
       ...(after ? [{ id: `h${i}x`, type: after }] : []),
     ]),
   )
 
-const busy = { status: 503, headers: { 'retry-after': '0' } } as const
-
-const streams = fc.array(
-  fc.record({
-    replay: fc.oneof(fc.constantFrom(0, 'all' as const), fc.integer({ min: 1, max: 8 })),
-    cutAfter: fc.nat(6),
-    cut: fc.constantFrom('end' as const, 'reset' as const, 'half' as const),
-    cutsAtOnce: fc.boolean(),
-    isBusy: fc.constantFrom(false, false, false, true),
-    twice: fc.array(fc.nat(8), { maxLength: 2 }),
-    name: fc.constantFrom('type', 'message', 'none'),
-    hasPieces: fc.boolean(),
-  }),
-  { minLength: 1, maxLength: 4 },
-)
-type Stream = (typeof streams extends fc.Arbitrary<infer T> ? T : never)[number]
-
-function frame(event: Event, { name, hasPieces }: Stream): string {
-  const write = (value: Event) =>
-    `${name === 'none' ? '' : `event: ${name === 'message' ? name : value.type}\n`}data: ${JSON.stringify(value)}\n\n`
-  if (!hasPieces || event.type !== 'agent.message') return write(event)
-  const { id, type } = event
-  const piece = (text: string) => ({
-    type: 'event_delta',
-    event_id: id,
-    delta: { type: 'content_delta', index: 0, content: { type: 'text', text } },
-  })
-  return [{ type: 'event_start', event: { id, type } }, piece('a'), piece('b'), event].map(write).join('')
-}
+const stream: fc.Arbitrary<StreamScript> = fc.record({
+  replay: fc.oneof(fc.constantFrom('none' as const, 'all' as const), fc.integer({ min: 1, max: 8 })),
+  cutAfter: fc.nat(6),
+  cut: fc.constantFrom('end', 'error', 'half'),
+  twice: fc.array(fc.nat(8), { maxLength: 2 }),
+  name: fc.constantFrom('type', 'message', 'none'),
+  hasComments: fc.boolean(),
+  hasPieces: fc.boolean(),
+})
 
 export interface Limits {
-  /** Milliseconds that lists may lag. */
-  lagMs: number
-  /** Maximum number of newest events that the first list omits if lists lag. */
+  lag: number
   late: number
-  /** Streams may omit the events of users. */
-  isMute: boolean
+  mute: boolean
+  keepsAlive: boolean
 }
 
-const behaviour = ({ lagMs, late, isMute }: Limits) =>
-  fc.record({
-    past,
-    list: agentActions,
-    ending: endings,
-    delays: fc.array(fc.constantFrom(0, 10, 300, 5000), { minLength: 30, maxLength: 30 }),
-    late: fc.nat(late),
-    response: fc.constantFrom('events' as const, 'other ids' as const, 'no data' as const, 'empty' as const),
-    processed: fc.constantFrom(0, 'never' as const),
-    runsFirst: fc.boolean(),
-    echoes: isMute ? fc.boolean() : fc.constant(true),
-    lagMs: fc.constantFrom(0, lagMs),
-    form: fc.constantFrom('next_page' as const, 'has_more' as const, 'array' as const),
-    pageSize: fc.integer({ min: 2, max: 40 }),
+export type Scenario = SessionScript & { code: number }
+
+const behaviour = ({ lag, late, mute, keepsAlive }: Limits) => ({
+  past,
+  list: doings,
+  ending: endings,
+  afters: fc.array(fc.constantFrom(0, 10, 300, 5000), { minLength: 20, maxLength: 20 }),
+  late: fc.nat(late),
+  receipt: fc.constantFrom<SessionScript['receipt']>('whole', 'ids', 'other ids', 'no data', 'empty'),
+  runsFirst: fc.boolean(),
+  echoes: mute ? fc.boolean() : fc.constant(true),
+  lag: fc.nat(lag),
+  listing: fc.record({
+    form: fc.constantFrom<SessionScript['list']['form']>('next_page', 'has_more', 'array'),
+    size: fc.integer({ min: 2, max: 40 }),
     obeys: fc.boolean(),
-    busyLists: fc.uniqueArray(fc.constantFrom(2, 4, 5, 9), { maxLength: 2 }),
-    streams,
-  })
-type Behaviour = ReturnType<typeof behaviour> extends fc.Arbitrary<infer T> ? T : never
-
-interface Work {
-  history: Event[]
-  turn: Event[]
-  isSent: boolean
-  late: number
-}
-
-/** Creates a service that behaves as badly as a correct service may. The last stream is never cut. */
-function createScenario(how: Behaviour, { history, turn, isSent, late }: Work) {
-  // The times of the events prove nothing about their order.
-  const untimed = (events: Event[]) => events.map((event) => ({ ...event, processed_at: undefined }))
-  const steps = untimed(turn).map((event, i) => ({ event, after: how.delays[i] ?? 0 }))
-  const open = () => {
-    const service = createSessionService({
-      timers: createIdleClock(),
-      history: untimed(history).map((event, i) =>
-        i < history.length - late ? event : shown(event, { listed: 3_000 }),
-      ),
-      posts: [
-        {
-          response: how.response,
-          posted: { processed: how.processed },
-          before: how.runsFirst ? [{ type: 'session.status_running' }] : [],
-          next: steps.map(({ event, after }) => shown(event, { after })) as Steps,
-        },
-      ],
-      defaultVisibility: { listed: how.lagMs },
-      list: { form: how.form, pageSize: how.pageSize, ignores: how.obeys ? [] : ['order', 'types', 'limit'] },
-      lists: [
-        // The agent continues once a command reads the first list.
-        { nth: 1, act: () => void (isSent || work()) },
-        ...how.busyLists.map((nth) => ({ nth, fault: busy })),
-      ],
-      streams: how.streams.map((stream, i) => {
-        const isLast = i === how.streams.length - 1
-        let count = 0
-        return {
-          ...(isLast ? {} : { nth: i + 1, cutAfter: stream.cutAfter, cut: stream.cut }),
-          ...(isLast || !stream.cutsAtOnce ? {} : { events: [] }),
-          ...(!isLast && stream.isBusy ? { fault: busy } : {}),
-          // The first stream also delivers events that happen between the first list and the stream.
-          replay: stream.replay === 0 && i === 0 && !isSent ? late >> 1 : stream.replay,
-          omits: ({ type }) => !how.echoes && type.startsWith('user.'),
-          repeats: () => stream.twice.includes(count++),
-          frame: (event) => frame(event, stream),
-        }
-      }),
-    } satisfies SessionScript)
-    async function work() {
-      for (const { event, after } of steps) {
-        await service.timers.wait(after)
-        service.add(event)
-      }
-    }
-    return service
-  }
-  return {
-    open,
-    history,
-    turn,
-    isSent,
-    late,
-    lagMs: how.lagMs,
-    response: how.response,
-    code: how.ending.code,
-  }
-}
-export type Scenario = ReturnType<typeof createScenario>
+  }),
+  keepsAlive: keepsAlive ? fc.boolean() : fc.constant(false),
+  streams: fc.array(stream, { minLength: 1, maxLength: 4 }),
+})
 
 /**
  * A session that gets a message. Cases that no client can distinguish are excluded: if streams omit the
@@ -243,13 +161,20 @@ export type Scenario = ReturnType<typeof createScenario>
  * equal message.
  */
 export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
-  behaviour(limits).map((how) => {
-    const { past: history, echoes, response, late } = how
+  fc.record(behaviour(limits)).map(({ past: history, list, ending, afters, listing, ...rest }) => {
+    const isNamed = rest.receipt === 'whole' || rest.receipt === 'ids'
     const lastEqual = history.map((event) => JSON.stringify(event).includes(taskText)).lastIndexOf(true)
-    const maxLate =
-      !echoes || how.lagMs === 0 ? 0 : response === 'events' ? history.length : history.length - 1 - lastEqual
-    const turn = createTurn('t', how.list, how.ending).slice(how.runsFirst ? 1 : 0)
-    return createScenario(how, { history, turn, isSent: true, late: Math.min(late, maxLate) })
+    const maxLate = !rest.echoes ? 0 : isNamed ? history.length : history.length - 1 - lastEqual
+    const turn = toTurn('t', list, ending).slice(rest.runsFirst ? 1 : 0)
+    return {
+      ...rest,
+      history,
+      isSent: true,
+      late: Math.min(rest.late, maxLate),
+      turn: turn.map((event, i) => ({ event, after: afters[i] ?? 0 })),
+      list: listing,
+      code: ending.code,
+    }
   })
 
 /**
@@ -257,13 +182,18 @@ export const sending = (limits: Limits): fc.Arbitrary<Scenario> =>
  * because without it no client can detect that the agent works.
  */
 export const working = (limits: Limits): fc.Arbitrary<Scenario> =>
-  fc.tuple(behaviour(limits), fc.nat(12)).map(([how, started]) => {
-    const turn = createTurn('t', how.list, how.ending)
-    const done = turn.slice(0, started)
-    return createScenario(how, {
-      history: [...how.past, message('tm', 'work'), ...done],
-      turn: turn.slice(started),
-      isSent: false,
-      late: how.lagMs === 0 ? 0 : Math.min(how.late, done.length),
+  fc
+    .tuple(fc.record(behaviour(limits)), fc.nat(12))
+    .map(([{ past: before, list, ending, afters, listing, ...rest }, started]) => {
+      const turn = toTurn('t', list, ending)
+      const done = turn.slice(0, started)
+      return {
+        ...rest,
+        history: [...before, message('tm', 'work'), ...done],
+        isSent: false,
+        late: Math.min(rest.late, done.length),
+        turn: turn.slice(started).map((event, i) => ({ event, after: afters[i] ?? 0 })),
+        list: listing,
+        code: ending.code,
+      }
     })
-  })
