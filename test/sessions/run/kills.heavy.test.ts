@@ -37,7 +37,7 @@ async function getResumeCommand(flags: string[]): Promise<string[]> {
   return words.split('\0').slice(0, -1)
 }
 
-const points = Number(process.env.SOAK_POINTS ?? 20)
+const points = Number(process.env.SOAK_POINTS ?? 12)
 
 test(
   `Y64: events run killed at ${points} points sends nothing twice if its resume command runs (needs sh)`,
