@@ -19,12 +19,7 @@ export default {
     const [name = '', ...rest] = target
     // `policy` is both a topic and a command group. `help policy` prints the topic, and `help policy check`
     // prints the help of the command.
-    if (!isTopic(name) || rest.length > 0) {
-      // commander prints the help of a command even if unknown words follow its name. `describe` throws a
-      // usage error for these words.
-      if (rest.length > 0) await grammar.describe(target)
-      return grammar.showHelp(target)
-    }
+    if (!isTopic(name) || rest.length > 0) return grammar.showHelp(target)
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)

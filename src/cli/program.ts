@@ -41,6 +41,8 @@ class Program implements CommandTree {
   #help = ''
   /** False for a group without a subcommand, which prints its help too. */
   #isHelpRequested = true
+  /** True if `parley help` shows the help of a command. False for `help --json`, which has no topics. */
+  #isHelpCommand = false
   #end: ProgramEnd = { exit: 0 }
 
   constructor(argv: string[], host: Host, options: ProgramOptions) {
@@ -67,6 +69,7 @@ class Program implements CommandTree {
   }
 
   showHelp(words: string[]): Promise<void> {
+    this.#isHelpCommand = true
     return this.#parse([...words, '--help'])
   }
 
@@ -92,9 +95,7 @@ class Program implements CommandTree {
   #explain(error: unknown): unknown {
     if (error instanceof CommanderError) return usageError(error.message)
     if (!(error instanceof UnknownWordError)) return error
-    // `help --json` has no topics, so the message suggests no topic.
-    const isHelp = this.#options.run.summary.command === 'help' && !hasFlag(this.#argv, '--json')
-    return usageError(describeUnknown(error, isHelp))
+    return usageError(describeUnknown(error, this.#isHelpCommand))
   }
 
   #createRoot(): ParleyCommand {
@@ -136,18 +137,16 @@ class Program implements CommandTree {
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
     // commander emits `command:*` for an unknown word, but with --help it prints the group's help instead. So
     // the word is also checked before the help is printed.
-    const rejectWord = (words: readonly string[]) => {
-      if (words[0]?.startsWith('-') === false) throw new UnknownWordError(group, words)
-      return ''
-    }
-    group.on('command:*', rejectWord).addHelpText('before', () => rejectWord(group.args))
+    group.on('command:*', (words: readonly string[]) => void refuseWord(group, words))
+    group.addHelpText('before', () => refuseWord(group))
     group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
     group.addChildren()
   }
 
   async #open(command: ParleyCommand): Promise<void> {
     if (command.entry.group) return this.#openGroup(command)
-    this.#options.run.summary.command = command.words.join(' ')
+    if (this.#isHelpCommand) command.addHelpText('before', () => refuseWord(command))
+    else this.#options.run.summary.command = command.words.join(' ')
     await command.load()
     command.action(() => this.#runCommand(command))
   }
@@ -185,6 +184,12 @@ class Program implements CommandTree {
     this.#options.report.disable()
     throw usageError(conflict)
   }
+}
+
+/** Throws an error if a word follows the command's name. Returns a text to print before the help. */
+function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
+  if (words[0]?.startsWith('-') === false) throw new UnknownWordError(command, words)
+  return ''
 }
 
 /**
