@@ -3,12 +3,14 @@ import type { Context } from '../context.ts'
 import { writeText } from '../io/output.ts'
 import type { Style } from '../io/style.ts'
 
-/** If a description would have less than 20 columns, it has its own lines. */
+const minDescriptionColumns = 20
+
+/** If a description would be too narrow next to its term, it has its own lines. */
 export const helpOptions: Partial<Help> = {
-  minWidthToWrap: 20,
+  minWidthToWrap: minDescriptionColumns,
   formatItem(term, termWidth, description, helper) {
     const { helpWidth = 80 } = helper
-    if (!description || helpWidth - termWidth - 4 >= 20)
+    if (!description || helpWidth - termWidth - 4 >= minDescriptionColumns)
       return Help.prototype.formatItem.call(helper, term, termWidth, description, helper)
     return `  ${[term, ...helper.boxWrap(description, helpWidth - 4).split('\n')].join('\n    ')}`
   },

@@ -36,7 +36,8 @@ export function createConnections(options: ConnectOptions, closers?: ShortLivedS
   return {
     /**
      * Returns an idle connection to the server of `url`, or opens a new connection. Throws like
-     * `openConnection`. Aborting `opening` stops the attempt to connect.
+     * `openConnection`. Aborting `opening` stops the attempt to connect. Node creates the controller's signal
+     * when it is read, so a request on an idle connection has no signal.
      */
     async take(url: URL, opening: AbortController): Promise<Connection> {
       if (!closers) return connect(url, options, opening.signal)

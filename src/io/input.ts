@@ -173,8 +173,8 @@ export class Input {
   }
 
   /**
-   * Detects words that name a file, because parley sends every word as text. Prints a note for `@NAME`. Throws a
-   * usage error for a bare file name in a command with `-f`.
+   * Detects words that name a file, because parley sends every word as text. Prints a note for `@NAME`. Throws
+   * a usage error for a bare file name in a command with `-f`.
    */
   #checkFileNames(words: string[]): void {
     const { flags, note } = this.#options

@@ -55,8 +55,9 @@ const unreadableError = (path: string, why: string) =>
   new UnreadableProfiles('credentials', `${path}: ${why}`)
 
 /**
- * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not read the file, and a
- * `CliError` for any other problem. The messages never quote the file, which may contain secrets.
+ * Reads the profile file. A missing file counts as empty. Throws `UnreadableProfiles` if the user may not read
+ * the file, and a `CliError` for any other problem. The messages never quote the file, which may contain
+ * secrets.
  */
 export async function readProfiles(host: ProcessInfo, messages: Context['messages']): Promise<ProfileFile> {
   const path = findProfilePath(host)

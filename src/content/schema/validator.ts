@@ -72,8 +72,8 @@ const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>
   [properties, patternProperties].some((map) => isObject(map) && Object.hasOwn(map, '__proto__'))
 
 /**
- * Returns the unknown keywords of a schema that constrains nothing, such as a policy file. Returns an empty list
- * for `{}`, and for a schema with annotations only.
+ * Returns the unknown keywords of a schema that constrains nothing, such as a policy file. Returns an empty
+ * list for `{}`, and for a schema with annotations only.
  */
 function findIgnoredKeywords(schema: unknown, { RULES }: Ajv): string[] {
   const keywords = isObject(schema) ? Object.keys(schema) : []

@@ -110,8 +110,8 @@ function splitModel(
 }
 
 /**
- * Throws a `CliError` for JSON of another kind, such as a `package.json`, because adding a turn would change the
- * file.
+ * Throws a `CliError` for JSON of another kind, such as a `package.json`, because adding a turn would change
+ * the file.
  */
 function requireConversation(thread: object, name: string): void {
   const fields = Object.keys(thread)

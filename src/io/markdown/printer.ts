@@ -42,7 +42,8 @@ interface HeldBlock {
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
  * complete. The output depends only on the text, not on the pieces in which it arrives. A row of `=` or `-`
- * below a paragraph does not make the paragraph a heading, because the paragraph is already printed. HTML is text.
+ * below a paragraph does not make the paragraph a heading, because the paragraph is already printed. HTML is
+ * text.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output

@@ -79,7 +79,7 @@ export class SeenEvents {
     this.#streamedBefore = undefined
   }
 
-  /** Returns whether an event is new. An event without an id is not new if an equal event was received before. */
+  /** Returns whether an event is new. An event without an id is new only if no equal event was received. */
   isNew(item: EventItem): boolean {
     const identity = getEventIdentity(item)
     return !this.#log.has(identity) && !(this.#sent?.isInStream && this.#listedBefore.has(identity))

@@ -7,7 +7,7 @@ import { takeStart } from '../../wire/text-start.ts'
 
 export type EventRow = [id: string, type: string, time: string, text: string]
 
-const timeWidth = '00:00:00'.length
+const eventTimeWidth = '00:00:00'.length
 
 const maxTypeColumns = 'agent.thread_context_compacted'.length
 
@@ -36,7 +36,7 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
       return [oneLine(id, maxIdColumns), brief(type), time, text]
     })
     const head: EventRow[] = layout ? [] : [['ID', 'TYPE', 'TIME', 'TEXT']]
-    layout ??= chooseLayout(width, cells, timeWidth)
+    layout ??= chooseLayout(width, cells, eventTimeWidth)
     const laidOut = layout([...head, ...cells])
     const lines = laidOut.splice(0, head.length).map((title) => style.bold(title))
     for (const [index, line] of laidOut.entries()) {
@@ -53,7 +53,10 @@ export function createEventTable(width: number, style: Style): (rows: readonly E
 /** Formats the rows of a page. All pages have the layout that fits the first page. */
 export type Layout = (rows: readonly EventRow[]) => string[]
 
-/** Also for the list of sessions, whose rows have other columns: id, status, time of the change and title. */
+/**
+ * Chooses the layout for the first page of a table. The rows of a list of sessions are `EventRow`s, too: id,
+ * status, time of the last change, and title.
+ */
 export function chooseLayout(width: number, rows: readonly EventRow[], timeWidth: number): Layout {
   const idWidth = Math.max('ID'.length, getMaxColumns(rows.map(([id]) => id)))
   const types = ['TYPE', ...rows.map(([, type]) => type)]
@@ -63,8 +66,7 @@ export function chooseLayout(width: number, rows: readonly EventRow[], timeWidth
   if (used + Math.min(minTextColumns, longestText) > width)
     return (page) =>
       page.map((row) => stack(row, { width, idWidth, typeWidth, timeWidth, isNarrow: used > width }))
-  const layOut = createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
-  return layOut
+  return createTableFormatter({ width, limits: [Infinity, typeWidth, timeWidth] })
 }
 
 /**
