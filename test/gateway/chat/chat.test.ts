@@ -383,6 +383,43 @@ describe('chat reads and writes files', () => {
   })
 })
 
+describe('chat refuses a JSON body that does not have one complete answer', () => {
+  test.each(['', '\n'])(
+    'chat exits with 8 if two whole answers follow each other, separated by %j',
+    async (gap) => {
+      const exchange = answering(message('one') + gap + message('two'))
+      expect(await run(['chat', 'x'], { exchange })).toMatchObject({
+        code: 8,
+        err: expect.stringContaining('a second answer follows the end of the answer'),
+      })
+    },
+  )
+
+  test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
+    for (const body of [
+      '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
+      '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
+    ]) {
+      const exchange = answering(body)
+      expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
+      expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
+        code: 8,
+        out: 'whole\n',
+        err: expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/),
+      })
+    }
+  })
+
+  test('chat --raw names a body that is not JSON after 2 MiB of blanks', async () => {
+    const { code, err } = await run(['chat', 'x', '--raw'], {
+      exchange: answering(`${' '.repeat(2 * 1024 * 1024)}out of order`),
+    })
+    expect(code).toBe(8)
+    expect(err).toMatch(/^parley: the answer.* is not JSON\n/)
+    expect(err).toContain('out of order')
+  })
+})
+
 describe('chat accepts bodies with messages instead of contents', () => {
   const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
