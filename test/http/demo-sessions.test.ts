@@ -85,6 +85,9 @@ test('a command that sends something to the demo prints a reminder, and a comman
   const reminder = /answers come from the built-in emulator/g
   expect((await send('hello')).err.match(reminder)).toHaveLength(1)
   expect((await parley(['chat', 'hello'])).err.match(reminder)).toHaveLength(1)
-  for (const argv of [['events', 'list', '-s', 'sesn_1'], ['sessions', 'list']])
+  for (const argv of [
+    ['events', 'list', '-s', 'sesn_1'],
+    ['sessions', 'list'],
+  ])
     expect((await parley(argv)).err).not.toMatch(reminder)
 })
