@@ -371,6 +371,27 @@ describe('chat reads and writes files', () => {
     expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toMatchObject({ model: 'alpha-8' })
   })
 
+  test.each([
+    [
+      '\n { "tools": [{"a":1.0}], "contents":[] }\n',
+      '\n { "tools": [{"a":1.0}], "contents":[…],"model":"alpha-2.5-pro" }\n',
+    ],
+    [
+      '{"model":null,"contents":[],"generationConfig":{"x":1e2}}',
+      '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}',
+    ],
+    ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}'],
+  ])('--thread adds a turn to a body from an editor and keeps its other text: %j', async (body, after) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 't.json'), body)
+    const { code, requests } = await run(['chat', 'x', '--thread', 't.json'], { cwd })
+    expect(code).toBe(0)
+    expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
+    const saved = readFileSync(join(cwd, 't.json'), 'utf8')
+    expect(JSON.parse(saved).contents).toHaveLength(2)
+    expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
+  })
+
   test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
