@@ -5,8 +5,13 @@ import { getSettingFlag, isRequestSetting, settingNames } from '../settings/tabl
 import type { Money } from '../wire/sessions/usage.ts'
 import { eventFlagNames } from './sending/event-flags.ts'
 
-/** Flags that the printed commands for listing and sending do not need. */
-const timeFlags = ['--timeout', '--deadline', '--connect-timeout']
+/** Flags that change how long a request may take. The printed commands for listing and sending omit them. */
+const patienceFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
+
+/** Flags of the settings that only `chat` and `image` use. No printed command has them. */
+const gatewayFlags = (['baseUrl', 'family', 'answerRole', 'streamVia', 'schemaVia'] as const).map(
+  getSettingFlag,
+)
 
 /** parley copies these flags into every command that it prints. */
 const serviceFlags = new Set([
@@ -18,29 +23,34 @@ const serviceFlags = new Set([
   ...settingNames
     .filter(isRequestSetting)
     .map(getSettingFlag)
-    .filter((flag) => !timeFlags.includes(flag)),
+    .filter((flag) => !patienceFlags.includes(flag) && !gatewayFlags.includes(flag)),
 ])
 
 const followFlags = new Set([
   ...serviceFlags,
-  ...timeFlags,
+  ...patienceFlags,
   ...['--history', '--stay', '--ids', '--raw'],
   ...['--quiet', '--verbose', '--errors', '--color', '--report'],
 ])
 
 /**
- * Flags that parley does not copy into a resume command. Most of them describe events that parley has already
- * sent. `createResumeCommand` itself adds `--session`, `--no-stdin` and `--after` if needed.
+ * Flags that parley does not copy into a resume command, because they describe events that parley has already
+ * sent, or have no effect on a run. `createResumeCommand` itself adds `--session`, `--no-stdin` and `--after`
+ * if needed.
  */
 const uncopiedFlags = new Set([
   '--input',
   '--file',
   '--session',
   '--no-stdin',
+  '--no-pager',
   '--fail-on-empty',
   '--after',
+  ...gatewayFlags,
   ...eventFlagNames.map((name) => `--${name}`),
 ])
+
+const repeatableFlags = ['--header', '--beta', '--tool']
 
 type Flags = Pick<Context, 'flags'>
 
@@ -56,21 +66,36 @@ export function formatSessionCommand(
 export const formatListCommand = ({ flags }: Flags): string =>
   quoteWords(['parley', 'sessions', 'list', ...copyFlags(flags, serviceFlags)])
 
-const copyFlags = ({ given }: Context['flags'], names: ReadonlySet<string>): string[] =>
-  given.filter(({ flag }) => names.has(flag)).flatMap(toArgs)
+const copyFlags = (flags: Context['flags'], names: ReadonlySet<string>): string[] =>
+  filterFlags(flags, (flag) => names.has(flag))
+
+/** Returns the words of the wanted flags. If a flag was given twice, the last value wins, as in the parser. */
+function filterFlags({ given }: Context['flags'], isWanted: (flag: string) => boolean): string[] {
+  const isReplaced = ({ flag }: TypedFlag, index: number) =>
+    !repeatableFlags.includes(flag) && given.some((later, place) => place > index && later.flag === flag)
+  return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
+}
 
 /** Returns the command that sets a session's budget or, without `budget`, removes it. */
-export function formatBudgetCommand({ flags: { given } }: Flags, session: string, budget?: Money): string {
-  const copied = given.filter(({ flag }) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag))
+export function formatBudgetCommand({ flags }: Flags, session: string, budget?: Money): string {
+  const isCopied = (flag: string) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)
   const cap = budget && { amount: String(budget.amount), currency: budget.currency }
   const value = cap ? JSON.stringify({ type: 'limit', max_list_cost: cap }) : 'null'
   const path = `/v1/sessions/${encodeURIComponent(session)}`
-  return quoteWords(['parley', 'api', 'agents', path, ...copied.flatMap(toArgs), '--set', `budget=${value}`])
+  return quoteWords([
+    'parley',
+    'api',
+    'agents',
+    path,
+    ...filterFlags(flags, isCopied),
+    '--set',
+    `budget=${value}`,
+  ])
 }
 
 /**
- * Returns the command that resumes a run, without the word `parley`. It has the user's flags, but not the
- * events that were sent. `message` is sent first, for a session that needs input to continue. `after` is an
+ * Returns the command that resumes a run, without the word `parley`. It has the user's flags that affect the
+ * rest of the run. `message` is sent first, for a session that needs input to continue. `after` is an
  * event id: the resumed run waits until the session contains that event.
  */
 export function createResumeCommand(
@@ -78,7 +103,6 @@ export function createResumeCommand(
   session: string,
   { message, after }: { message?: string; after?: string | undefined },
 ): string[] {
-  const copied = flags.given.filter(({ flag }) => !uncopiedFlags.has(flag))
   // If stdin is not a terminal, the resumed run would read a task from it, so the command has `--no-stdin`.
   const stdin = input.stdinKind === 'terminal' ? [] : ['--no-stdin']
   const last = after === undefined ? [] : toArgs({ flag: '--after', value: after })
@@ -88,7 +112,7 @@ export function createResumeCommand(
     ...(message === undefined ? [] : [message]),
     ...formatSessionFlag(session),
     ...stdin,
-    ...copied.flatMap(toArgs),
+    ...filterFlags(flags, (flag) => !uncopiedFlags.has(flag)),
     ...last,
   ]
 }

@@ -51,6 +51,15 @@ describe('resume command of events run', () => {
     })
   })
 
+  test('the resume command omits settings of the gateway, and values of a flag that a later value replaces', async () => {
+    const gateway = ['--base-url', 'https://g.test', '--family', 'f', '--answer-role', 'r']
+    const root = [...gateway, '--stream-via', 'path', '--schema-via', 'native', '--no-pager', '--vendor', 'a']
+    const words = ['x', '-s', 's1', '--vendor', 'b', '--deadline', '2h', '-H', 'A: 1', '-H', 'B: 2', '--last']
+    const { printed } = await stop(words, { root })
+    const kept = ['--vendor', 'b', '--deadline', '2h', '--header', 'A: 1', '--header', 'B: 2', '--last']
+    expect(printed).toEqual(['events', 'run', '-s', 's1', ...kept])
+  })
+
   test('Q41: the resume command names the session from the environment, and values that start with a hyphen', async () => {
     const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
     const words = ['events', 'run', '--session=-s 1', '--deadline', '1h', '--no-beta', '--tool=-a=b']
@@ -122,7 +131,8 @@ describe('suggested commands', () => {
       '--no-beta',
       '--allow-http',
     ]
-    const { code, err } = await service.run(['events', 'follow', '--history', ...flags])
+    const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
+    const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
     expect(code).toBe(12)
     const command = flags.join(' ').replace('X-Trace: a', "'X-Trace: a'")
     expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
