@@ -9,16 +9,17 @@ export const loadMarkdown = () => import('../io/markdown/printer.ts')
 interface Layout {
   /** True if Markdown is formatted. If false, the text is printed unchanged. */
   isMarkdown: boolean
+  isStreamed?: boolean
   waiting?: PendingSpinner
 }
 
 export async function createPrinter(
   { flags, host, output }: Context,
-  { isMarkdown, waiting }: Layout,
+  { isMarkdown, isStreamed = false, waiting }: Layout,
 ): Promise<AnswerPrinter> {
   if (!isMarkdown) return createAnswerPrinter(output)
   const isColoured = wantsColour(flags.color, host.env, output.isTerminal)
   const columns = () => host.stdout.columns || Infinity
-  const options: MarkdownOptions = { columns, isColoured, waiting }
+  const options: MarkdownOptions = { columns, isColoured, isStreamed, waiting }
   return new (await loadMarkdown()).MarkdownPrinter(output, options)
 }

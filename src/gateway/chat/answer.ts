@@ -53,7 +53,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const waiting = createPendingSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
   const raw = createRawPrinter(output)
-  const printer = await createPrinter({ ...context, output }, { isMarkdown, waiting })
+  const printer = await createPrinter({ ...context, output }, { isMarkdown, isStreamed, waiting })
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
@@ -63,7 +63,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    */
   let unprinted: string[] = []
   let hasOutput = false
-  let hasUnreadContent = false
+  let hasFailed = false
   const rawBody = new UnprintedBody(context, 'txt')
   const writer = new FailureStoringWriter(() => rawBody.reject())
   const breakLine = () => !file && shown.breakLine()
@@ -153,8 +153,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         breakLine()
-        // The events before a cut may all be events without content, such as `message_start`.
-        hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
+        hasFailed = true
         if (isErrorAnswer(error)) received = undefined
         throw writer.failure && !file ? joinFailures(writer.failure, error) : error
       } finally {
@@ -185,9 +184,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       requirePrinted()
       if (missing !== undefined) {
         printUsage(context, end.summary, showsUsage)
+        hasFailed = true
         // Without text, the body is saved only if it has other content.
-        hasUnreadContent = end.otherContent.size > 0
-        if (!hasUnreadContent) received = undefined
+        if (end.otherContent.size === 0) received = undefined
         throw createResponseError(missing)
       }
       await file?.commit()
@@ -204,11 +203,10 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
     /**
      * Saves the last read body if no text was decoded from it, because the body may be the only copy of a paid
-     * answer. Does not save a web page, nor events without content.
+     * answer. Does not save a web page, nor the events of an interrupted stream.
      */
     saveUndecoded(): SavedPart | undefined {
-      if (isRaw || !received) return undefined
-      if (!hasUnreadContent && !received.isInsideValue() && received.otherContent.size === 0) return undefined
+      if (isRaw || !received || !(hasFailed || (text.isBlank && received.isVerbatim()))) return undefined
       const bytes = received.unread()
       const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
       if (start === '' || start[0] === '<') return undefined

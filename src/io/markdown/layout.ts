@@ -1,7 +1,7 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { readLines, trimEnd } from './inline.ts'
-import { countIndent, type FencedCode } from './source.ts'
+import { countIndent, type FencedCode, readTokens } from './source.ts'
 import { layOutTable } from './table.ts'
 
 export interface LayoutSpace {
@@ -50,7 +50,7 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
       return layOutCode(token)
     case 'blockquote':
       if (depth >= maxDepth) break
-      return layOutBlocks(token.tokens, narrowSpace(space, [bar])).map((line) => prefixLine([bar], line))
+      return layOutQuote(token, narrowSpace(space, [bar])).map((line) => prefixLine([bar], line))
     case 'list':
       if (depth >= maxDepth) break
       return token.items.flatMap((item, index) => {
@@ -61,6 +61,14 @@ function layOutBlock(token: MarkedToken, space: LayoutSpace): StyledLine[] {
       return layOutTable(token.raw, columns)
   }
   return layOutVerbatim(token.raw)
+}
+
+/** GitHub's alerts are quotes whose first line is, for example, `[!NOTE]`. */
+function layOutQuote({ text, tokens }: Tokens.Blockquote, space: LayoutSpace): StyledLine[] {
+  const [line, kind] = /^\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*(?:\n|$)/i.exec(text) ?? []
+  if (line === undefined || kind === undefined) return layOutBlocks(tokens, space)
+  const label = kind[0]?.toUpperCase() + kind.slice(1).toLowerCase()
+  return [[{ text: label, sgr: styles.bold }], ...layOutBlocks(readTokens(text.slice(line.length)), space)]
 }
 
 const prefixLine = (lead: StyledLine, line: StyledLine): StyledLine =>

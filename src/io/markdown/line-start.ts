@@ -47,7 +47,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
     if (text === '') return isWhole ? start('text') : undefined
     const continuesText = hasText && markers.length === 0
     if (isOpen && mayBeRule.test(text)) return undefined
-    if (isRule.test(text)) return start('rule')
+    if (isRule.test(text) || (continuesText && headingUnderline.test(text))) return start('rule')
     const item = readMarker(text)
     if (item === 'open' && isOpen) return undefined
     const isItem = typeof item === 'object' && markers.length < maxDepth
@@ -70,7 +70,9 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
   }
 }
 
-const mayBeRule = /^([-*_])[ \t]*(?:\1[ \t]*)*$/
+/** A line of `=` or `-` below a paragraph, which makes the paragraph a heading. */
+export const headingUnderline = /^(?:={2,}|-{2,})[ \t]*$/
+const mayBeRule = /^([-*_=])[ \t]*(?:\1[ \t]*)*$/
 const isRule = /^([-*_])[ \t]*(?:\1[ \t]*){2,}$/
 const boxPattern = /^\[[ xX]\][ \t]+(?=\S)/
 const mayBeBox = /^\[(?:[ xX](?:\][ \t]*)?)?$/

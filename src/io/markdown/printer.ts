@@ -4,7 +4,7 @@ import { measureWidth, type StyledLine, styles } from '../spans.ts'
 import type { PendingSpinner } from '../spinner.ts'
 import { TextFlow } from './flow.ts'
 import { getBullet, layOutBlocks, layOutCodeLine, layOutFencedLine, maxDepth } from './layout.ts'
-import { type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
+import { headingUnderline, type LineStart, mayBeDelimiterRow, readLineStart } from './line-start.ts'
 import { blanks, Page } from './page.ts'
 import {
   closesFence,
@@ -20,6 +20,8 @@ import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 export interface MarkdownOptions {
   columns(): number
   isColoured: boolean
+  /** If false, each paragraph waits for its second line, which may be the underline of a heading. */
+  isStreamed: boolean
   waiting?: PendingSpinner | undefined
 }
 
@@ -41,9 +43,9 @@ interface HeldBlock {
 
 /**
  * Prints Markdown while it arrives: paragraphs and list items word by word, other blocks when they are
- * complete. The output depends only on the text, not on the pieces in which it arrives. A row of `=` or `-`
- * below a paragraph does not make the paragraph a heading, because the paragraph is already printed. HTML is
- * text.
+ * complete. The output depends only on the text, not on the pieces in which it arrives. In a stream, an
+ * underlined heading is a paragraph above a rule, because the paragraph is printed before its underline
+ * arrives. HTML is text.
  */
 export class MarkdownPrinter implements AnswerPrinter {
   readonly #output: Output
@@ -114,7 +116,8 @@ export class MarkdownPrinter implements AnswerPrinter {
       this.#flow?.add(text)
     } else {
       this.#line += text
-      const needsWholeLine = this.#code || (this.#held && this.#held.kind !== 'row')
+      const isHeld = this.#held && this.#held.kind !== 'row'
+      const needsWholeLine = this.#code || isHeld || !this.#options.isStreamed
       if (!needsWholeLine) this.#startLine(false)
     }
   }
@@ -174,6 +177,13 @@ export class MarkdownPrinter implements AnswerPrinter {
     if (held.kind === 'row') {
       if (!isWhole && mayBeDelimiterRow(this.#line)) return false
       this.#held = undefined
+      const underline = this.#line.trim()
+      const mayBeHeading = !this.#options.isStreamed && !this.#flow
+      const isInside = countIndent(this.#line) >= this.#sourceIndent
+      if (mayBeHeading && isInside && headingUnderline.test(underline)) {
+        this.#layOut(`${underline[0] === '=' ? '#' : '##'} ${held.text}`)
+        return false
+      }
       if (!isWhole || !isDelimiterRow(this.#line)) {
         this.#takeText(`${held.text}\n`)
         return true
@@ -219,18 +229,23 @@ export class MarkdownPrinter implements AnswerPrinter {
       this.#leaveText(indent)
     }
     for (const marker of markers) this.#openItem(marker)
-    if (kind === 'text') {
+    const mayBeHeading = !this.#options.isStreamed && !this.#flow && text !== ''
+    if (kind === 'text' && !mayBeHeading) {
       if (text !== '') this.#takeText(text)
       this.#isInText = text !== ''
       this.#textLine = text
     } else if (kind === 'fence') {
       if (this.#lead) this.#print([[]])
       this.#code = { mark: openFence(text) as string, indent: this.#line.length - text.length }
-    } else if (kind === 'heading' || kind === 'rule') this.#layOut(text)
+    } else if (kind === 'heading') this.#layOut(text)
+    else if (kind === 'rule') this.#layOut('---')
     else if (kind === 'code') this.#print([layOutCodeLine(this.#line.slice(this.#sourceIndent + 4))])
     else {
       const heldIndent = markers.at(-1)?.textIndent ?? indent
-      this.#held = { kind, text: kind === 'row' ? text : `${text}\n`, indent: heldIndent }
+      this.#held =
+        kind === 'quote'
+          ? { kind, text: `${text}\n`, indent: heldIndent }
+          : { kind: 'row', text, indent: heldIndent }
     }
   }
 

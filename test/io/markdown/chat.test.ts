@@ -33,6 +33,17 @@ describe('Markdown answer', () => {
     expect(withoutColours(out)).toBe(laidOut)
   })
 
+  test.each([
+    ['Title\n===', '\x1b[1;4;35mTitle\x1b[0m\n'],
+    ['Part\n---\ntext', '\x1b[1;35mPart\x1b[0m\ntext\n'],
+    ['- Item\n  ---\n- b', '\x1b[36m• \x1b[0m\x1b[1;35mItem\x1b[0m\n\x1b[36m• \x1b[0mb\n'],
+    ['> [!NOTE]\n> text', '\x1b[2m│ \x1b[0m\x1b[1mNote\x1b[0m\n\x1b[2m│ \x1b[0mtext\n'],
+    ['a\nb\n===', `a\nb\n\x1b[2m${'─'.repeat(80)}\x1b[0m\n`],
+  ])('chat on a terminal lays out underlined headings and alerts: %j', async (text, shown) => {
+    const { out } = await run(['chat', 'hi'], { ...onTerminal, exchange: answering(message(text)) })
+    expect(out).toBe(shown)
+  })
+
   test('--markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })

@@ -10,8 +10,9 @@ test('Markdown layout prints the same for any split of a text', async () => {
     places,
     columns,
     fc.boolean(),
-    async (text, where, columns, isColoured) => {
-      const options = { columns, isColoured }
+    fc.boolean(),
+    async (text, where, columns, isColoured, isStreamed) => {
+      const options = { columns, isColoured, isStreamed }
       const whole = await print(text, options)
       expect((await printPieces(cut(text, where), options)).join('')).toBe(whole)
       expect((await printPieces([...text], options)).join('')).toBe(whole)
@@ -43,8 +44,9 @@ describe('letters in Markdown layout', () => {
     const property = fc.asyncProperty(
       textOf(words, unnamed).filter(isPlain),
       columns,
-      async (text, columns) => {
-        expect(lettersOf(await print(text, { columns }))).toBe(lettersOf(text))
+      fc.boolean(),
+      async (text, columns, isStreamed) => {
+        expect(lettersOf(await print(text, { columns, isStreamed }))).toBe(lettersOf(text))
       },
     )
     await fc.assert(property, scaleRuns(1000))

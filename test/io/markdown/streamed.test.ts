@@ -15,6 +15,7 @@ function open(columns = Number.POSITIVE_INFINITY) {
   }
   const printer = new MarkdownPrinter(output, {
     isColoured: false,
+    isStreamed: true,
     columns: () => columns,
     waiting: { show: (text) => void spinners.push(text), stop() {}, wrapOutput: (each) => each },
   })
@@ -116,8 +117,8 @@ describe('streamed Markdown', () => {
     expect((await open(9).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
   })
 
-  test('a streamed answer prints an underline of = as text, and three hyphens as a rule', async () => {
-    expect(await print('Title\n=====\nx\n---\ny', { columns: 5 })).toBe('Title\n=====\nx\n─────\ny\n')
+  test('a streamed answer prints the underline of a heading as a rule', async () => {
+    expect(await print('Title\n=====  \nx\n--\ny', { columns: 5 })).toBe('Title\n─────\nx\n─────\ny\n')
   })
 
   test('a streamed answer shows the spinner during a table, but not after a part of a line', async () => {
