@@ -38,6 +38,8 @@ interface SessionFigures {
 
 export class Summary {
   readonly startMs: number
+  /** Before the first request, the start of the run. */
+  firstRequestMs: number
   command: string | undefined
   attempts = 0
   /**
@@ -58,6 +60,7 @@ export class Summary {
 
   constructor(startMs: number) {
     this.startMs = startMs
+    this.firstRequestMs = startMs
   }
 }
 

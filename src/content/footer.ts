@@ -42,8 +42,7 @@ export function describeMissingPart(
 ): string | undefined {
   if (requirement === 'anything') return undefined
   const cut = describeCut(end)
-  const mayBeCut = end.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
-  if (!isBlank) return requirement === 'uncut' ? (cut ?? mayBeCut) : undefined
+  if (!isBlank) return requirement === 'uncut' ? cut : undefined
   const others = [...end.otherContent].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
@@ -86,7 +85,7 @@ export function printUsage(context: Context, answer: AnswerSummary, showsUsage: 
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${oneLine(answer.id, 200)}`)
   if (showsUsage || host.stderr.isTerminal)
-    messages.printFooter(describeUsage(answer, (host.timers.now() - summary.startMs) / 1000))
+    messages.printFooter(describeUsage(answer, (host.timers.now() - summary.firstRequestMs) / 1000))
 }
 
 function describeUsage(summary: AnswerSummary, seconds: number): string {

@@ -100,7 +100,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const policy = { repeat: endpoint.repeat, retries: isSingle ? 0 : retries, retryUnknown }
     const rules = createCallRules(context, call, policy, { deadline, requireLock })
     const attempt = async (attempts: number): Promise<ReadableResponse> => {
-      summary.attempts++
+      if (summary.attempts++ === 0) summary.firstRequestMs = host.timers.now()
       call.beginAttempt()
       // A batch cancels its requests itself after the deadline, so its requests get no deadline.
       const limited = isBatch ? signed : { ...signed, deadline }

@@ -16,7 +16,7 @@ export interface RunOptions {
    * Content of stdin, which is then a pipe. The elements of an array arrive one by one. If omitted, stdin is
    * a terminal.
    */
-  stdin?: string | Uint8Array | (string | Uint8Array)[]
+  stdin?: string | Uint8Array | (string | Uint8Array)[] | AsyncIterable<string>
   /** Kind of stdin. Default: a pipe if `stdin` is set, otherwise a terminal. */
   stdinKind?: Host['stdin']['kind']
   /** Text that is typed if stdin is a terminal. */
