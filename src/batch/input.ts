@@ -110,10 +110,9 @@ export interface BatchInput {
 export async function openSource({ input, host }: Context, name: string): Promise<BatchSource> {
   if (name === '') throw usageError('--batch needs a file, or - for stdin')
   if (name === '-') {
-    if (input.stdinKind === 'terminal')
-      throw usageError('--batch -: stdin is a terminal; give a file or a pipe')
+    const chunks = input.readStdinChunks('--batch -')
     const close = () => void host.stdin.open().destroy()
-    return { name: 'stdin', isRepeatable: false, read: () => input.readStdinChunks('--batch -'), close }
+    return { name: 'stdin', isRepeatable: false, read: () => chunks, close }
   }
   const path = absolutePath(host, name)
   try {

@@ -85,9 +85,10 @@ export class Input {
   /** `reader` is the name of the flag or input that reads stdin, for messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#takeStdin(reader)
-    const { stdin, timers } = this.#options.host
+    const { host, note } = this.#options
+    const { stdin, timers } = host
     const pieces = readStream(() => stdin.open(), 'stdin', new AbortController().signal)
-    return withWaitingNote(pieces, timers, () => this.#noteWaiting())
+    return withWaitingNote(pieces, timers, () => note('waiting for stdin'))
   }
 
   async readFile(name: string, shown = name): Promise<Uint8Array> {
@@ -221,16 +222,15 @@ export class Input {
     if (!this.readsStdin) throw usageError(`${reader} reads stdin, which --no-stdin forbids`)
     if (first) throw usageError(`stdin can be read only once: both ${first} and ${reader} need it`)
     this.#firstReader = reader
-    if (this.#options.host.stdin.kind === 'folder') throw new CliError('file', 'stdin: it is a folder')
+    if (this.stdinKind === 'folder') throw new CliError('file', 'stdin: it is a folder')
+    if (this.stdinKind === 'terminal')
+      throw usageError(`${reader} reads stdin, which is a terminal: use a pipe or < FILE`)
   }
 
-  #noteWaiting(): void {
-    const { host, note } = this.#options
-    const endKeys = host.platform === 'win32' ? 'Ctrl-Z and Enter end' : 'Ctrl-D ends'
-    note(host.stdin.kind === 'terminal' ? `waiting for stdin; ${endKeys} it` : 'waiting for stdin')
-  }
-
-  async #readStdin(reader: string, onIdle = () => this.#noteWaiting()): Promise<Uint8Array> {
+  async #readStdin(
+    reader: string,
+    onIdle = () => this.#options.note('waiting for stdin'),
+  ): Promise<Uint8Array> {
     this.#takeStdin(reader)
     const { host, flags } = this.#options
     const bytes = await this.#read(() => host.stdin.open(), 'stdin', onIdle)

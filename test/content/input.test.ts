@@ -1,4 +1,4 @@
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
@@ -31,6 +31,19 @@ describe('chat makes the prompt from words and stdin', () => {
   test('words after -- may start with a hyphen', async () => {
     expect(partsOf(await run(['chat', '--', '-5 + 3', '--raw']))).toEqual([{ text: '-5 + 3 --raw' }])
   })
+})
+
+test.each([
+  ['the word - of the prompt', ['chat', '-']],
+  ['-i -', ['chat', '-i', '-']],
+  ['-f -', ['chat', 'x', '-f', '-']],
+  ['--batch -', ['chat', '--batch', '-', '--results', 'r.ndjson']],
+  ['--message @-', ['events', 'send', '-s', 's', '--message', '@-']],
+])('P03: parley exits with 2 and reads nothing if stdin is a terminal: %s', async (reader, argv) => {
+  const cwd = temporaryFolder()
+  const err = `parley: ${reader} reads stdin, which is a terminal: use a pipe or < FILE\n`
+  expect(await run(argv, { cwd, typed: 'Hi' })).toMatchObject({ code: 2, out: '', err, requests: [] })
+  expect(readdirSync(cwd)).toEqual([])
 })
 
 describe('empty stdin', () => {

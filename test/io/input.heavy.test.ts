@@ -43,16 +43,3 @@ test('G31: Ctrl-C sends no request for an unfinished line of a batch (needs scri
   expect(server.requests).toEqual([])
   server.close()
 })
-
-test('P05: parley prints how to end the text if - reads from a terminal (needs script)', async () => {
-  const typed: [string, string][] = [['waiting for stdin', 'Say hello\n\x04']]
-  const { screen } = await typeAtTerminal(
-    '"$NODE" "$PARLEY" chat - --dry-run',
-    temporaryFolder(),
-    typed,
-    credentials,
-  )
-  expect(screen).toContain('parley: waiting for stdin; Ctrl-D ends it\r\n')
-  expect(screen).toContain('Say hello')
-  expect(screen).not.toContain('--no-stdin')
-})
