@@ -83,6 +83,12 @@ export async function openFileOutput(
 type Sink = Pick<FileOutput, 'write' | 'commit' | 'savePart' | 'discard'>
 
 function createFileSink(target: string, name: string, uid: number | undefined): Sink {
+  // A folder such as /proc accepts no file, even if its mode permits writing. So parley creates a test file.
+  try {
+    new TemporaryFile(target, { uid }).remove()
+  } catch (error) {
+    throw toFileFailure(error, name)
+  }
   let file: TemporaryFile | undefined
   const begin = () => {
     file ??= new TemporaryFile(target, { uid })

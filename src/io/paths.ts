@@ -76,7 +76,6 @@ export function findOutputTarget(host: TargetHost, name: string, replaces = true
     if (obstacle) throw failure(obstacle)
     const folder = dirname(path)
     if (!isDirect && !existsSync(folder)) throw failure(`no such folder: ${dirname(name)}/`)
-    if (!isDirect) accessSync(folder, constants.W_OK)
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {

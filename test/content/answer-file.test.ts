@@ -18,6 +18,16 @@ test('chat exits with 11 and saves the answer in the temporary folder if -o is o
 })
 
 test.each([
+  ['chat -o FILE', ['chat', 'hi', '-o', '/proc/answer']],
+  ['image -o FILE', ['image', 'hi', '-m', 'm', '-o', '/proc/a.png']],
+  ['image -o DIR/', ['image', 'hi', '-m', 'm', '-o', '/proc/']],
+])('parley sends nothing if no file can be created in the folder of %s (needs /proc)', async (_, argv) => {
+  const ended = await run(argv)
+  expect(ended).toMatchObject({ code: 11, out: '', requests: [] })
+  expect(ended.err).toMatch(/^parley: \/proc\//)
+})
+
+test.each([
   ['exists', true],
   ['is missing', false],
 ])(

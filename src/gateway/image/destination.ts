@@ -1,8 +1,8 @@
-import { constants, promises as fs } from 'node:fs'
-import { dirname, extname, resolve } from 'node:path'
+import { promises as fs, statSync } from 'node:fs'
+import { dirname, extname, join, resolve } from 'node:path'
 import type { Context } from '../../context.ts'
 import { CliError, hasCode, toFileFailure, usageError } from '../../errors.ts'
-import { createFileAtomically, type FileOutput, openFileOutput } from '../../io/file-output.ts'
+import { createFileAtomically, type FileOutput, openFileOutput, TemporaryFile } from '../../io/file-output.ts'
 import { absolutePath, findOutputTarget, findReplaceProblem, isFolderName } from '../../io/paths.ts'
 import type { Timers } from '../../timers.ts'
 import { hasWrongExtension } from './format.ts'
@@ -59,7 +59,7 @@ async function createFolderDestination(
   replaces: boolean,
 ): Promise<ImageDestination> {
   const path = absolutePath(host, folder)
-  await convertFileErrors(folder || path, () => requireFolder(path, folder !== ''))
+  await convertFileErrors(folder || path, async () => requireFolder(path, folder !== ''))
   let count = 0
   return {
     capacity: Infinity,
@@ -112,20 +112,16 @@ async function createFileDestination(
 const addNumber = (name: string, count: number) => (count === 1 ? name : `${name}-${count}`)
 
 /**
- * Throws if the folder is not writable. If the folder may be created, its nearest existing parent must be
- * writable.
+ * Throws if no file can be created in the folder. If the folder may be created, this applies to its nearest
+ * existing parent.
  */
-async function requireFolder(path: string, canBeCreated: boolean): Promise<void> {
-  try {
-    if (!(await fs.stat(path)).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
-    await fs.access(path, constants.W_OK | constants.X_OK)
-  } catch (error) {
-    const above = dirname(path)
-    // The root of a missing Windows drive is its own parent, so the search ends there.
-    const isLast = !canBeCreated || above === path
-    if (isLast || !hasCode(error, 'ENOENT')) throw error
-    await requireFolder(above, true)
-  }
+function requireFolder(path: string, canBeCreated: boolean): void {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  const above = dirname(path)
+  // The root of a missing Windows drive is its own parent, so the search ends there.
+  if (!stat && canBeCreated && above !== path) requireFolder(above, true)
+  else if (!stat?.isDirectory()) throw Object.assign(new Error(), { code: stat ? 'ENOTDIR' : 'ENOENT' })
+  else new TemporaryFile(join(path, 'image')).remove()
 }
 
 const maxRetries = 100

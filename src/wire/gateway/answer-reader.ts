@@ -64,9 +64,7 @@ export class AnswerReader {
   addBody(value: unknown): string {
     const answer = unwrap(value, readFailureInBody)
     this.#hasEnded = !this.#isStreamed || !isNativeAnswer(answer)
-    const text = isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
-    if (this.summary.stopReason === undefined) this.summary.lacksStopReason = true
-    return text
+    return isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
   }
 
   addEvent(whole: unknown, event = ''): string {
@@ -80,7 +78,6 @@ export class AnswerReader {
       return ['ping', 'message_stop'].includes(named.type) ? '' : this.#addPiece(readMessageEvent(named))
     }
     if (isMessageAnswer(value)) {
-      if (this.#isFinished) throw createResponseError('a second answer follows the end of the answer')
       const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)

@@ -112,9 +112,10 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   [
     'whole messages are finished if the last one has a stop reason',
     [
-      [{ content: 'a' }, 'a', 'open'],
+      [{ content: 'a', stop_reason: 's' }, 'a', 'finished'],
       [{ content: 'b' }, 'b', 'open'],
       [{ content: [], stop_reason: 't' }, '', 'finished'],
+      [native({}), '', 'open'],
     ],
     { stopReason: 't' },
   ],
@@ -216,9 +217,9 @@ describe('error in a stream', () => {
 describe('whole body of an answer', () => {
   test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
     [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
-    [{ content: 'a', usage }, 'a', { ...counted, lacksStopReason: true }],
-    [{ data: { content: 'a' } }, 'a', { lacksStopReason: true }],
-    [{ response: native(candidate('a')) }, 'a', { lacksStopReason: true }],
+    [{ content: 'a', usage }, 'a', counted],
+    [{ data: { content: 'a' } }, 'a'],
+    [{ response: native(candidate('a')) }, 'a'],
   ])('an answer is read from the whole body %j', (body, text, summary = {}) => {
     const reader = new AnswerReader()
     expect(reader.addBody(body)).toBe(text)
