@@ -89,7 +89,7 @@ test('each script of a job in a help topic sets -eo pipefail, unless the script 
   const scripts = jobs.flatMap(({ text }) => scriptsOf(parse(text)))
   expect(scripts.length).toBeGreaterThan(15)
   const single = scripts.filter((script) => !/^set -eo pipefail\n/.test(script))
-  for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -r '[^']*' .*\s+.*)\s*$/)
+  for (const script of single) expect(script).toMatch(/^(npm install .*|cp .*|jq -[er] '[^']*' [^|;]*)\s*$/)
 })
 
 test.each([
@@ -376,11 +376,23 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
   ])('a policy that decides %s ends the agent job with %i', async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
-    expect(ended.codes).toEqual([0, code, 0])
+    expect(ended.codes).toEqual(code === 0 ? [0, 0, 0, 0] : [0, code, 0])
     expect(ended.job.read('step-summary')).toMatch(new RegExp(`^exit ${code}, \\d+ tokens, 0\\.\\d+ USD\\n$`))
     expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
     expect(ended.log).not.toMatch(/##(vso)?\[/)
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
+  })
+
+  test('the agent job fails if a workflow run failed, although its agent finished', async () => {
+    const task = 'start ci {"result":"error"}'
+    const steps = agent.steps.map((step) => ({
+      ...step,
+      run: step.run?.replace('Use a tool: list the files', task),
+    }))
+    const variables = await serveEmulator()
+    const ended = await attempt(1, { variables, cache: new Map(), decision: 'allow', steps })
+    expect(ended.codes).toEqual([0, 0, 1, 0])
+    expect(reportOf(ended.job)).toMatchObject({ exit: 0, warnings: { failedWorkflowRuns: 1 } })
   })
 
   test('the agent job that runs again after a person has answered resumes its task', async () => {
@@ -392,7 +404,7 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
       ofTask,
     )
     expect(person, person.log).toMatchObject({ code: 0 })
-    expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0] })
+    expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0, 0] })
     expect(await countTasks(variables)).toBe(1)
   })
 })
@@ -491,7 +503,11 @@ describe('the scripts of help policy work as printed (needs bash and jq)', () =>
     expect(job.read('transcript.txt')).toBe(recording.read('x.txt'))
     job.write('rules.json', rules('deny'))
     expect(await job.step(replayScript)).toMatchObject({ code: 14 })
-    const stricter = await job.step(replayScript.replace(/^parley policy check.*$/m, ''))
+    const [message = ''] = recording.read('session.ndjson').split('\n')
+    job.write('session.ndjson', message)
+    expect(await job.step(replayScript)).toMatchObject({ code: 1 })
+    job.write('session.ndjson', recording.read('session.ndjson'))
+    const stricter = await job.step(replayScript.replace(/^parley policy check.*\n.*$/m, ''))
     expect(stricter).toMatchObject({
       code: 4,
       log: expect.stringContaining('expected user.tool_confirmation'),
