@@ -1,6 +1,7 @@
 import { usageError } from '../errors.ts'
+import { removeField } from '../wire/json/edit.ts'
 import { isObject, parseJson } from '../wire/json/parse.ts'
-import { findChild, listChildren, skipBlanks } from '../wire/json/scanner.ts'
+import { findChild } from '../wire/json/scanner.ts'
 
 export type LineForm = { id?: LineId; model?: string } & ({ prompt: string } | { body: string })
 
@@ -83,17 +84,4 @@ function refuseUnknownFields(value: Record<string, unknown>, known: string[]): v
   const other = Object.keys(value).find((name) => !known.includes(name))
   if (other === undefined) return
   throw usageError(`it has the unknown field ${JSON.stringify(other.slice(0, 50))}`)
-}
-
-/** Removes a field from the source text of an object and keeps the source text of the other fields. */
-function removeField(object: string, name: string): string {
-  const kept: string[] = []
-  let start = object.indexOf('{') + 1
-  let end = start
-  for (const child of listChildren(object, start - 1)) {
-    end = skipBlanks(object, child.end)
-    if (child.name !== name) kept.push(object.slice(start, end))
-    start = end + 1
-  }
-  return `{${kept.join(',')}${object.slice(end)}`
 }

@@ -42,7 +42,8 @@ export function describeMissingPart(
 ): string | undefined {
   if (requirement === 'anything') return undefined
   const cut = describeCut(end)
-  if (!isBlank) return requirement === 'uncut' ? cut : undefined
+  const mayBeCut = end.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
+  if (!isBlank) return requirement === 'uncut' ? (cut ?? mayBeCut) : undefined
   const others = [...end.otherContent].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }

@@ -52,12 +52,21 @@ function withLog(exchange: Exchange, { messages, secrets, host: { timers } }: Co
 }
 
 async function createDemo(context: Context): Promise<Exchange> {
-  context.messages.note('the demo profile: answers come from the built-in emulator, no model is called')
   const [{ createEmulator }, { openDemoSessions }] = await Promise.all([
     import('../emulator/emulator.ts'),
     import('./demo-sessions.ts'),
   ])
-  return createEmulator({ sessions: { store: openDemoSessions(context) } })
+  const exchange = createEmulator({ sessions: { store: openDemoSessions(context) } })
+  let isAnnounced = false
+  return (request) => {
+    // A command that only reads prints no reminder, so a pipeline such as `events list | events confirm`
+    // prints one.
+    if (request.method !== 'GET' && !isAnnounced) {
+      isAnnounced = true
+      context.messages.note('the demo profile: answers come from the built-in emulator, no model is called')
+    }
+    return exchange(request)
+  }
 }
 
 async function createNetwork(

@@ -457,8 +457,14 @@ describe('the end of a batch', () => {
       { kind: 'refused', retry: 'never', safeToRetry: false },
     ],
     ['no answers', [], { 1: status(500), 2: status(500), 3: status(500) }, { retry: 'later' }],
+    [
+      'failed lines in --results',
+      ['--results', 'r'],
+      { 1: status(500), 2: status(500), 3: status(500) },
+      { retry: 'never' },
+    ],
   ])(
-    'a failed batch has "retry": "later" only if a rerun repeats no answered request: %s',
+    'a failed batch has "retry": "later" only if the same command works and repeats no answered request: %s',
     async (_, flags, answers, error) => {
       const argv = [...batch, '--retries', '0', '--concurrency', '1', '--errors', 'json', ...flags]
       const { err } = await run(argv, { cwd: folderWith(3), exchange: byPrompt(answers) })

@@ -21,7 +21,7 @@ describe('forms of a batch line', () => {
   test.each([
     ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
     ['{"contents":[1.0],"model":"m"}', '{"contents":[1.0]}'],
-    [' {"contents":[1.0],"model":"m"}', '{"contents":[1.0]}'],
+    [' {"contents":[1.0],"model":"m"}', ' {"contents":[1.0]}'],
     ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
     ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
   ])('a batch removes the model from the line %s', (line, left) => {

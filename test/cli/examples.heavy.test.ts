@@ -58,9 +58,10 @@ describe('examples of the help pages (needs sh)', () => {
   })
 
   const sh = (script: string) => {
-    const { status, stderr } = spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
-    return { status, stderr }
+    return spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
   }
+
+  const send = 'parley events send -s sesn_1 --follow'
 
   /** Examples that prompt a person. */
   const prompts = (example: string) =>
@@ -75,10 +76,13 @@ describe('examples of the help pages (needs sh)', () => {
       // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
       const [page = ''] = (await helpOn(name)).split('\n  set -eo pipefail')
       for (const example of examplesOf(page)) {
-        if (name === 'events confirm') sh("parley events send -s sesn_1 'Use a tool' --follow")
-        if (name === 'policy check')
-          sh(`parley events send -s sesn_1 hi --follow; printf %s '${event}' > events.ndjson`)
-        const { status, stderr } = sh(example)
+        if (name === 'events confirm') sh(`${send} 'Use a tool'`)
+        if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
+        // The emulator accepts only replies to tool uses that wait.
+        const id = example.includes('toolu_1')
+          ? sh(`${send} --interrupt 'Use a tool' --ids`).stdout.trim()
+          : ''
+        const { status, stderr } = sh(example.replaceAll('toolu_1', id))
         expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
         if (prompts(example)) expect(stderr).toContain('prompts on a terminal')
       }

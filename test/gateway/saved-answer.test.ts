@@ -183,6 +183,24 @@ test('-o saves a cut body as FILE.part, named in the report and the failure', as
   expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.part'] })
 })
 
+describe('a stream that is cut before any text', () => {
+  const start = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
+  const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
+
+  test.each([[[]], [['--stream']]])('a cut stream without content leaves no FILE.part: %j', async (flags) => {
+    const { code, cwd } = await runSaving(['chat', 'x', '-o', 'a', ...flags], breaking([start], cut, sse))
+    expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
+  })
+
+  test.each([
+    ['a function call', call],
+    ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
+  ])('a cut stream with %s is saved as FILE.part', async (_, events) => {
+    const { code, read } = await runSaving(['chat', 'x', '-o', 'a'], breaking([start, events], cut, sse))
+    expect([code, read('a.part')]).toEqual([8, start + events])
+  })
+})
+
 test.each<[string, Exchange, string]>([
   ['a cut body', breaking(['{"output":"paid'], cut), '{"output":"paid'],
   ['an answer without an image', answering(message('paid')), message('paid')],

@@ -80,3 +80,14 @@ test('W33: demo sessions end with the process if they cannot be saved, and stder
   const blocked = await send('hello')
   expect(blocked).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
 })
+
+test('a command that sends something to the demo prints a reminder, and a command that only reads prints none', async () => {
+  const reminder = /answers come from the built-in emulator/g
+  expect((await send('hello')).err.match(reminder)).toHaveLength(1)
+  expect((await parley(['chat', 'hello'])).err.match(reminder)).toHaveLength(1)
+  for (const argv of [
+    ['events', 'list', '-s', 'sesn_1'],
+    ['sessions', 'list'],
+  ])
+    expect((await parley(argv)).err).not.toMatch(reminder)
+})

@@ -22,7 +22,10 @@ const blocks = readme.split('\n## Scripts and CI').flatMap((part, index) =>
 
 /** Lines that recipes may print on stderr, and the sentences of the README that announce them. */
 const announced: [RegExp, string][] = [
-  [/^parley: the demo profile: /, 'They use the demo; each command prints a reminder of it on stderr'],
+  [
+    /^parley: the demo profile: /,
+    'They use the demo; each command that sends something prints a reminder of it on stderr',
+  ],
   [
     /^parley: the answer is in (answer|summary)\.md$/,
     "`-o` writes the answer to a file, replacing it, and prints the file's name on stderr",

@@ -145,8 +145,7 @@ export class AgentSession extends EmulatedSession {
 
   /**
    * Checks events against the session's state. Returns an error response for a reply of the wrong type, a
-   * reply to a tool use that does not wait, and a message while the session waits. Accepts a reply to an
-   * unknown tool use.
+   * reply to a tool use that is unknown or does not wait, and a message while the session waits.
    */
   #checkEvents(parameters: readonly ClientEvent[]): EmulatedResponse | undefined {
     const all = this.#stored.agent.threads.map(({ waiting }) => new Set(waiting))
@@ -161,10 +160,12 @@ export class AgentSession extends EmulatedSession {
           return refuse(400, [], `the session waits for an answer to ${[...main].join(', ')}`)
         if (this.#isOverBudget) return refuse(400, [], 'the session is over its budget')
       }
-      const { field = '', uses = [] } = replyForms.get(event.type) ?? {}
+      const form = replyForms.get(event.type)
+      if (!form) continue
+      const { field, uses } = form
       const id = readString(event[field])
       const use = this.#toolUses.get(id)
-      if (!use) continue
+      if (!use) return refuse(400, [field], `${id} is not a tool use of ${this.id}`)
       if (!uses.includes(use.type)) return refuse(400, [field], `is an ${use.type}, not ${uses.join(' or ')}`)
       if (!all.some((waiting) => waiting.delete(id)))
         return refuse(409, [field], 'does not wait for a reply: it was answered, interrupted or refused')

@@ -3,7 +3,7 @@ import type { SendEventsBody } from '../../wire/sessions/send-events.ts'
 import type { CreateSessionBody } from '../../wire/sessions/session-requests.ts'
 import { encodeSseEvent } from '../../wire/sse.ts'
 import { createRandomId, type EmulatedResponse, errorResponse, jsonResponse } from '../response.ts'
-import { AgentSession, replyForms, type StoredSession } from './agent.ts'
+import { AgentSession, type StoredSession } from './agent.ts'
 import { ReplaySession } from './replay.ts'
 import { type EmulatedSession, isFromClient, type ListedEvent } from './session.ts'
 
@@ -53,17 +53,8 @@ export class EmulatedSessions {
   send(id: string, { events }: SendEventsBody): Promise<EmulatedResponse> {
     return this.#change(id, (session) => {
       const before = session.events.length
-      const unknown = (events as Record<string, unknown>[])
-        .map((event) => event[replyForms.get(String(event.type))?.field ?? ''])
-        .filter(
-          (answered) => answered !== undefined && !session.events.some((event) => event.id === answered),
-        )
-      if (this.#options.onlyCreated && unknown.length > 0)
-        return errorResponse(400, `${unknown[0]} is not a tool use of ${id}`)
       const refusal = session.accept(events)
       const accepted = session.events.slice(before).filter(isFromClient)
-      for (const answered of refusal ? [] : unknown)
-        this.#options.warn?.(`accepted an answer to ${answered}, which is not a tool use of ${id}`)
       return refusal ?? createList(accepted.map(({ text }) => text))
     })
   }

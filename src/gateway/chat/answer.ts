@@ -63,7 +63,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    */
   let unprinted: string[] = []
   let hasOutput = false
-  let hasFailed = false
+  let hasUnreadContent = false
   const rawBody = new UnprintedBody(context, 'txt')
   const writer = new FailureStoringWriter(() => rawBody.reject())
   const breakLine = () => !file && shown.breakLine()
@@ -153,7 +153,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (readTokenUsage(summary)) addAnswerToSummary(context.summary, summary)
         if (!hasEarlierParts && !(error instanceof OutputClosed)) await print()
         breakLine()
-        hasFailed = true
+        // The events before a cut may all be events without content, such as `message_start`.
+        hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
         if (isErrorAnswer(error)) received = undefined
         throw writer.failure && !file ? joinFailures(writer.failure, error) : error
       } finally {
@@ -184,9 +185,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       requirePrinted()
       if (missing !== undefined) {
         printUsage(context, end.summary, showsUsage)
-        hasFailed = true
         // Without text, the body is saved only if it has other content.
-        if (end.otherContent.size === 0) received = undefined
+        hasUnreadContent = end.otherContent.size > 0
+        if (!hasUnreadContent) received = undefined
         throw createResponseError(missing)
       }
       await file?.commit()
@@ -203,10 +204,11 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
     /**
      * Saves the last read body if no text was decoded from it, because the body may be the only copy of a paid
-     * answer. Does not save a web page, nor the events of an interrupted stream.
+     * answer. Does not save a web page, nor events without content.
      */
     saveUndecoded(): SavedPart | undefined {
-      if (isRaw || !received || !(hasFailed || (text.isBlank && received.isVerbatim()))) return undefined
+      if (isRaw || !received) return undefined
+      if (!hasUnreadContent && !received.isInsideValue() && received.otherContent.size === 0) return undefined
       const bytes = received.unread()
       const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
       if (start === '' || start[0] === '<') return undefined

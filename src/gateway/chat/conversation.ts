@@ -8,9 +8,8 @@ import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
 import { type FileLock, lock } from '../../io/lock.ts'
 import { findOutputTarget, resolveRealPath } from '../../io/paths.ts'
-import { createListEndAssignment } from '../../wire/json/edit.ts'
+import { createAssignment, createListEndAssignment, removeField } from '../../wire/json/edit.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
-import { listChildren, skipBlanks } from '../../wire/json/scanner.ts'
 
 interface Turn {
   question: MessagePart[]
@@ -34,9 +33,10 @@ export async function openConversation(context: Context, name: string) {
     const text = decodeUtf8(await input.readFile(target), name)
     if (text.trim() === '') return undefined
     const thread = tryParseJson(text)
-    if (!isObject(thread)) return { text, model: undefined, name }
+    if (!isObject(thread)) return { text, body: text, model: undefined }
     requireConversation(thread, name)
-    return { ...splitModel(text, thread), name }
+    const model = typeof thread.model === 'string' ? thread.model : undefined
+    return { text, body: removeField(text, 'model'), model }
   }
 
   let held: FileLock | undefined
@@ -51,8 +51,8 @@ export async function openConversation(context: Context, name: string) {
   const given = await read()
   return {
     /** Content of the file, or `undefined` if the file is missing or empty. */
-    stored: given,
-    /** The model of the last run. parley stores this field in the file, but never sends it in a body. */
+    stored: given && { text: given.body, name },
+    /** Model of the last run. The file has it as the field `model`, which parley never sends in a body. */
     model: given?.model,
     /** Throws a `CliError` if another run has taken over the lock of the file. */
     requireLock,
@@ -71,9 +71,9 @@ export async function openConversation(context: Context, name: string) {
           ['contents'],
           JSON.stringify({ role, parts: [{ text: answer }] }),
         )
-        const before = (await read()) ?? { text: '{"contents":[]}', name }
-        const whole = await buildBody({ given: before, turn: question, system, assignments: [turn] })
-        const thread = Buffer.concat([Buffer.from(`{"model":${JSON.stringify(model)},`), whole.subarray(1)])
+        const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
+        const assignments = [turn, createAssignment(['model'], JSON.stringify(model))]
+        const thread = await buildBody({ given: { text, name }, turn: question, system, assignments })
         // If this process was suspended, it may have lost its lock, and another process may have added turns.
         requireLock()
         writeFileAtomically(target, thread, { mode: 0o600, uid: context.host.uid })
@@ -92,21 +92,6 @@ export async function openConversation(context: Context, name: string) {
       }
     },
   }
-}
-
-function splitModel(
-  text: string,
-  { model }: Record<string, unknown>,
-): { text: string; model: string | undefined } {
-  if (typeof model !== 'string') return { text, model: undefined }
-  const start = skipBlanks(text, 0)
-  const fields = [...listChildren(text, start)]
-  const index = fields.findIndex(({ name }) => name === 'model')
-  const { end } = fields[index] as { end: number }
-  const before = fields[index - 1]?.end ?? start + 1
-  const isFirstOfMany = index === 0 && fields.length > 1
-  const after = isFirstOfMany ? text.indexOf(',', end) + 1 : end
-  return { text: text.slice(0, before) + text.slice(after), model }
 }
 
 /**

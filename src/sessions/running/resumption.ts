@@ -27,10 +27,11 @@ export interface SessionRun extends SessionAccess {
  * State of the interrupt that a run posts if it exceeds a limit.
  *
  * - `unwanted`: the run is within its limits
- * - `wanted`: a limit is exceeded, so the run starts nothing new. A working session has 1 s to become idle
+ * - `wanted`: a limit is exceeded, so the run starts nothing new. The session has 1 s to end its work
  *   without an interrupt
- * - `posting`: the session is still working. The run has recorded the interrupt in the audit file, and posts
- *   it until the service may have accepted it. If the session becomes idle first, the state is `wanted` again
+ * - `posting`: the session still works or waits for replies. The run has recorded the interrupt in the audit
+ *   file, and posts it until the service may have accepted it. If the work ends first, the state is `wanted`
+ *   again
  * - `sent`: the service may have accepted the interrupt
  */
 export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'

@@ -31,8 +31,9 @@ const [graceMs, maxInterruptMs] = [1000, 30_000]
 
 /**
  * Queries the usage of a run for the report, and enforces `--max-total-tokens` and `--max-cost`. If the
- * session does not become idle within 1 s after a limit is exceeded, parley interrupts it once. The run then
- * ends within 30 s.
+ * session has not ended its work within 1 s after a limit is exceeded, parley interrupts it once. A session
+ * that waits for replies is interrupted too, because a reply of any client would continue its work. The run
+ * ends within 30 s of the interrupt.
  */
 export class RunLimits {
   readonly #run: SessionRun
@@ -75,9 +76,9 @@ export class RunLimits {
    * run: for an exceeded limit, or otherwise `error`.
    */
   async end(error: unknown): Promise<unknown> {
-    this.#cancelInterrupt()
-    await this.#attempt
+    if (!isWaitingError(error)) this.#cancelInterrupt()
     if (this.#isStopped && this.#needsUsage && !this.#budget.hasTotal) await this.#queryAndCheck()
+    await this.#attempt
     const { limitWarning } = this.#budget
     if (!this.#isExceeded && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
     if (this.#isExceeded) this.#warnOfOpenRuns()
@@ -121,6 +122,11 @@ export class RunLimits {
 
   get #isStopped(): boolean {
     return this.#follower.state.stop !== undefined
+  }
+
+  /** The session has stopped, and no reply to a tool use can continue its work. */
+  get #hasEnded(): boolean {
+    return this.#isStopped && this.#follower.state.stop?.kind !== 'waiting'
   }
 
   get #needsUsage(): boolean {
@@ -167,7 +173,7 @@ export class RunLimits {
     if (this.interrupt === 'sent') return
     if (this.#updateExcess() === '') return
     if (this.interrupt === 'unwanted') this.interrupt = 'wanted'
-    if (this.#isStopped) this.#cancelInterrupt()
+    if (this.#hasEnded) this.#cancelInterrupt()
     else this.#attemptDeadline ??= this.#startInterrupt()
   }
 
@@ -191,7 +197,7 @@ export class RunLimits {
     await deadline.wait(graceMs)
     const isFound = audit.interruptAt !== undefined && (await this.#findEarlier(audit.interruptAt, deadline))
     if (deadline.hasPassed || this.interrupt === 'sent') return
-    if (this.#isStopped) return this.#cancelInterrupt()
+    if (this.#hasEnded) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
     if (isFound) {
       context.messages.note(`${this.#excessText}: an earlier run has interrupted the session`)
@@ -263,10 +269,9 @@ export class RunLimits {
 
   #findFailure(error: unknown): unknown {
     if (this.#failure) return this.#failure
-    const { interrupt } = this
-    if (interrupt === 'unwanted') return error
-    if (error === undefined) {
-      if (interrupt !== 'sent') return undefined
+    const isSent = this.interrupt === 'sent'
+    if (this.interrupt === 'unwanted' || (error === undefined && !isSent)) return error
+    if (isSent && (error === undefined || isWaitingError(error))) {
       const hasArrived = this.#follower.task.isInterrupted
       return this.#createStoppedError(
         this.#isUnconfirmed && !hasArrived
@@ -276,10 +281,10 @@ export class RunLimits {
     }
     if (!(error instanceof CliError)) return error
     const { pending, problems, deadline } = error.details
-    if (error.kind === 'waiting') return this.#createStoppedError(`; ${error.message}`, { pending, problems })
+    if (isWaitingError(error)) return this.#createStoppedError(`; ${error.message}`, { pending, problems })
     const isLate = this.#run.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
     if (!isLate) return error
-    if (interrupt !== 'sent') return this.#createRefusedInterruptError()
+    if (!isSent) return this.#createRefusedInterruptError()
     return this.#createStoppedError(
       '; an interrupt was sent, but the session is not idle yet and may continue',
     )
@@ -288,8 +293,12 @@ export class RunLimits {
   #createRefusedInterruptError(refusal?: CliError): CliError {
     // A failure because of a passed deadline is not an answer of the service, so it is not printed.
     const because = refusal && !refusal.details.deadline ? `: ${refusal.message}` : ''
+    const { stop } = this.#follower.state
+    const pending = stop?.kind === 'waiting' ? stop.ids : undefined
+    const what = pending ? `still waits for an answer to ${pending.join(', ')}` : 'continues'
     return this.#createStoppedError(
-      `; the session continues, because the service did not accept the interrupt${because}`,
+      `; the session ${what}, because the service did not accept the interrupt${because}`,
+      { pending },
     )
   }
 
@@ -307,3 +316,5 @@ export class RunLimits {
     })
   }
 }
+
+const isWaitingError = (error: unknown): boolean => error instanceof CliError && error.kind === 'waiting'

@@ -50,6 +50,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       const progress = reader.progress()
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
+    /** True if a value of the answer is incomplete. */
+    isInsideValue: () => !decoder?.mayEndHere(),
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     isDamaged: () => decoder?.isDamaged() ?? false,
@@ -59,7 +61,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
       // Only `--raw` prints the blanks before an answer, so the others are not stored.
-      if (!decoder && !sink.raw && isBlank(bytes)) return
+      if (!decoder && !sink.raw && skipBlankBytes(bytes).length === 0) return
       unread?.add(bytes)
       if (!decoder) {
         start = (start + startText.decode(bytes, { stream: true }))
@@ -99,7 +101,10 @@ class BodyTextDecoder {
 
 const isJsonDocument = /^application\/json\b/i
 
-const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => blankBytes.includes(byte))
+function skipBlankBytes(bytes: Uint8Array): Uint8Array {
+  const start = bytes.findIndex((byte) => !blankBytes.includes(byte))
+  return bytes.subarray(start < 0 ? bytes.length : start)
+}
 
 const blankBytes = [...' \t\r\n'].map((char) => char.charCodeAt(0))
 
@@ -289,7 +294,7 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
     isDamaged: () => false,
     push(bytes) {
       if (isFull) return
-      isFull = body.add(bytes) === maxUnknownBytes
+      isFull = body.add(body.bytes().length > 0 ? bytes : skipBlankBytes(bytes)) === maxUnknownBytes
       if (isFull) end()
     },
     end,

@@ -20,6 +20,8 @@ export interface AnswerSummary extends AnswerTokenCounts {
   id?: string
   model?: string
   stopReason?: string
+  /** True for a whole body without a stop reason, so nothing shows that the answer was not cut. */
+  lacksStopReason?: true
   stopMessage?: string
   /** Token for the request of the next part, if the stop reason is `CONTINUATION`. */
   continuationToken?: string

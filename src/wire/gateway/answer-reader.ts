@@ -64,7 +64,9 @@ export class AnswerReader {
   addBody(value: unknown): string {
     const answer = unwrap(value, readFailureInBody)
     this.#hasEnded = !this.#isStreamed || !isNativeAnswer(answer)
-    return isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
+    const text = isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
+    if (this.summary.stopReason === undefined) this.summary.lacksStopReason = true
+    return text
   }
 
   addEvent(whole: unknown, event = ''): string {
@@ -78,6 +80,7 @@ export class AnswerReader {
       return ['ping', 'message_stop'].includes(named.type) ? '' : this.#addPiece(readMessageEvent(named))
     }
     if (isMessageAnswer(value)) {
+      if (this.#isFinished) throw createResponseError('a second answer follows the end of the answer')
       const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)

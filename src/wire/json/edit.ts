@@ -71,6 +71,20 @@ export function editJson(text: string, assignments: readonly Assignment[]): stri
   return root?.text() ?? text
 }
 
+/** Removes a field from the JSON text of an object. Keeps the source text of the other fields. */
+export function removeField(object: string, name: string): string {
+  const head = object.slice(0, object.indexOf('{') + 1)
+  const kept: string[] = []
+  let start = head.length
+  let end = start
+  for (const child of listChildren(object, start - 1)) {
+    end = skipBlanks(object, child.end)
+    if (child.name !== name) kept.push(object.slice(start, end))
+    start = end + 1
+  }
+  return head + kept.join(',') + object.slice(end)
+}
+
 interface Child {
   /** Text between the previous value and this one: a comma, a key and blanks. */
   lead: string

@@ -396,6 +396,27 @@ describe('chat reads and writes files', () => {
     expect(JSON.parse(readFileSync(join(cwd, 't.json'), 'utf8'))).toMatchObject({ model: 'alpha-8' })
   })
 
+  test.each([
+    [
+      '\n { "tools": [{"a":1.0}], "contents":[] }\n',
+      '\n { "tools": [{"a":1.0}], "contents":[…],"model":"alpha-2.5-pro" }\n',
+    ],
+    [
+      '{"model":null,"contents":[],"generationConfig":{"x":1e2}}',
+      '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}',
+    ],
+    ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}'],
+  ])('--thread adds a turn to a body from an editor and keeps its other text: %j', async (body, after) => {
+    const cwd = temporaryFolder()
+    writeFileSync(join(cwd, 't.json'), body)
+    const { code, requests } = await run(['chat', 'x', '--thread', 't.json'], { cwd })
+    expect(code).toBe(0)
+    expect(JSON.parse(requests[0]?.text ?? '')).not.toHaveProperty('model')
+    const saved = readFileSync(join(cwd, 't.json'), 'utf8')
+    expect(JSON.parse(saved).contents).toHaveLength(2)
+    expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
+  })
+
   test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
     const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
@@ -405,6 +426,43 @@ describe('chat reads and writes files', () => {
     expect(readFileSync(join(cwd, 'a.md.part'), 'utf8')).toBe('half')
     expect((await ask('-q')).err).toBe('')
     expect((await ask('--dry-run')).err).toBe('')
+  })
+})
+
+describe('chat refuses a JSON body that does not have one complete answer', () => {
+  test.each(['', '\n'])(
+    'chat exits with 8 if two whole answers follow each other, separated by %j',
+    async (gap) => {
+      const exchange = answering(message('one') + gap + message('two'))
+      expect(await run(['chat', 'x'], { exchange })).toMatchObject({
+        code: 8,
+        err: expect.stringContaining('a second answer follows the end of the answer'),
+      })
+    },
+  )
+
+  test('chat exits with 8 for an answer without a stop reason only with --fail-on-cut', async () => {
+    for (const body of [
+      '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
+      '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
+    ]) {
+      const exchange = answering(body)
+      expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
+      expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
+        code: 8,
+        out: 'whole\n',
+        err: expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/),
+      })
+    }
+  })
+
+  test('chat --raw names a body that is not JSON after 2 MiB of blanks', async () => {
+    const { code, err } = await run(['chat', 'x', '--raw'], {
+      exchange: answering(`${' '.repeat(2 * 1024 * 1024)}out of order`),
+    })
+    expect(code).toBe(8)
+    expect(err).toMatch(/^parley: the answer.* is not JSON\n/)
+    expect(err).toContain('out of order')
   })
 })
 

@@ -256,36 +256,47 @@ describe('events run that reaches a limit', () => {
     expect(events.slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
   })
 
-  test('events run sends neither replies nor interrupts to an idle session over its limit, and can be resumed', async () => {
+  test('events run interrupts a session that waits for a reply when its limit is reached, and sends no reply', async () => {
     const service = createSessionService({})
     service.write('p.json', always('allow'))
     const argv = ['events', 'run', 'use a {}\nthen use b {}', '-s', 's1', '--policy', 'p.json', '--no-stdin']
     const bounds = ['--max-cost', '0.01', '--max-total-tokens', '1000000']
     const world = { exchange: createEmulator({}) }
     const stopped = await service.run([...argv, ...bounds, '--errors', 'json'], world)
-    expect(stopped.code).toBe(15)
-    expect(stopped.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
-    const { error } = JSON.parse(stopped.err)
-    // A new message would not reply to the waiting tool uses. The next run starts with the same limits.
-    const next = ['events', 'run', '-s', 's1', '--no-stdin', '--policy', 'p.json']
+    const posts = stopped.requests.filter(({ method }) => method === 'POST')
+    const types = posts.map(({ text }) => JSON.parse(text).events[0].type)
+    expect([stopped.code, types]).toEqual([15, ['user.message', 'user.interrupt']])
+    const lines = stopped.err.trim().split('\n')
+    const { error } = JSON.parse(lines.at(-1) ?? '')
     expect(error).toMatchObject({
       kind: 'stopped',
-      pending: [expect.stringMatching(/^toolu_/)],
-      message: expect.stringMatching(/, and --max-cost is [^;]*; s1 waits for an answer: toolu_\w+: a \{\}/),
+      message: expect.stringMatching(/, and --max-cost is 0.01$/),
       retry: 'never',
-      resume: [...next, ...bounds, '--errors', 'json', '--after', expect.any(String)],
+      resume: expect.arrayContaining(['Go on', '--max-cost', '0.01']),
     })
-    const replies: string[] = []
-    const codes: number[] = []
-    while (codes.length < 3 && !codes.includes(0)) {
-      const ended = await service.run([...next, ...bounds], world)
-      const posts = ended.requests.filter(({ method }) => method === 'POST')
-      replies.push(...posts.map(({ text }) => JSON.parse(text).events[0].type))
-      codes.push(ended.code)
-    }
-    expect(codes).toContain(0)
-    expect(replies).toEqual(['user.tool_confirmation', 'user.tool_confirmation'])
+    expect(error.pending).toBeUndefined()
+    const { err } = await service.run(['events', 'confirm', '-s', 's1', '--pending', '--allow'], world)
+    expect(err).toContain('no tool use waits for an answer')
   })
+
+  test.each<[string, PostRule, number, string | RegExp]>([
+    [
+      'a refused interrupt',
+      { fault: { status: 400 } },
+      1,
+      /still waits for an answer to t1, because the service/,
+    ],
+    ['an interrupt without a response', { fault: 'reset' }, 1, /not known whether it arrived/],
+    ['an interrupt without an idle event after it', { next: [] }, 1, /--max-total-tokens is 100\n/],
+  ])(
+    'events run over its limit at a waiting session exits with 15 after %s',
+    async (_, rule, count, text) => {
+      const service = open([custom('t1'), used(200), waitsFor('t1')], { posts: [firstInterrupt(rule)] })
+      const { code, err } = await service.runTask()
+      expect([code, service.countInterrupts()], err).toEqual([15, count])
+      expect(err).toMatch(text)
+    },
+  )
 
   test.each([
     ['during', 'to resume:', 'look-first'],

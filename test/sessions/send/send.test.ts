@@ -64,7 +64,7 @@ describe('request of events send', () => {
         'words',
       ],
     ]
-    const ended = await send(argv, { cwd })
+    const ended = await send(argv, { cwd, exchange: answering('{"data":[]}') })
     expect(ended.code).toBe(0)
     expect(parseEvents(ended)).toEqual([
       { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
@@ -172,7 +172,7 @@ describe('checks of events against the specification', () => {
     ['a system message after a message', [message, system]],
     ['a system message after a tool result', [{ type: 'user.tool_result' }, system]],
   ])('events send accepts %s', async (_, events) => {
-    const ended = await send([], { stdin: JSON.stringify(events) })
+    const ended = await send([], { stdin: JSON.stringify(events), exchange: answering('{"data":[]}') })
     expect(ended).toMatchObject({ code: 0 })
     expect(parseEvents(ended)).toEqual(events)
   })

@@ -112,10 +112,9 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   [
     'whole messages are finished if the last one has a stop reason',
     [
-      [{ content: 'a', stop_reason: 's' }, 'a', 'finished'],
+      [{ content: 'a' }, 'a', 'open'],
       [{ content: 'b' }, 'b', 'open'],
       [{ content: [], stop_reason: 't' }, '', 'finished'],
-      [native({}), '', 'open'],
     ],
     { stopReason: 't' },
   ],
@@ -217,9 +216,9 @@ describe('error in a stream', () => {
 describe('whole body of an answer', () => {
   test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
     [native(candidate('a', stop)), 'a', { stopReason: 'STOP' }],
-    [{ content: 'a', usage }, 'a', counted],
-    [{ data: { content: 'a' } }, 'a'],
-    [{ response: native(candidate('a')) }, 'a'],
+    [{ content: 'a', usage }, 'a', { ...counted, lacksStopReason: true }],
+    [{ data: { content: 'a' } }, 'a', { lacksStopReason: true }],
+    [{ response: native(candidate('a')) }, 'a', { lacksStopReason: true }],
   ])('an answer is read from the whole body %j', (body, text, summary = {}) => {
     const reader = new AnswerReader()
     expect(reader.addBody(body)).toBe(text)
