@@ -35,7 +35,7 @@ const followFlags = new Set([
 
 /**
  * Flags that parley does not copy into a resume command, because they describe events that parley has already
- * sent, or have no effect on a run. `createResumeCommand` itself adds `--session`, `--no-stdin` and `--after`
+ * sent, or have no effect on a run. `createRunCommand` itself adds `--session`, `--no-stdin` and `--after`
  * if needed.
  */
 const uncopiedFlags = new Set([
@@ -98,7 +98,7 @@ export function formatBudgetCommand({ flags }: Flags, session: string, budget?: 
  * rest of the run. `message` is sent first, for a session that needs input to continue. `after` is an
  * event id: the resumed run waits until the session contains that event.
  */
-export function createResumeCommand(
+export function createRunCommand(
   { flags, input }: Pick<Context, 'flags' | 'input'>,
   session: string,
   { message, after }: { message?: string; after?: string | undefined },

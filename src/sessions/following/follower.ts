@@ -9,7 +9,7 @@ import { laggingListWaitsMs, listEvents, listOldestFirst } from '../listing/even
 import { readSession } from '../read-session.ts'
 import { ReconnectPolicy, requireTime } from '../reconnect-policy.ts'
 import type { SessionAccess } from '../session.ts'
-import { createResumeCommand } from '../session-command.ts'
+import { createRunCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
 import { type FollowEffect, type FollowEffectResult, startFollowing, stepFollowState } from './following.ts'
@@ -364,7 +364,7 @@ export class Follower {
 function createEmptySessionError({ context, parts }: SessionAccess): CliError {
   const command = quoteWords([
     'parley',
-    ...createResumeCommand(context, parts.params.session, { message: 'TASK' }),
+    ...createRunCommand(context, parts.params.session, { message: 'TASK' }),
   ])
   const message = 'this session has no events yet'
   return new CliError('usage', message, { consequence: `to give it a task: ${command}` })

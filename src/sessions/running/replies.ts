@@ -23,7 +23,7 @@ import {
   type ReplyState,
   resumeReply,
 } from './reply-state.ts'
-import type { SessionRun } from './resumption.ts'
+import type { SessionRun } from './session-run.ts'
 
 export interface Reply {
   use: KnownToolUse
@@ -55,7 +55,7 @@ export class ReplySender {
 
   /** The run may take no further step, because it no longer follows the session or has exceeded a limit. */
   get isStopped(): boolean {
-    return this.hasStoppedFollowing || this.#run.resumption.isOverLimit
+    return this.hasStoppedFollowing || this.#run.isOverLimit
   }
 
   #getReply(id: string): ReplyState {
@@ -286,7 +286,7 @@ export class ReplySender {
       retry: 'look-first',
       pending,
       consequence: `check with '${this.#run.parts.inspectCommand}' before you answer again`,
-      resume: this.#run.resumption.getCommand(),
+      resume: this.#run.createResumeCommand(),
     })
   }
 

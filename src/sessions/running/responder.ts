@@ -23,7 +23,7 @@ import {
 import type { RunPlan } from './plan.ts'
 import { type Reply, ReplySender } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
-import type { SessionRun } from './resumption.ts'
+import type { SessionRun } from './session-run.ts'
 
 const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 letters, digits, _ or -'
 
@@ -42,10 +42,10 @@ export class Responder {
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
 
-  constructor(run: SessionRun, follower: Follower, rules: RunPlan['rules'], denials: Denials) {
+  constructor(run: SessionRun, follower: Follower, denials: Denials) {
     this.#run = run
     this.#follower = follower
-    this.#rules = rules
+    this.#rules = run.plan.rules
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     this.#replies = new ReplySender(run, follower, denials)
     const countOf = (decision: Decision) =>

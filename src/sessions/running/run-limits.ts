@@ -12,7 +12,7 @@ import { formatBudgetCommand } from '../session-command.ts'
 import { describeUsage } from '../usage-text.ts'
 import type { RunBudget } from './budget.ts'
 import { pollEvents, postEventsOnce } from './posting.ts'
-import type { InterruptState, SessionRun } from './resumption.ts'
+import type { SessionRun } from './session-run.ts'
 
 /**
  * Interval at which a run with a limit queries the session's usage, because some services send no usage
@@ -23,8 +23,6 @@ const queryIntervalMs = 10_000
 const maxNamedRuns = 10
 
 const interruptEvent = { type: 'user.interrupt' }
-
-export const notIdleAfterInterruptText = 'the session did not become idle within 30 s of the interrupt'
 
 /** Time for the session to become idle after it exceeded a limit, and after an interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
@@ -39,7 +37,6 @@ export class RunLimits {
   readonly #run: SessionRun
   readonly #follower: Follower
   readonly #budget: RunBudget
-  interrupt: InterruptState = 'unwanted'
   #cancelQuery = () => {}
   #excessText = ''
   #attempt = Promise.resolve()
@@ -80,8 +77,8 @@ export class RunLimits {
     if (this.#isStopped && this.#needsUsage && !this.#budget.hasTotal) await this.#queryAndCheck()
     await this.#attempt
     const { limitWarning } = this.#budget
-    if (!this.#isExceeded && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
-    if (this.#isExceeded) this.#warnOfOpenRuns()
+    if (!this.#run.isOverLimit && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
+    if (this.#run.isOverLimit) this.#warnOfOpenRuns()
     return this.#findFailure(error)
   }
 
@@ -102,7 +99,7 @@ export class RunLimits {
   }
 
   warnOfExcess(): void {
-    if (this.#isExceeded)
+    if (this.#run.isOverLimit)
       this.#run.context.messages.warn(`${this.#updateExcess()}; the agent has already finished`)
   }
 
@@ -114,10 +111,6 @@ export class RunLimits {
   close(): void {
     this.#cancelQuery()
     this.#cancelInterrupt()
-  }
-
-  get #isExceeded(): boolean {
-    return this.interrupt !== 'unwanted'
   }
 
   get #isStopped(): boolean {
@@ -137,7 +130,7 @@ export class RunLimits {
   #scheduleQuery(): void {
     this.#cancelQuery = schedule(this.#run.context.host.timers, queryIntervalMs, async () => {
       this.#scheduleQuery()
-      if (!this.#isStopped && !this.#isExceeded) await this.#queryAndCheck()
+      if (!this.#isStopped && !this.#run.isOverLimit) await this.#queryAndCheck()
     })
   }
 
@@ -170,9 +163,9 @@ export class RunLimits {
   }
 
   #interruptAtLimit(): void {
-    if (this.interrupt === 'sent') return
+    if (this.#run.interrupt === 'sent') return
     if (this.#updateExcess() === '') return
-    if (this.interrupt === 'unwanted') this.interrupt = 'wanted'
+    if (this.#run.interrupt === 'unwanted') this.#run.interrupt = 'wanted'
     if (this.#hasEnded) this.#cancelInterrupt()
     else this.#attemptDeadline ??= this.#startInterrupt()
   }
@@ -196,20 +189,20 @@ export class RunLimits {
     const { audit, context, parts } = this.#run
     await deadline.wait(graceMs)
     const isFound = audit.interruptAt !== undefined && (await this.#findEarlier(audit.interruptAt, deadline))
-    if (deadline.hasPassed || this.interrupt === 'sent') return
+    if (deadline.hasPassed || this.#run.interrupt === 'sent') return
     if (this.#hasEnded) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
     if (isFound) {
       context.messages.note(`${this.#excessText}: an earlier run has interrupted the session`)
-      this.interrupt = 'sent'
+      this.#run.interrupt = 'sent'
       return
     }
     try {
       await this.#post(deadline)
-      this.interrupt = 'sent'
+      this.#run.interrupt = 'sent'
     } catch (error) {
       const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
-      this.interrupt = 'wanted'
+      this.#run.interrupt = 'wanted'
       // The session became idle during the attempt, so no interrupt is needed.
       if (refusal && this.#attemptDeadline !== deadline) return this.#run.parts.deadline.moveTo(Infinity)
       this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
@@ -253,9 +246,9 @@ export class RunLimits {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
           if (event !== 'sent') return
           audit.add({ toolUse: null, event: 'interrupt', reason: this.#excessText })
-          if (this.interrupt === 'wanted')
+          if (this.#run.interrupt === 'wanted')
             context.messages.note(`${this.#excessText}: parley interrupts the session`)
-          this.interrupt = 'posting'
+          this.#run.interrupt = 'posting'
         },
       })
       if (is === 'refused') throw failure
@@ -269,8 +262,8 @@ export class RunLimits {
 
   #findFailure(error: unknown): unknown {
     if (this.#failure) return this.#failure
-    const isSent = this.interrupt === 'sent'
-    if (this.interrupt === 'unwanted' || (error === undefined && !isSent)) return error
+    const isSent = this.#run.interrupt === 'sent'
+    if (this.#run.interrupt === 'unwanted' || (error === undefined && !isSent)) return error
     if (isSent && (error === undefined || isWaitingError(error))) {
       const hasArrived = this.#follower.task.isInterrupted
       return this.#createStoppedError(
@@ -303,15 +296,11 @@ export class RunLimits {
   }
 
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
-    const { resumption } = this.#run
-    // Only an interrupted session needs a message to continue.
-    const isInterrupted = this.interrupt === 'sent'
-    const resume = isInterrupted ? resumption.getCommandWithMessage() : resumption.getCommandWithoutMessage()
     // If a script resumed at once, the run would exceed the limit again, so `retry` is `never`.
     return new CliError('stopped', `${this.#updateExcess()}${more}`, {
       sent: 'yes',
       retry: 'never',
-      resume,
+      resume: this.#run.createResumeCommand(),
       ...details,
     })
   }

@@ -18,9 +18,9 @@ import { Denials } from './denials.ts'
 import { describeToolUse, toAuditFields } from './judgement.ts'
 import type { RunPlan } from './plan.ts'
 import { Responder } from './responder.ts'
-import { describeOtherTask, Resumption, type SessionRun } from './resumption.ts'
-import { notIdleAfterInterruptText, RunLimits } from './run-limits.ts'
+import { RunLimits } from './run-limits.ts'
 import { findSentTask, sendTask } from './sent-task.ts'
+import { describeOtherTask, SessionRun } from './session-run.ts'
 import { getTaskFingerprints, TaskCounter } from './task.ts'
 import { checkAnswer, createAnswerSaver, deliverAnswer, hasSeparateAnswerOutput } from './wanted-answer.ts'
 
@@ -34,31 +34,20 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandE
   requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
   const target = { ...parts.params, address, deadline: parts.deadline }
   const audit = await Audit.open(context, target, auditPath)
-  const resumption = new Resumption(context, plan, audit)
-  const run = {
-    context: { ...context, output: ignoreClosedReader(context.output) },
-    caller,
-    parts: {
-      ...parts,
-      deadline: parts.deadline.narrow(Infinity, notIdleAfterInterruptText),
-      requireLock: () => audit.requireLocks(),
-    },
-    audit,
-    resumption,
-  }
-  const end = await context.tracker.during(resumption, () => execute(run, plan))
-  return { ...end, failure: end.failure && resumption.explain(end.failure) }
+  const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
+  const end = await context.tracker.during(run, () => execute(run))
+  return { ...end, failure: end.failure && run.explain(end.failure) }
 }
 
 /**
  * Sends the task unless an earlier run has sent it, and follows the session until the answer. Returns a last
  * step that records in the audit file that the task is done.
  */
-async function execute(run: SessionRun, plan: RunPlan): Promise<CommandEnd> {
-  const { context, audit, resumption } = run
-  const foundIds = await findSentTask(run, plan)
+async function execute(run: SessionRun): Promise<CommandEnd> {
+  const { context, audit, plan } = run
+  const foundIds = await findSentTask(run)
   const task = foundIds ? undefined : plan.task
-  if (!task) resumption.setTask('continued')
+  if (!task) run.taskState = 'continued'
   // A run without a task follows the session's last task, even if another client sent it.
   const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
   const budget = new RunBudget(plan.limits)
@@ -74,17 +63,17 @@ async function execute(run: SessionRun, plan: RunPlan): Promise<CommandEnd> {
   }
   const follower = task
     ? await openFollowerBeforeSending(run, { showEarlier })
-    : await resumption.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
+    : await run.addResume(openFollower(run, { showEarlier, needsEvents: true, earlierTaskIds }))
   const limits = new RunLimits(run, follower, budget)
-  const responder = new Responder(run, follower, plan.rules, denials)
+  const responder = new Responder(run, follower, denials)
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
     if (counter.endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    if (task) await resumption.addResume(sendTask(run, task, { known: counter.known, follower }))
-    resumption.setFollowed({ follower, limits })
+    if (task) await run.addResume(sendTask(run, task, { known: counter.known, follower }))
+    run.follower = follower
     limits.follow()
-    const failure = await follow({ ...run, plan, follower, responder, denials, limits, incidents })
+    const failure = await follow(run, { follower, responder, denials, limits, incidents })
     await context.output.flush()
     // After an interrupt, the task stays unfinished in the audit file. Events such as user.interrupt are no
     // task.
@@ -103,7 +92,8 @@ async function execute(run: SessionRun, plan: RunPlan): Promise<CommandEnd> {
  * Called if the task equals the session's last task. Prompts before parley sends it once more. Without a
  * terminal, prints a warning and continues. Throws a `CliError` of kind `stopped` if the answer is no.
  */
-async function confirmRepetition({ context, resumption }: SessionRun): Promise<void> {
+async function confirmRepetition(run: SessionRun): Promise<void> {
+  const { context } = run
   const repetition = "the session's last user.message is the same task"
   if (!canPrompt(context)) return context.messages.warn(`${repetition}: parley sends the task once more`)
   context.messages.warn(repetition)
@@ -113,12 +103,11 @@ async function confirmRepetition({ context, resumption }: SessionRun): Promise<v
     sent: 'no',
     retry: 'later',
     consequence: 'nothing was sent',
-    resume: resumption.getCommandWithoutMessage(),
+    resume: run.createResumeCommand(),
   })
 }
 
-interface FollowingRun extends SessionRun {
-  plan: RunPlan
+interface FollowedWork {
   follower: Follower
   responder: Responder
   denials: Denials
@@ -131,16 +120,17 @@ interface FollowingRun extends SessionRun {
  * finished, but the run was not successful, for example after a denial. Throws a `CliError` if the agent did
  * not finish.
  */
-async function follow(run: FollowingRun): Promise<CliError | undefined> {
-  const { context, resumption, follower, limits, denials } = run
+async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
+  const { context } = run
+  const { follower, limits, denials } = work
   const { task } = follower
   const { wanted } = run.plan
   const saver = createAnswerSaver(wanted, follower)
   try {
     const failure = await context.tracker.during(saveParts(saver), async () => {
-      const interrupted = await resumption.addResume(followUntilIdle(run))
+      const interrupted = await run.addResume(followUntilIdle(run, work))
       if (interrupted) return interrupted
-      if (task.otherTask && !task.answer) return resumption.createOtherClientError(task.otherTask)
+      if (task.otherTask && !task.answer) return run.createOtherClientError(task.otherTask)
       if (task.otherTask)
         context.messages.note(
           `${describeOtherTask(task.otherTask)}: messages after that do not answer your task`,
@@ -151,22 +141,22 @@ async function follow(run: FollowingRun): Promise<CliError | undefined> {
       const isInTranscript = !wanted.isStdoutReserved && !wanted.file
       if (task.answer && isRedacted(task.answer) && !isInTranscript)
         context.messages.warn('the service has redacted a part of the answer')
-      await resumption.addResume(deliverAnswer(context, wanted, answer.text))
+      await run.addResume(deliverAnswer(context, wanted, answer.text))
       return undefined
     })
     if (failure) return addSavedPart(failure, saver.savePart())
-    return denials.createFailure(run.parts.params.session, task) ?? createToolErrorFailure(run)
+    return denials.createFailure(run.session, task) ?? createToolErrorFailure(run)
   } finally {
     const used = limits.describeUsage()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)
   }
 }
 
-function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError | undefined {
+function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError | undefined {
   const problems = [...audit.failedCommands.values()]
   if (!plan.failsOnToolError || problems.length === 0) return undefined
   const count = `${problems.length} --tool command${problems.length === 1 ? '' : 's'}`
-  const message = `${parts.params.session} finished, but ${count} failed`
+  const message = `${session} finished, but ${count} failed`
   return new CliError('denied', message, { sent: 'yes', problems })
 }
 
@@ -174,9 +164,9 @@ function createToolErrorFailure({ audit, parts, plan }: FollowingRun): CliError 
  * Follows the session until it is idle and waits for no reply. Returns a failure if an interrupt stopped the
  * agent. Throws a `CliError` if the agent did not finish for another reason.
  */
-async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined> {
-  const { context, audit, resumption, follower, responder, denials, limits, incidents } = run
-  const { session } = run.parts.params
+async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
+  const { context, audit, session } = run
+  const { follower, responder, denials, limits, incidents } = work
   const { ids, markdown, isStdoutReserved } = run.plan.wanted
   const reportUnapproved = (isListed: boolean) => {
     for (const judgement of denials.drainUnapproved(follower.state, follower.task, isListed)) {
@@ -200,7 +190,7 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
           reportUnapproved(false)
           responder.update()
         },
-        resume: () => resumption.getCommand(),
+        resume: () => run.createResumeCommand(),
       })
     } catch (error) {
       failure = error
@@ -217,33 +207,33 @@ async function followUntilIdle(run: FollowingRun): Promise<CliError | undefined>
   } while (failure === undefined && !follower.state.stop)
   failure = await limits.end(failure)
   if (failure !== undefined) throw failure
-  return checkEnd(run)
+  return checkEnd(run, work)
 }
 
 /** Returns a failure if the session was interrupted. Throws a `CliError` if the answer may be incomplete. */
-function checkEnd({ audit, resumption, follower, limits, plan, parts }: FollowingRun): CliError | undefined {
-  const { session } = parts.params
+function checkEnd(run: SessionRun, { follower, limits }: FollowedWork): CliError | undefined {
+  const { session } = run
   const { listFailure } = follower
   // Without the last list, the answer may lack a message that the stream omitted.
   const problem = listFailure
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && `the agent gave no answer: ${notContinuedText}`
-  if (problem && hasSeparateAnswerOutput(plan.wanted)) {
-    const known = { sent: 'yes', retry: 'later', resume: resumption.getCommand() } as const
+  if (problem && hasSeparateAnswerOutput(run.plan.wanted)) {
+    const known = { sent: 'yes', retry: 'later', resume: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }
   const { otherTask, isInterrupted } = follower.task
-  if (otherTask?.isInterrupted) throw resumption.createOtherClientError(otherTask)
+  if (otherTask?.isInterrupted) throw run.createOtherClientError(otherTask)
   if (otherTask) return undefined
   const { stop } = follower.state
   // An interrupt of a child thread also cancels its tool uses, so the session no longer waits for them.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // If the service does not list the events of clients, only the audit file shows an interrupt.
-  const isOnlyInAudit = audit.interruptAt !== undefined && !follower.task.showsClientEvents
+  const isOnlyInAudit = run.audit.interruptAt !== undefined && !follower.task.showsClientEvents
   if (!isInterrupted && !isHalted && !isOnlyInAudit) {
     limits.warnOfExcess()
     return undefined
   }
   const how = isHalted && !isInterrupted ? 'is idle because a tool use was interrupted' : 'was interrupted'
-  return resumption.createInterruptedError(`${session} ${how}, and nothing was sent since`)
+  return run.createInterruptedError(`${session} ${how}, and nothing was sent since`)
 }

@@ -3,10 +3,10 @@ import type { Follower } from '../following/follower.ts'
 import { formatBriefName } from '../plain-name.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
 import { createSentEvents } from '../sending/receipt.ts'
-import { createResumeCommand } from '../session-command.ts'
+import { createRunCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
 import { pollEvents, postEventsOnce } from './posting.ts'
-import { auditResumeHint, type SessionRun, taskAcceptedText } from './resumption.ts'
+import { auditResumeHint, type SessionRun, taskAcceptedText } from './session-run.ts'
 import { findTaskInList, type ListSnapshot } from './task.ts'
 
 /**
@@ -14,11 +14,9 @@ import { findTaskInList, type ListSnapshot } from './task.ts'
  * Returns `undefined` if there is no such task. Waits until the event list contains the task, because only
  * messages after the task can be the answer. Throws a `CliError` after 30 s.
  */
-export async function findSentTask(
-  run: SessionRun,
-  { task, after }: Pick<RunPlan, 'task' | 'after'>,
-): Promise<ReadonlySet<string> | undefined> {
+export async function findSentTask(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
   const { audit, context, parts } = run
+  const { task, after } = run.plan
   if (after !== undefined) return findEvent(run, after)
   const earlier = audit.task
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
@@ -37,7 +35,7 @@ export async function findSentTask(
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `check with '${parts.inspectCommand}' whether the event list contains the task\nonce the list contains the task, run your command again to continue the session; to send the task a second time, name another --audit file`,
       // The resume command has no task, so it cannot find or send a task that may not have arrived.
-      resume: task && !isAccepted ? undefined : run.resumption.getCommand(),
+      resume: task && !isAccepted ? undefined : run.createResumeCommand(),
     })
   }
   if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
@@ -75,7 +73,7 @@ async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<strin
     // fail, so `retry` is not `later`.
     retry: 'look-first',
     consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
-    resume: createResumeCommand(context, parts.params.session, {}),
+    resume: createRunCommand(context, run.session, {}),
   })
 }
 
@@ -88,20 +86,20 @@ export async function sendTask(
   { body, events, hash }: NonNullable<RunPlan['task']>,
   { known, follower }: { known: ListSnapshot; follower: Follower },
 ): Promise<void> {
-  const { audit, resumption } = run
+  const { audit } = run
   try {
     const { named, failure } = await postEventsOnce(run, body, {
       isSingle: false,
       accepted: taskAcceptedText,
       record(event, reason) {
-        if (event === 'accepted') resumption.setTask('accepted')
+        if (event === 'accepted') run.taskState = 'accepted'
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
       },
     })
     if (failure) throw failure
     follower.addSent(createSentEvents(events, named))
   } catch (error) {
-    if (!(error instanceof CliError) || resumption.isContinuing) throw error
+    if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
     if (audit.task?.is === 'posting' && audit.task.hash === hash)
       throw error.with({ consequence: `the task may have been accepted: ${auditResumeHint}` })
     throw explainRefusedTask(run, error, events, follower)

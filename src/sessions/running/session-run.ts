@@ -6,7 +6,7 @@ import type { FollowedTask } from '../following/followed-task.ts'
 import type { Follower } from '../following/follower.ts'
 import { explainUnfollowed } from '../sending/delivery.ts'
 import type { SessionAccess } from '../session.ts'
-import { createResumeCommand } from '../session-command.ts'
+import { createRunCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type RunPlan } from './plan.ts'
 import { computeShortSha256 } from './task.ts'
@@ -18,95 +18,79 @@ export const auditResumeHint =
 
 export const taskAcceptedText = 'the task was accepted'
 
-export interface SessionRun extends SessionAccess {
-  audit: Audit
-  resumption: Resumption
-}
-
-/**
- * State of the interrupt that a run posts if it exceeds a limit.
- *
- * - `unwanted`: the run is within its limits
- * - `wanted`: a limit is exceeded, so the run starts nothing new. The session has 1 s to end its work
- *   without an interrupt
- * - `posting`: the session still works or waits for replies. The run has recorded the interrupt in the audit
- *   file, and posts it until the service may have accepted it. If the work ends first, the state is `wanted`
- *   again
- * - `sent`: the service may have accepted the interrupt
- */
-export type InterruptState = 'unwanted' | 'wanted' | 'posting' | 'sent'
-
-interface FollowedSession {
-  follower: Follower
-  limits: { readonly interrupt: InterruptState }
-}
-
-/** Creates the resume command that failures and signals print. */
-export class Resumption implements WorkHooks {
-  readonly #context: Context
-  readonly #plan: RunPlan
-  readonly #audit: Audit
+/** A run of `events run` and its progress, which determines the resume command that failures and signals print. */
+export class SessionRun implements SessionAccess, WorkHooks {
+  readonly context: Context
+  readonly caller: SessionAccess['caller']
+  readonly parts: SessionAccess['parts']
+  readonly plan: RunPlan
+  readonly audit: Audit
   /**
    * State of the task. After `accepted`, the text of a failure must not suggest to send the task again.
    * `continued`: the run has no task, or an earlier run sent it.
    */
-  #task: 'unsent' | 'accepted' | 'continued' = 'unsent'
-  #followed: FollowedSession | undefined
+  taskState: 'unsent' | 'accepted' | 'continued' = 'unsent'
+  /**
+   * State of the interrupt that a run posts if it exceeds a limit.
+   *
+   * - `unwanted`: the run is within its limits
+   * - `wanted`: a limit is exceeded, so the run starts nothing new. The session has 1 s to end its work
+   *   without an interrupt
+   * - `posting`: the session still works or waits for replies. The run has recorded the interrupt in the audit
+   *   file, and posts it until the service may have accepted it. If the work ends first, the state is `wanted`
+   *   again
+   * - `sent`: the service may have accepted the interrupt
+   */
+  interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
+  /** `undefined` until the run follows the session, which is after it has sent the task. */
+  follower: Follower | undefined
 
   constructor(context: Context, plan: RunPlan, audit: Audit) {
-    this.#context = context
-    this.#plan = plan
-    this.#audit = audit
+    const { caller, parts } = plan
+    this.context = context
+    this.caller = caller
+    this.parts = {
+      ...parts,
+      deadline: parts.deadline.narrow(
+        Infinity,
+        'the session did not become idle within 30 s of the interrupt',
+      ),
+      requireLock: () => audit.requireLocks(),
+    }
+    this.plan = plan
+    this.audit = audit
   }
 
-  setTask(task: 'accepted' | 'continued'): void {
-    this.#task = task
-  }
-
-  setFollowed(followed: FollowedSession): void {
-    this.#followed = followed
-  }
-
-  /** The run has no task left to send. */
-  get isContinuing(): boolean {
-    return this.#task !== 'unsent'
+  get session(): string {
+    return this.parts.params.session
   }
 
   /** A limit is exceeded, so the run may not start anything new. */
   get isOverLimit(): boolean {
-    return this.#interrupt !== 'unwanted'
+    return this.interrupt !== 'unwanted'
   }
 
-  get #interrupt(): InterruptState {
-    return this.#followed?.limits.interrupt ?? 'unwanted'
-  }
-
-  getCommand(): string[] {
-    const isInterrupted = this.#interrupt === 'posting' || this.#interrupt === 'sent'
-    return isInterrupted ? this.getCommandWithMessage() : this.getCommandWithoutMessage()
-  }
-
-  getCommandWithoutMessage(): string[] {
+  /** Returns the words of the command that resumes the run now. */
+  createResumeCommand(): string[] {
+    if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // The list of the resumed run may lag, so `--after` names the task.
-    const task = this.#followed?.follower.task.id ?? this.#plan.after
-    return createResumeCommand(this.#context, this.#session, {
-      after: this.#audit.hasFile ? undefined : task,
-    })
+    const after = this.audit.hasFile ? undefined : (this.follower?.task.id ?? this.plan.after)
+    return createRunCommand(this.context, this.session, { after })
   }
 
   /**
    * Returns the command that resumes an interrupted session by a message. The message differs from the last
    * task in the audit file, because parley does not send an equal task again.
    */
-  getCommandWithMessage(): string[] {
+  #createCommandWithMessage(): string[] {
     const isLast = (text: string) =>
-      this.#audit.task?.hash === computeShortSha256(createMessageBody(this.#context, this.#plan, text))
+      this.audit.task?.hash === computeShortSha256(createMessageBody(this.context, this.plan, text))
     const message = isLast('Go on') ? 'Go on, please' : 'Go on'
-    return createResumeCommand(this.#context, this.#session, { message })
+    return createRunCommand(this.context, this.session, { message })
   }
 
   describeRerun(): { mayDuplicate: boolean } | undefined {
-    const isResumed = this.#plan.task === undefined || this.#audit.task?.is === 'accepted'
+    const isResumed = this.plan.task === undefined || this.audit.task?.is === 'accepted'
     return isResumed && !this.isOverLimit ? { mayDuplicate: false } : undefined
   }
 
@@ -115,41 +99,48 @@ export class Resumption implements WorkHooks {
    * session.
    */
   get #hasResume(): boolean {
-    const { task, after } = this.#plan
-    return this.isContinuing && (this.#followed !== undefined || task !== undefined || after !== undefined)
+    const { task, after } = this.plan
+    return (
+      this.taskState !== 'unsent' &&
+      (this.follower !== undefined || task !== undefined || after !== undefined)
+    )
   }
 
   getResumeCommand(): string[] | undefined {
-    return this.#hasResume ? this.getCommand() : undefined
+    return this.#hasResume ? this.createResumeCommand() : undefined
   }
 
   onInterrupt(): string | undefined {
     if (!this.#hasResume) {
-      const isAudited = !this.isContinuing && this.#audit.hasFile
-      return isAudited && this.#context.tracker.sent !== 'no' ? auditResumeHint : undefined
+      const isAudited = this.taskState === 'unsent' && this.audit.hasFile
+      return isAudited && this.context.tracker.sent !== 'no' ? auditResumeHint : undefined
     }
-    const state = this.#followed?.follower.state
+    const state = this.follower?.state
     const waits = (state?.answerable.length ?? 0) > 0
     const what =
-      this.#interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
-    const resume = formatResumeCommand(this.getCommand()).join('\n  ')
-    return this.#task === 'continued' && !state ? resume : `the session ${what}; ${resume}`
+      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
+    const resume = formatResumeCommand(this.createResumeCommand()).join('\n  ')
+    return this.taskState === 'continued' && !state ? resume : `the session ${what}; ${resume}`
   }
 
   /** Corrects `sent`, because the failure may be about events that an earlier run or another client sent. */
   explain(error: CliError): CliError {
-    return error.details.sent === 'yes' ? error.with({ sent: this.#context.tracker.sent }) : error
+    return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
   }
 
   createInterruptedError(why: string): CliError {
-    return new CliError('stopped', why, { sent: 'yes', retry: 'never', resume: this.getCommandWithMessage() })
+    return new CliError('stopped', why, {
+      sent: 'yes',
+      retry: 'never',
+      resume: this.#createCommandWithMessage(),
+    })
   }
 
   createOtherClientError(other: OtherTask): CliError {
     const why = describeOtherTask(other)
     if (!other.isInterrupted)
       return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
-    return this.createInterruptedError(`${this.#session} was interrupted: ${why}`)
+    return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 
   async addResume<T>(work: Promise<T>): Promise<T> {
@@ -163,9 +154,9 @@ export class Resumption implements WorkHooks {
 
   /** Adds the resume command to a failure. The failure then does not suggest to send the task again. */
   #addCommand(error: CliError): CliError {
-    const isAudited = this.#audit.hasFile
-    const resume = this.getCommand()
-    if (this.#context.deadline.hasPassed && error.kind === 'not-sent' && this.isContinuing) {
+    const isAudited = this.audit.hasFile
+    const resume = this.createResumeCommand()
+    if (this.context.deadline.hasPassed && error.kind === 'not-sent' && this.taskState !== 'unsent') {
       const retry = isAudited ? 'later' : 'never'
       return new CliError('stopped', error.message, { sent: 'yes', retry, deadline: true, resume })
     }
@@ -176,7 +167,7 @@ export class Resumption implements WorkHooks {
         retry:
           isAudited && error.details.deadline
             ? 'later'
-            : this.#task === 'continued'
+            : this.taskState === 'continued'
               ? error.details.retry
               : 'never',
         consequence: undefined,
@@ -184,12 +175,12 @@ export class Resumption implements WorkHooks {
       })
     if (error.kind === 'waiting')
       return error.with({ resume, retry: isAudited ? 'later' : error.details.retry })
-    return this.#task === 'accepted' ? this.#addResumeAfterTask(error, resume) : error
+    return this.taskState === 'accepted' ? this.#addResumeAfterTask(error, resume) : error
   }
 
   #addResumeAfterTask(error: CliError, resume: string[]): CliError {
     const known = { sent: 'yes', retry: 'never' } as const
-    const { inspectCommand } = this.#plan.parts
+    const { inspectCommand } = this.plan.parts
     if (error.kind === 'unknown') return error.with({ retry: 'look-first' })
     if (error.kind === 'stuck') return error.with(known)
     const { pending, retry = 'never' } = error.details
@@ -202,18 +193,14 @@ export class Resumption implements WorkHooks {
         resume,
       })
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
-    const canRetryLater = this.#audit.hasFile && retry !== 'never'
+    const canRetryLater = this.audit.hasFile && retry !== 'never'
     const unfollowed = explainUnfollowed(error, {
       retry: canRetryLater ? 'later' : 'look-first',
       consequence: taskAcceptedText,
       resume,
     })
     // If the run does not follow the session yet, the failure is about the response to the task.
-    return this.#followed ? unfollowed : unfollowed.with({}, error.message)
-  }
-
-  get #session(): string {
-    return this.#plan.parts.params.session
+    return this.follower ? unfollowed : unfollowed.with({}, error.message)
   }
 }
 
