@@ -81,7 +81,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
     const call = tracker.beginCall({ ...endpoint, inspectCommand: parts.inspectCommand }, isBatch)
-    const explain = (failure: CliError) => {
+    const explain = <E>(failure: E): E | CliError => {
+      if (!(failure instanceof CliError)) return failure
       const outcome = call.getOutcome()
       const { retry, consequence } = failure.details
       return failure.with({
@@ -109,7 +110,9 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const head = readFailureHeaders(response.headers, host.timers.wallTime())
       if (response.status >= 300) throw await readErrorResponse(response, endpoint, head)
       call.reach('answered')
-      const facts = { status: response.status, attempts, head }
+      const { status } = response
+      const addFacts = <E>(failure: E): E | CliError =>
+        failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
       const answer: ReadableResponse = {
         ...response,
         attempts,
@@ -120,11 +123,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         },
         fail(error) {
           call.end()
-          return error instanceof CliError ? explain(addResponseDetails(error, facts)) : error
+          return explain(addFacts(error))
         },
       }
       await read?.(answer).catch((error) => {
-        throw error instanceof CliError ? addResponseDetails(error, facts) : error
+        throw addFacts(error)
       })
       summary.requestId = head.requestId
       return answer
@@ -136,7 +139,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       return await sending
     } catch (error) {
       call.end()
-      throw error instanceof CliError ? explain(error) : error
+      throw explain(error)
     } finally {
       if (!hasNoSpinner) {
         // The first concurrent call that ends removes the spinner, because output follows.
@@ -149,11 +152,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
   return {
     open,
     dropPrintedSecrets: credentials.dropPrinted,
-    /**
-     * Returns the request with its secret, and sends nothing. Throws like `call` for an invalid request or
-     * credential.
-     */
-    prepare: async (endpoint: Endpoint, parts: RequestParts) => credentials.addTo(build(endpoint, parts)),
     /** Prints the request and returns true with `--dry-run` or `--curl`. Otherwise returns false. */
     async preview(endpoint: Endpoint, parts: RequestParts) {
       if (!dryRun && !curl) return false
@@ -192,12 +190,6 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       }
     },
   }
-}
-
-interface ResponseFacts {
-  status: number
-  head: FailureHeaders
-  attempts: number
 }
 
 /** If the last attempt sent nothing, the failure also describes the attempt that got furthest. */
@@ -244,11 +236,16 @@ function createCallRules(
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
 
-function addResponseDetails(failure: CliError, { status, attempts, head }: ResponseFacts): CliError {
+function addResponseDetails(
+  failure: CliError,
+  head: FailureHeaders,
+  response: { status: number; attempts: number },
+): CliError {
   const { errorIn, retryAfter, requestId } = failure.details
   const known = { retryAfter: head.retryAfter ?? retryAfter, requestId: head.requestId ?? requestId }
-  const message = errorIn === 'body' ? `the service answered ${status} with an error` : failure.message
-  return failure.with({ ...known, status, attempts }, message)
+  const isErrorAnswer = errorIn === 'body'
+  const message = isErrorAnswer ? `the service answered ${response.status} with an error` : failure.message
+  return failure.with({ ...known, ...response }, message)
 }
 
 export const describeRetry = ({ message }: CliError, waitMs: number): string =>

@@ -6,8 +6,8 @@ import type { HttpProxy } from './proxy.ts'
 import { makePausable, type PausableSocket, waitForSocket } from './socket.ts'
 
 export interface ConnectOptions {
-  /** Limits name lookup, connection, proxy and TLS together. Milliseconds; 0 for no limit. */
-  timeout: number
+  /** Limits name lookup, connection, proxy and TLS together; 0 for no limit. */
+  timeoutMs: number
   /** Extra certificates, in PEM. */
   ca: string | undefined
   findProxy?: ((url: URL) => HttpProxy | undefined) | undefined
@@ -20,7 +20,7 @@ export interface ConnectOptions {
  */
 export async function openConnection(
   url: URL,
-  { timeout, ca, findProxy }: ConnectOptions,
+  { timeoutMs, ca, findProxy }: ConnectOptions,
   { signal, meanwhile }: { signal: AbortSignal; meanwhile(): void },
 ): Promise<PausableSocket> {
   const proxy = findProxy?.(url)
@@ -29,8 +29,8 @@ export async function openConnection(
   const giveUp = (why: string) => ending.abort(new CliError('not-sent', `${target}: ${why}`))
   const onAbort = () => giveUp('the attempt to connect was cancelled')
   const timer =
-    timeout > 0
-      ? setLongTimeout(() => giveUp(`no connection within ${timeout / 1000} s`), timeout)
+    timeoutMs > 0
+      ? setLongTimeout(() => giveUp(`no connection within ${timeoutMs / 1000} s`), timeoutMs)
       : undefined
   signal.addEventListener('abort', onAbort)
   try {

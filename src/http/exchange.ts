@@ -8,8 +8,8 @@ import { findSocketError } from './socket.ts'
 import { createTimeLimits } from './time-limits.ts'
 
 export interface ExchangeOptions {
-  /** Maximum time without data from the service. Milliseconds; 0 for no limit. */
-  timeout: number
+  /** Maximum time without data from the service; 0 for no limit. */
+  timeoutMs: number
   connections: Connections
   /**
    * Called at the end of the run. For each request in progress, the set has a function that closes its
@@ -61,8 +61,7 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#options = options
     this.#callbacks = callbacks
     this.#url = new URL(request.url)
-    const { timeout } = options
-    this.#limits = createTimeLimits({ timeout, deadline: request.deadline }, (why, passed) => {
+    this.#limits = createTimeLimits(options.timeoutMs, request.deadline, (why, passed) => {
       const isUserDeadline = passed !== undefined && passed.limitText === undefined
       this.#fail(this.#failure(why).with({ deadline: isUserDeadline || undefined }))
     })

@@ -1,16 +1,13 @@
 import type { Deadline } from '../deadline.ts'
 import { setLongTimeout } from '../timers.ts'
 
-export interface TimeLimits {
-  /** Limits the wait for the response's headers, and the silence after them. Milliseconds; 0 for no limit. */
-  timeout: number
-  /** A batch has no deadline here, because it cancels its requests itself. */
-  deadline?: Deadline | undefined
-}
-
-/** Calls `onEnd` once, when a limit is exceeded. */
+/**
+ * Calls `onEnd` once, when a limit is exceeded. `timeoutMs` limits the wait for the response's headers, and
+ * the silence after them; 0 means no limit. A batch has no `deadline`, because it cancels its requests itself.
+ */
 export function createTimeLimits(
-  { timeout, deadline }: TimeLimits,
+  timeoutMs: number,
+  deadline: Deadline | undefined,
   onEnd: (why: string, passed?: Deadline) => void,
 ) {
   let silence: NodeJS.Timeout | undefined
@@ -23,8 +20,8 @@ export function createTimeLimits(
   function start(): void {
     refreshes++
     clearTimeout(silence)
-    if (timeout === 0 || isPaused || isOver) return
-    silence = setLongTimeout(expire, timeout)
+    if (timeoutMs === 0 || isPaused || isOver) return
+    silence = setLongTimeout(expire, timeoutMs)
   }
 
   /**
@@ -34,7 +31,7 @@ export function createTimeLimits(
   function expire(): void {
     const before = refreshes
     setImmediate(() => {
-      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte arrived for ${timeout / 1000} s`)
+      if (refreshes === before && !isPaused && !isOver) onEnd(`no byte arrived for ${timeoutMs / 1000} s`)
     })
   }
 

@@ -87,13 +87,13 @@ async function createNetwork(
     )
   }
   const connect = {
-    timeout: values.connectTimeout * 1000,
+    timeoutMs: values.connectTimeout * 1000,
     ca: await readCertificates(context, settings),
     findProxy: await loadProxies(host.env),
   }
   return createHttpExchange({
     connections: createConnections(connect, isBatch ? cleanups : undefined),
-    timeout: values.timeout * 1000,
+    timeoutMs: values.timeout * 1000,
     closers: cleanups,
   })
 }

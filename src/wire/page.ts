@@ -1,5 +1,5 @@
 import { isObject, maxDepth, tooDeep } from './json/parse.ts'
-import { createScanner, readKey, skipBlanks } from './json/scanner.ts'
+import { createScanner, readKey } from './json/scanner.ts'
 import {
   createResponseError,
   isErrorEnvelope,
@@ -29,11 +29,11 @@ export interface ListPage {
  */
 export function readListPage(text: string, name: string): ListPage {
   let texts: string[] = []
+  // `listElements` also checks the nesting, so `parseJson` would scan the text once more.
   const page = parseReceived(text, name, () => {
-    // `listElements` also checks the nesting, so `JSON.parse` is safe here. `parseJson` would scan the text
-    // once more.
-    texts = listElements(text, text[skipBlanks(text, 0)] === '[' ? undefined : 'data')
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    texts = listElements(text, Array.isArray(value) ? undefined : 'data')
+    return value
   })
   if (isErrorEnvelope(page)) throw readFailureInBody(page)
   if (Array.isArray(page)) return { data: page, texts, hasNextField: false, next: () => undefined }
@@ -93,8 +93,8 @@ export function createPageHistory(list: string) {
 
 /**
  * Returns each element of a list as one line of source text. The list is the whole text or, with `field`,
- * that field of an object. Returns an empty list if the field is not a list. Throws a `SyntaxError` if the
- * text is nested too deep. Does not detect other errors. Linear in the length of the text.
+ * that field of an object. Returns an empty list if the field is not a list. `JSON.parse` must accept the
+ * text. Throws a `SyntaxError` if the text is nested too deep.
  */
 export function listElements(source: string, field?: string): string[] {
   const text = toOneLineJson(source)
@@ -102,40 +102,24 @@ export function listElements(source: string, field?: string): string[] {
   let elements: string[] = []
   let depth = 0
   let fieldStart = 0
-  /**
-   * The field's name is read only once, because a text that is not JSON may have countless lists in one field.
-   */
-  let fieldName: string | undefined
   let start: number | undefined
-  function isField(): boolean {
-    fieldName ??= readKey(text, fieldStart)
-    return fieldName === field
-  }
-  function startField(place: number): void {
-    fieldStart = place
-    fieldName = undefined
-  }
   createScanner()(text, (mark, place) => {
     if (mark === '[' || mark === '{') {
-      depth++
-      if (depth > maxDepth) throw new SyntaxError(tooDeep)
-      if (depth === 1 && level === 2 && mark === '[') return true
-      if (depth === 1) startField(place + 1)
+      if (++depth > maxDepth) throw new SyntaxError(tooDeep)
+      if (depth === 1) fieldStart = place + 1
+      if (depth !== level || mark === '{' || (level === 2 && readKey(text, fieldStart) !== field)) return
       // If a field occurs twice, the last one counts.
-      if (depth === level && mark === '[' && (depth === 1 || isField())) {
-        elements = []
-        start = place + 1
-      }
-    } else if (mark === ',' && depth === 1 && level === 2) startField(place + 1)
-    else if (mark === ',' || mark === ']' || mark === '}') {
+      elements = []
+      start = place + 1
+    } else if (mark === ',' || mark === ']' || mark === '}') {
       if (depth === level && start !== undefined) {
         const element = text.slice(start, place).trim()
         if (element !== '') elements.push(element)
         start = mark === ',' ? place + 1 : undefined
       }
       if (mark !== ',') depth--
+      else if (depth === 1) fieldStart = place + 1
     }
-    return false
   })
   return elements
 }

@@ -11,11 +11,11 @@ const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, head
 
 type Options = Parameters<typeof createHttpExchange>[0]
 
-/** `timeout` is the maximum silence in milliseconds; 0 means no limit. */
-const openExchange = (timeout: number, closers: Options['closers']) =>
+/** `timeoutMs` is the maximum silence; 0 means no limit. */
+const openExchange = (timeoutMs: number, closers: Options['closers']) =>
   createHttpExchange({
-    connections: createConnections({ timeout: 0, ca: undefined, findProxy: undefined }),
-    timeout,
+    connections: createConnections({ timeoutMs: 0, ca: undefined, findProxy: undefined }),
+    timeoutMs,
     closers,
   })
 

@@ -6,12 +6,9 @@ import { realTimers } from '../../src/timers.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-const limited = (timeout: number, deadline = Infinity) => {
+const limited = (timeoutMs: number, deadline = Infinity) => {
   const ends: string[] = []
-  const limits = createTimeLimits(
-    { timeout, deadline: new Deadline(realTimers, deadline) },
-    (why) => void ends.push(why),
-  )
+  const limits = createTimeLimits(timeoutMs, new Deadline(realTimers, deadline), (why) => void ends.push(why))
   return { limits, ends }
 }
 

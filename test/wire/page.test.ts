@@ -102,7 +102,6 @@ test.each<[text: string, elements: string[]]>([
   ['{"events":{"0":1}}', []],
   ['{"events":"[1]"}', []],
   ['{"other":[1]}', []],
-  ['[[1]]', []],
 ])('the elements of "events" in %j are %j', (text, elements) => {
   expect(listElements(text, 'events')).toEqual(elements)
 })

@@ -121,11 +121,6 @@ describe.each(Object.entries(parsers))('%s', (_, parse) => {
   )
 })
 
-test('a JSON field with a long name and many lists is read in linear time', () =>
-  expectLinearWork((size) =>
-    attempt(() => listElements(`{"${'k'.repeat(size / 2)}"${'[]'.repeat(size / 4)}`, 'data')),
-  ))
-
 test('--set of many new keys takes linear time', () =>
   expectLinearWork((size) => {
     const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)

@@ -14,6 +14,7 @@ import type { ImageFinder } from './found-images.ts'
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
+  const text = new BodyTextDecoder()
   const startText = new TextDecoder()
   let start = ''
   let unread: BodyCollector | undefined = createBodyCollector()
@@ -24,7 +25,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     const whole = isStreamed ? undefined : unread
     // In a stream, `--raw` prints the bytes at once, so no copy is stored.
     if (isStreamed && sink.raw) unread = undefined
-    const text = new BodyTextDecoder()
     decoder = chooseDecoder(start, { reader, contentType, text, sink, whole })
     take(decoder, bytes)
     return decoder
@@ -54,7 +54,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     isInsideValue: () => !decoder?.mayEndHere(),
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
-    isDamaged: () => decoder?.isDamaged() ?? false,
+    isDamaged: () => text.isDamaged,
     /** True if `--raw` prints the body unchanged, including bytes that follow the end of the answer. */
     isVerbatim: () => decoder?.isVerbatim ?? false,
     /** Decodes a chunk. Throws a `CliError` if the bytes cannot be decoded. */
@@ -71,10 +71,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       } else take(decoder, bytes)
     },
     /** Ends the body. Throws a `CliError` if the answer is incomplete. */
-    end(): void {
-      const chosen = decoder ?? open()
-      chosen.end()
-    },
+    end: () => (decoder ?? open()).end(),
   }
 }
 
@@ -145,7 +142,6 @@ interface BodyDecoder {
   isVerbatim: boolean
   /** True if the last value is complete, and no end marker is missing. */
   mayEndHere(): boolean
-  isDamaged(): boolean
   push(bytes: Uint8Array): void
   end(): void
 }
@@ -169,7 +165,6 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
   return {
     isVerbatim: false,
     mayEndHere: decoder.isBetweenEvents,
-    isDamaged: () => reading.text.isDamaged,
     push(bytes) {
       if (!isEnded(reader)) readAll(decoder.push(bytes))
     },
@@ -263,7 +258,6 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   return {
     isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
-    isDamaged: () => text.isDamaged,
     push(bytes) {
       if (!waiting && !isEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
     },
@@ -291,7 +285,6 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
   return {
     isVerbatim: true,
     mayEndHere: () => false,
-    isDamaged: () => false,
     push(bytes) {
       if (isFull) return
       isFull = body.add(body.bytes().length > 0 ? bytes : skipBlankBytes(bytes)) === maxUnknownBytes

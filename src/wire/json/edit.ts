@@ -50,11 +50,8 @@ export function parseAssignment(source: string): Assignment {
     )
   }
   if (path.length > maxPathLength) throw usageError(`--set: its path has more than ${maxPathLength} steps`)
-  const json = isJson(value) ? value : JSON.stringify(value)
-  return {
-    ...(brackets ? createListEndAssignment(path, json) : createAssignment(path, json)),
-    source: `--set ${source}`,
-  }
+  const create = brackets ? createListEndAssignment : createAssignment
+  return { ...create(path, isJson(value) ? value : JSON.stringify(value)), source: `--set ${source}` }
 }
 
 const isJson = (text: string): boolean => tryParseJson(text) !== undefined
@@ -146,7 +143,7 @@ class Container {
 }
 
 const openContainer = (text: string): Container | undefined =>
-  /[[{]/.test(text.charAt(skipBlanks(text, 0))) ? new Container(text) : undefined
+  /^\s*[[{]/.test(text) ? new Container(text) : undefined
 
 function assign(root: Container | undefined, { path, json, source }: Assignment): void {
   let inner = root

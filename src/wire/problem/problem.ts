@@ -39,8 +39,13 @@ function addCode(message: string | undefined, error: unknown): string | undefine
 }
 
 function readText(text: string): Problem {
-  const value = parseEvents(text).find((each) => readMessage(each) !== undefined)
-  return value === undefined ? readMarkup(text) : readProblem(value)
+  const event = parseEvents(text).find((each) => readMessage(each) !== undefined)
+  if (event !== undefined) return readProblem(event)
+  const start = text.trimStart().slice(0, maxReadLength)
+  if (start[0] !== '<') return { message: start.trim() || undefined }
+  const message = readElementText(start, 'message')
+  if (message === undefined) return { message: readElementText(start, 'title') }
+  return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
 }
 
 const findRequestId = (value: unknown): string | undefined => {
@@ -48,7 +53,7 @@ const findRequestId = (value: unknown): string | undefined => {
   return typeof id === 'string' ? id.slice(0, 200) : undefined
 }
 
-/** Returns the delay that the error requests, in seconds: 30 for `30s`. */
+/** Returns seconds: 30 for `30s`. */
 function readDelay(error: unknown): number | undefined {
   const delays = [readField(error, 'details')].flat().map((entry) => readField(entry, 'retryDelay'))
   const delay = delays.find((each) => typeof each === 'string' && /^\d{1,9}(\.\d{1,9})?s$/.test(each))
@@ -180,14 +185,6 @@ function listNames(value: unknown): string[] {
 const isSuccessCode = (code: unknown): boolean =>
   /^(?:0|2\d\d|ok|success)$/i.test(typeof code === 'number' || typeof code === 'string' ? String(code) : '')
 
-function readMarkup(text: string): Problem {
-  const start = text.slice(0, maxReadLength)
-  if (!/^\s*</.test(start)) return { message: start.trim() || undefined }
-  const message = readElementText(start, 'message')
-  if (message === undefined) return { message: readElementText(start, 'title') }
-  return { type: readElementText(start, 'code'), message, requestId: readElementText(start, 'requestid') }
-}
-
 /**
  * Returns the text of an element. The pattern limits every repetition, so matching a hostile page cannot take
  * long.
@@ -201,7 +198,7 @@ function readElementText(markup: string, name: string): string | undefined {
 }
 
 function parseEvents(text: string): unknown[] {
-  const start = text.slice(0, maxReadLength).trimStart()
+  const start = text.trimStart().slice(0, maxReadLength)
   const events = /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []
   return events.map(({ data }) => tryParseJson(data))
 }
