@@ -1,7 +1,7 @@
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { measureWidth, type Span, type StyledLine, styles, wrapLine } from '../spans.ts'
 import { readLines, trimEnd } from './inline.ts'
-import { countIndent, type FencedCode, readTokens } from './source.ts'
+import { type FencedCode, readTokens, removeIndent } from './source.ts'
 import { layOutTable } from './table.ts'
 
 export interface LayoutSpace {
@@ -94,7 +94,7 @@ function layOutItem(item: Tokens.ListItem, space: LayoutSpace): StyledLine[] {
 const layOutCode = ({ text }: Tokens.Code): StyledLine[] => text.trimEnd().split('\n').map(layOutCodeLine)
 
 export const layOutFencedLine = ({ indent }: FencedCode, line: string): StyledLine =>
-  layOutCodeLine(line.slice(Math.min(indent, countIndent(line))))
+  layOutCodeLine(removeIndent(line, indent))
 
 export const layOutCodeLine = (line: string): StyledLine =>
   line === ''

@@ -34,7 +34,7 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
   const isOpen = !isWhole && !isLong
   const isDeep = indent >= codeIndent
   const markers: ListMarker[] = []
-  let text = line.slice(indent)
+  let text = line.trimStart()
 
   function start(found: LineKind): LineStart | undefined {
     const isCode = isDeep && markers.length === 0 && found !== 'fence'
@@ -48,14 +48,14 @@ export function readLineStart(line: string, context: LineContext): LineStart | u
     const continuesText = hasText && markers.length === 0
     if (isOpen && mayBeRule.test(text)) return undefined
     if (isRule.test(text) || (continuesText && headingUnderline.test(text))) return start('rule')
-    const item = readMarker(text)
+    const at = markers.at(-1)?.textIndent ?? indent
+    const item = readMarker(text, at)
     if (item === 'open' && isOpen) return undefined
     const isItem = typeof item === 'object' && markers.length < maxDepth
     if (!isItem || (continuesText && !canInterrupt(item, isInList))) {
       const kind = readKind(text, isOpen)
       return kind && start(kind)
     }
-    const at = line.length - text.length
     const { mark, gap, rest } = item
     if (isOpen && (rest === '' || mayBeBox.test(rest))) return undefined
     const [box = ''] = boxPattern.exec(rest) ?? []
@@ -84,13 +84,13 @@ interface Item {
 }
 
 /** Returns `open` if more text may complete a marker. */
-function readMarker(text: string): Item | 'open' | undefined {
+function readMarker(text: string, at: number): Item | 'open' | undefined {
   if (/^(?:[-*+]|\d{1,9}[.)]?)$/.test(text)) {
     return /^\d+$/.test(text) ? 'open' : { mark: text, gap: 1, rest: '' }
   }
-  const [whole, mark = ''] = /^([-*+]|\d{1,9}[.)])[ \t]+/.exec(text) ?? []
+  const [whole, mark = '', gap = ''] = /^([-*+]|\d{1,9}[.)])([ \t]+)/.exec(text) ?? []
   if (whole === undefined) return undefined
-  return { mark, gap: whole.length - mark.length, rest: text.slice(whole.length) }
+  return { mark, gap: countIndent(gap, at + mark.length), rest: text.slice(whole.length) }
 }
 
 const canInterrupt = ({ mark, rest }: Item, isInList: boolean): boolean =>

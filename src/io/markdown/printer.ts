@@ -14,6 +14,7 @@ import {
   maxBlockLength,
   openFence,
   readTokens,
+  removeIndent,
 } from './source.ts'
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
@@ -206,7 +207,7 @@ export class MarkdownPrinter implements AnswerPrinter {
   /** A long block is printed in parts. Each part of a table has the header. */
   #hold(held: HeldBlock): void {
     const isTable = held.kind === 'table'
-    const line = `${this.#line.slice(Math.min(countIndent(this.#line), this.#sourceIndent))}\n`
+    const line = `${removeIndent(this.#line, this.#sourceIndent)}\n`
     if (held.text.length + line.length > (isTable ? maxTableLength : maxBlockLength)) {
       this.#printHeld(held)
       if (isTable) this.#page.separate()
@@ -229,6 +230,7 @@ export class MarkdownPrinter implements AnswerPrinter {
       this.#leaveText(indent)
     }
     for (const marker of markers) this.#openItem(marker)
+    const textIndent = markers.at(-1)?.textIndent ?? indent
     const mayBeHeading = !this.#options.isStreamed && !this.#flow && text !== ''
     if (kind === 'text' && !mayBeHeading) {
       if (text !== '') this.#takeText(text)
@@ -236,17 +238,12 @@ export class MarkdownPrinter implements AnswerPrinter {
       this.#textLine = text
     } else if (kind === 'fence') {
       if (this.#lead) this.#print([[]])
-      this.#code = { mark: openFence(text) as string, indent: this.#line.length - text.length }
+      this.#code = { mark: openFence(text) as string, indent: textIndent }
     } else if (kind === 'heading') this.#layOut(text)
     else if (kind === 'rule') this.#layOut('---')
-    else if (kind === 'code') this.#print([layOutCodeLine(this.#line.slice(this.#sourceIndent + 4))])
-    else {
-      const heldIndent = markers.at(-1)?.textIndent ?? indent
-      this.#held =
-        kind === 'quote'
-          ? { kind, text: `${text}\n`, indent: heldIndent }
-          : { kind: 'row', text, indent: heldIndent }
-    }
+    else if (kind === 'code') this.#print([layOutCodeLine(removeIndent(this.#line, this.#sourceIndent + 4))])
+    else if (kind === 'quote') this.#held = { kind, text: `${text}\n`, indent: textIndent }
+    else this.#held = { kind: 'row', text, indent: textIndent }
   }
 
   #leaveText(indent: number): void {

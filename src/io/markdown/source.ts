@@ -47,7 +47,23 @@ export function readInlineTokens(text: string): Token[] {
   }
 }
 
-export const countIndent = (line: string): number => line.length - line.trimStart().length
+/** Counts the columns of the blanks at the start of a text that begins in column `start`. */
+export const countIndent = (text: string, start = 0): number => skipBlanks(text, start).column - start
+
+/** Keeps the part of a tab that is beyond the removed columns as spaces. */
+export function removeIndent(line: string, columns: number): string {
+  const { at, column } = skipBlanks(line, 0, columns)
+  return ' '.repeat(Math.max(0, column - columns)) + line.slice(at)
+}
+
+/** A tab ends at the next multiple of four columns. */
+function skipBlanks(text: string, start: number, end = Infinity): { at: number; column: number } {
+  let at = 0
+  let column = start
+  while (column < end && at < text.length && text[at]?.trim() === '')
+    column += text[at++] === '\t' ? 4 - (column % 4) : 1
+  return { at, column }
+}
 
 export interface FencedCode {
   /** The closing fence has the same character and at least this length. */

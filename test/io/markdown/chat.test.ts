@@ -44,6 +44,28 @@ describe('Markdown answer', () => {
     expect(out).toBe(shown)
   })
 
+  test.each([
+    ['Makefile:\n\n\tall:\n\t\tcc *.c -o a*b\n', 'Makefile:\n\n  all:\n  \tcc *.c -o a*b\n'],
+    ['> a\n>\n>\t\tcode b*c*', '│ a\n│\n│     code b*c*\n'],
+    ['- a\n\t- b\n\t\t- c\n- d', '• a\n  ◦ b\n    ▪ c\n• d\n'],
+    ['1. one\n\t- sub\n\n\tpara', '1. one\n   ◦ sub\n\n   para\n'],
+    ['-\ta\n\n\tb\n\n\t\tcode *c*', '• a\n\n  b\n\n    code *c*\n'],
+    ['- a\n\n\t\tcode', '• a\n\n      code\n'],
+    ['- a\n\n\t```\n\tb\n\t\tc\n\t```', '• a\n\n    b\n    \tc\n'],
+    ['- a\n\n\t|x|y|\n\t|-|-|\n\t|1|2|', '• a\n\n  x │ y\n  ──┼──\n  1 │ 2\n'],
+  ])(
+    'chat on a terminal ends a tab of an indentation at a multiple of four columns: %j',
+    async (text, shown) => {
+      const { out } = await run(['chat', 'hi'], { ...onTerminal, exchange: answering(message(text)) })
+      expect(withoutColours(out)).toBe(shown)
+      const { out: streamed } = await run(['chat', 'hi', '--stream'], {
+        ...onTerminal,
+        exchange: answering(message(text)),
+      })
+      expect(withoutColours(streamed)).toBe(shown)
+    },
+  )
+
   test('--markdown escapes control characters in a pipe', async () => {
     const world = { exchange: answering(message('a\x1b[2J\u202eb')) }
     expect(await run(['chat', 'hi', '--markdown'], world)).toMatchObject({ out: 'a^[[2J\\u202eb\n' })
